@@ -1,0 +1,1 @@
+"""Jobs as YAML: models, loader with positions, errors."""

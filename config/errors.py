@@ -1,0 +1,21 @@
+"""What ends a command early, as a tree: one clear line a problem, and the exit code."""
+
+
+class UnskewError(Exception):
+    """Something a user can mend. `problems` are whole lines, ready to print."""
+
+    exit_code = 1
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+class UsageError(UnskewError):
+    """The command line or a file is wrong: nothing was started."""
+
+    exit_code = 2
+
+
+class EnvironmentFault(UnskewError):
+    """Something outside failed: a broker, a download, a port, a JVM."""

@@ -1,0 +1,218 @@
+"""The contract of a grouping: keys in, partitions out, and a state that is a value.
+
+A grouping is one source's router. Routing is a pure function of the keys in their order, the state
+before them and the feedback of the batch before: no clock, no global random. Its state is
+`self.state`, named numpy arrays that kernels change in place (a number is an array of one).
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from grouping.errors import GroupingError, SnapshotError
+from grouping.snapshot import Snapshot
+
+UInt64s = NDArray[np.uint64]
+Int64s = NDArray[np.int64]
+Int32s = NDArray[np.int32]
+Float64s = NDArray[np.float64]
+Chunk = tuple[UInt64s, Int64s | None]
+
+PARTITIONS_MAX = 10_000
+SOURCES_MAX = 10_000
+SEED_MAX = 2**63 - 1
+
+
+class GroupingParams(BaseModel):
+    """A grouping's options: the only place where a default or a bound is written."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        frozen=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+    )
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where a grouping works: how many partitions, which of how many sources, which seed."""
+
+    partitions: int
+    source: int = 0
+    sources: int = 1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check_range("partitions", self.partitions, 1, PARTITIONS_MAX)
+        _check_range("sources", self.sources, 1, SOURCES_MAX)
+        _check_range("source", self.source, 0, self.sources - 1)
+        _check_range("seed", self.seed, 0, SEED_MAX)
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """What the partitions reported of the last batch, the same for every source.
+
+    `records` and `busy_seconds` have one entry a partition. The other four are rows: so many
+    records of this key took so long in this partition; empty where an operator measures no rows.
+    """
+
+    records: Int64s
+    busy_seconds: Float64s
+    key_partitions: Int32s = field(default_factory=lambda: np.empty(0, np.int32))
+    key_hashes: UInt64s = field(default_factory=lambda: np.empty(0, np.uint64))
+    key_records: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
+    key_seconds: Float64s = field(default_factory=lambda: np.empty(0, np.float64))
+
+
+class Grouping(ABC):
+    """One source's router; a subclass gives `name`, `Params`, its state and `_route`."""
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    """Of the state's layout: a snapshot of another version is refused."""
+    Params: ClassVar[type[GroupingParams]]
+    splits: ClassVar[bool] = True
+    """May one key go to several partitions?"""
+    wants_feedback: ClassVar[bool] = False
+    growing: ClassVar[frozenset[str]] = frozenset()
+    """Names of the arrays whose length is not fixed by the parameters."""
+
+    def __init__(self, setting: Setting, params: GroupingParams) -> None:
+        self.params = params
+        self.setting = setting
+        self.state: dict[str, NDArray[Any]] = {"active": np.ones(setting.partitions, np.uint8)}
+        self.active: Int32s = np.arange(setting.partitions, dtype=np.int32)
+
+    @property
+    def wants_timestamps(self) -> bool:
+        """Does `route` need the records' times (int64, microseconds)?"""
+        return False
+
+    def route(self, keys: UInt64s, timestamps: Int64s | None = None) -> Int32s:
+        """The partition of each key, in order. `keys` are 64-bit hashes."""
+        keys = _checked("keys", keys, np.uint64)
+        if not self.wants_timestamps:
+            timestamps = None
+        elif timestamps is None:
+            raise GroupingError(f"{self.name}: timestamps: missing, and this grouping needs them")
+        else:
+            timestamps = _checked("timestamps", timestamps, np.int64)
+            if timestamps.size != keys.size:
+                raise GroupingError(
+                    f"{self.name}: timestamps: as many as keys, {keys.size} (got {timestamps.size})"
+                )
+        out = np.empty(keys.size, np.int32)
+        if keys.size:
+            self._route(keys, timestamps, out)
+        return out
+
+    def route_chunks(self, chunks: Iterable[Chunk]) -> Iterator[Int32s]:
+        """Route a batch's share that comes in chunks; how it is cut changes no route."""
+        for keys, timestamps in chunks:
+            yield self.route(keys, timestamps)
+
+    def begin_batch(self, feedback: Feedback | None = None) -> None:
+        """A micro-batch begins: all partitions are idle, and the last one's reports are known."""
+        if feedback is not None:
+            _check_feedback(feedback, self.setting.partitions)
+        self._begin_batch(feedback)
+
+    def set_active(self, partitions: Sequence[int]) -> None:
+        """From now on route to these partitions only."""
+        chosen = sorted(set(partitions))
+        if not chosen:
+            raise GroupingError("active: at least one partition must stay")
+        for partition in (chosen[0], chosen[-1]):
+            _check_range("active", partition, 0, self.setting.partitions - 1)
+        self.state["active"][:] = 0
+        self.state["active"][chosen] = 1
+        self._active_changed()
+
+    def hot_keys(self) -> UInt64s:
+        """The keys this grouping treats as hot now, hottest first."""
+        return np.empty(0, np.uint64)
+
+    def signals(self) -> dict[str, float]:
+        """The grouping's own figures for the metrics, by a fixed set of names."""
+        return {}
+
+    def snapshot(self) -> Snapshot:
+        """A copy of the state."""
+        arrays = {name: array.copy() for name, array in self.state.items()}
+        return Snapshot(self.name, self.version, self.setting.partitions, self.setting.seed, arrays)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go on from `snapshot`, which must be of this grouping with these settings."""
+        expected = {
+            "grouping": self.name,
+            "version": self.version,
+            "partitions": self.setting.partitions,
+            "seed": self.setting.seed,
+            "arrays": sorted(self.state),
+        }
+        for what, value in expected.items():
+            found = sorted(snapshot.arrays) if what == "arrays" else getattr(snapshot, what)
+            if found != value:
+                raise SnapshotError(f"snapshot: {what}: expected {value!r} (got {found!r})")
+        for name, array in self.state.items():
+            _check_array(name, snapshot.arrays[name], array, name in self.growing)
+        self.state = {name: snapshot.arrays[name].copy() for name in self.state}
+        self._active_changed()
+
+    @abstractmethod
+    def _route(self, keys: UInt64s, timestamps: Int64s | None, out: Int32s) -> None:
+        """Fill `out`; called with at least one key and checked arguments."""
+
+    def _begin_batch(self, feedback: Feedback | None) -> None:  # noqa: B027 - most need nothing here
+        """Take `feedback`, forget what only the last batch needed."""
+
+    def _active_changed(self) -> None:
+        """`state["active"]` is new: bring what follows from it up to date."""
+        self.active = np.flatnonzero(self.state["active"]).astype(np.int32)
+
+
+def _check_range(field_name: str, value: object, low: int, high: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise GroupingError(f"{field_name}: a whole number (got {value!r})")
+    if not low <= value <= high:
+        raise GroupingError(f"{field_name}: from {low} to {high} (got {value})")
+
+
+def _checked(what: str, array: object, kind: type[Any]) -> NDArray[Any]:
+    if not isinstance(array, np.ndarray) or array.dtype != kind or array.ndim != 1:
+        got = f"{array.dtype}, {array.ndim}-d" if isinstance(array, np.ndarray) else type(array)
+        raise GroupingError(f"{what}: a one-dimensional array of {np.dtype(kind)} (got {got})")
+    return np.ascontiguousarray(array)
+
+
+def _check_feedback(feedback: Feedback, partitions: int) -> None:
+    for what in ("records", "busy_seconds"):
+        values = getattr(feedback, what)
+        if values.shape != (partitions,):
+            raise GroupingError(f"feedback.{what}: {partitions} values (got {values.size})")
+        if not (np.isfinite(values).all() and (values >= 0).all()):
+            raise GroupingError(f"feedback.{what}: finite and not negative")
+    rows = feedback.key_hashes.size
+    for what in ("key_partitions", "key_records", "key_seconds"):
+        values = getattr(feedback, what)
+        if values.size != rows:
+            raise GroupingError(f"feedback.{what}: {rows} rows (got {values.size})")
+        if not (np.isfinite(values).all() and (values >= 0).all()):
+            raise GroupingError(f"feedback.{what}: finite and not negative")
+    if rows and feedback.key_partitions.max() >= partitions:
+        raise GroupingError(f"feedback.key_partitions: below {partitions}")
+
+
+def _check_array(name: str, found: NDArray[Any], like: NDArray[Any], growing: bool) -> None:
+    if found.dtype != like.dtype:
+        raise SnapshotError(f"snapshot: {name}: type {like.dtype} (got {found.dtype})")
+    if found.shape[growing:] != like.shape[growing:] or found.ndim != like.ndim:
+        raise SnapshotError(f"snapshot: {name}: shape {like.shape} (got {found.shape})")

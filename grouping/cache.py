@@ -1,0 +1,24 @@
+"""Where Unskew keeps what it can make again: compiled kernels, jars, a JRE."""
+
+import os
+import tempfile
+from pathlib import Path
+
+
+def cache_folder(*parts: str) -> Path:
+    """The user's cache folder for `parts`, made if need be.
+
+    `UNSKEW_CACHE` names it; otherwise it is `unskew` in the XDG cache folder. Where that cannot be
+    written (a container with a read-only home), a folder of this user in the temporary folder.
+    """
+    named = os.environ.get("UNSKEW_CACHE")
+    root = Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "unskew"
+    folder = root.expanduser().absolute().joinpath(*parts)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        if named:
+            raise
+        folder = Path(tempfile.gettempdir(), f"unskew-{os.getuid()}").joinpath(*parts)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder

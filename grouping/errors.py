@@ -1,0 +1,9 @@
+"""What a user can do wrong with a grouping, as exceptions. `assert` is for our own mistakes."""
+
+
+class GroupingError(ValueError):
+    """A grouping was given something it cannot work with; the message names the field."""
+
+
+class SnapshotError(GroupingError):
+    """A snapshot is damaged, or belongs to another grouping, version or size."""

@@ -1,0 +1,59 @@
+"""Seeded hashes: from a key's 64 bits to partitions.
+
+Keys arrive as 64-bit hashes (Spark's `xxhash64`), but may be anything, also 0, 1, 2: every use
+mixes them with a salt of its own first. Partitions are picked by the high bits times the number of
+partitions, never by a bit mask or a signed remainder. Candidates of a key are picks with the salts
+0, 1, 2, ...: independent of each other, and nested, so a cold key's two are the first two of its
+hot set. When some partitions are away, a pick that hits one of them is drawn again: only the keys
+of the partitions that left or came back move.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grouping.kernels import kernel
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_FIRST = np.uint64(0xFF51AFD7ED558CCD)
+_SECOND = np.uint64(0xC4CEB9FE1A85EC53)
+_HALF = np.uint64(33)
+_HIGH = np.uint64(32)
+_REDRAWS = 64
+
+
+@kernel
+def mix64(value: np.uint64) -> np.uint64:
+    """The finaliser of MurmurHash3: a bijection of 64 bits in which every bit moves every bit."""
+    value = (value ^ (value >> _HALF)) * _FIRST
+    value = (value ^ (value >> _HALF)) * _SECOND
+    return value ^ (value >> _HALF)
+
+
+@kernel
+def pick(key: np.uint64, salt: np.uint64, partitions: int) -> np.int64:
+    """One of `partitions` for `key`: the hash with this salt."""
+    return np.int64(((mix64(key ^ salt) >> _HIGH) * np.uint64(partitions)) >> _HIGH)
+
+
+@kernel
+def pick_active(
+    key: np.uint64, salt: np.uint64, mask: NDArray[np.uint8], active: NDArray[np.int32]
+) -> np.int64:
+    """Like `pick` over `mask.size` partitions, but drawn again while the partition is away."""
+    value = mix64(key ^ salt)
+    partitions = np.uint64(mask.size)
+    for _ in range(_REDRAWS):
+        partition = np.int64(((value >> _HIGH) * partitions) >> _HIGH)
+        if mask[partition] != 0:
+            return partition
+        value = mix64(value + _GOLDEN)
+    # So few are active that drawing did not find one: take it from the list of them.
+    return np.int64(active[((value >> _HIGH) * np.uint64(active.size)) >> _HIGH])
+
+
+def salts(seed: int, count: int) -> NDArray[np.uint64]:
+    """`count` salts for independent hashes; a longer list begins with the shorter."""
+    steps = np.arange(1, count + 1, dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        values = np.uint64(seed & 0xFFFFFFFFFFFFFFFF) + steps * _GOLDEN
+    return np.array([mix64(value) for value in values], dtype=np.uint64)

@@ -1,0 +1,36 @@
+"""`@kernel`: how every inner loop here is compiled.
+
+numba keys its on-disk cache by the file of a kernel alone, so a change in a file it calls into
+would leave old machine code in use. The cache folder therefore carries a digest of all our sources.
+"""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar, cast
+
+import numba
+from numba.core import config
+
+from grouping.cache import cache_folder
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _sources_digest() -> str:
+    digest = hashlib.blake2b(digest_size=8)
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+numba_config: Any = config  # its attributes are made at run time
+if not numba_config.CACHE_DIR:
+    numba_config.CACHE_DIR = str(cache_folder("numba", _sources_digest()))
+
+
+def kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile `function` with numba on its first call; later processes load the machine code."""
+    compiled = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    return cast("Callable[P, R]", compiled)

@@ -1,0 +1,37 @@
+"""All groupings by name, and `create`, which makes one from plain options."""
+
+from pydantic import ValidationError
+
+from grouping.base import Grouping, Setting
+from grouping.errors import GroupingError
+from grouping.key import Key
+
+GROUPINGS: dict[str, type[Grouping]] = {grouping.name: grouping for grouping in (Key,)}
+
+
+def create(
+    name: str,
+    *,
+    partitions: int,
+    source: int = 0,
+    sources: int = 1,
+    seed: int = 0,
+    **params: object,
+) -> Grouping:
+    """The grouping `name` for one source, with `params` checked by its `Params`."""
+    if name not in GROUPINGS:
+        raise GroupingError(f"grouping: one of {', '.join(GROUPINGS)} (got {name!r})")
+    chosen = GROUPINGS[name]
+    setting = Setting(partitions, source, sources, seed)
+    try:
+        return chosen(setting, chosen.Params(**params))
+    except ValidationError as error:
+        raise GroupingError("; ".join(_problems(name, error))) from error
+
+
+def _problems(name: str, error: ValidationError) -> list[str]:
+    return [
+        f"{name}.{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"
+        f" (got {problem['input']!r})"
+        for problem in error.errors()
+    ]

@@ -1,0 +1,1 @@
+"""Sketches: small summaries of a stream that the groupings are made of."""

@@ -1,0 +1,1 @@
+"""The application: command line, local broker, pipeline, operators."""

@@ -1,0 +1,77 @@
+"""`unskew`, also `python -m jobs`: finds the command, runs it, turns errors into lines and codes."""
+
+import argparse
+import importlib
+import os
+import signal
+import sys
+import traceback
+from types import ModuleType
+
+from config.errors import UnskewError
+from grouping.errors import GroupingError
+
+# Modules are imported on use: `unskew lint` must not wait for Spark, nor `--help` for numba.
+COMMANDS = {
+    "lint": "check job files and print every problem",
+    "explain": "print the effective job: defaults filled in, secrets hidden",
+    "schema": "write the JSON schema of job files",
+    "simulate": "route a trace with groupings and compare balance, state and time",
+    "jars": "fetch the JVM artifacts into the cache and print their paths",
+    "broker": "run a local Kafka broker in the foreground",
+    "demo": "see it work: broker, stream, Spark and a summary",
+}
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+EXIT_PIPE_CLOSED = 141
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; the exit code."""
+    words = sys.argv[1:] if arguments is None else arguments
+    parser = _parser(words)
+    parsed = parser.parse_args(words)
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        code: int = _module(parsed.command).run(parsed)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        print(f"unskew {parsed.command}: interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader of a pipe went away (`| head`): not an error of ours, and nothing can be said.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_PIPE_CLOSED
+    except (UnskewError, GroupingError) as error:
+        if parsed.debug:
+            traceback.print_exc()
+        print(error, file=sys.stderr)
+        return error.exit_code if isinstance(error, UnskewError) else EXIT_USAGE
+    return code
+
+
+def _parser(words: list[str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="unskew", description="Skew-proof partitioning for PySpark Structured Streaming."
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, summary in COMMANDS.items():
+        command = commands.add_parser(name, help=summary, description=summary.capitalize() + ".")
+        command.add_argument("--debug", action="store_true", help="print the trace of an error")
+        if name in words[:1]:
+            _module(name).configure(command)
+    return parser
+
+
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(f"jobs.commands.{name}")
+
+
+def _interrupt(signum: int, _frame: object) -> None:
+    # SIGTERM ends a command the way Ctrl-C does: children stopped, temporary files gone.
+    signal.signal(signum, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())
