@@ -5,8 +5,9 @@ from pydantic import ValidationError
 from grouping.base import Grouping, Setting
 from grouping.errors import GroupingError
 from grouping.key import Key
+from grouping.shuffle import Shuffle
 
-GROUPINGS: dict[str, type[Grouping]] = {grouping.name: grouping for grouping in (Key,)}
+GROUPINGS: dict[str, type[Grouping]] = {grouping.name: grouping for grouping in (Key, Shuffle)}
 
 
 def create(
