@@ -17,5 +17,5 @@ class UsageError(UnskewError):
     exit_code = 2
 
 
-class EnvironmentFault(UnskewError):
+class OutsideError(UnskewError):
     """Something outside failed: a broker, a download, a port, a JVM."""

@@ -1,4 +1,4 @@
-"""`unskew`, also `python -m jobs`: finds the command, runs it, turns errors into lines and codes."""
+"""`unskew`, also `python -m jobs`: runs one command, turns errors into lines and exit codes."""
 
 import argparse
 import importlib

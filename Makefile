@@ -1,0 +1,73 @@
+# Every target sets up what it needs first; `make help` lists them.
+SHELL := /bin/sh
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+RUN := .venv/bin/python
+UV := .venv/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet \
+	--no-emit-index-url --no-emit-find-links --no-annotate
+LOCKS := deploy/locks
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-all check format lint types layers fresh golden coverage lock jars-lock wheel clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup:
+	@[ -n "$(PYTHON)" ] || { echo "Python 3.11 or later is needed; PYTHON=... names one" >&2; exit 1; }
+	@exec $(PYTHON) deploy/bootstrap.py
+
+demo: setup ## See it work: a real Kafka, a real Spark, a summary
+	@exec .venv/bin/unskew demo $(ARGS)
+
+test: setup ## All tests but the slow ones
+	@exec $(RUN) -m pytest -n 2 --dist loadgroup -m "not slow" $(ARGS)
+
+test-all: setup ## All tests
+	@exec $(RUN) -m pytest -n 2 --dist loadgroup $(ARGS)
+
+check: lint types layers fresh ## What CI checks beside the tests
+
+lint: setup
+	@.venv/bin/ruff format --check --quiet . && .venv/bin/ruff check --quiet .
+
+types: setup
+	@.venv/bin/mypy --no-error-summary
+
+layers: setup
+	@.venv/bin/lint-imports --no-logo 2>&1 | tail -n 5; .venv/bin/lint-imports >/dev/null
+
+fresh: setup
+	@.venv/bin/unskew schema --check
+
+format: setup ## Format the code
+	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .
+
+golden: setup ## Write the golden files anew; review them as a diff
+	@$(RUN) -m pytest -q tests/grouping/test_golden.py --golden
+
+coverage: setup ## Tests with coverage of config and grouping
+	@$(RUN) -m coverage run -m pytest -q -m "not slow and not spark and not e2e" && \
+	$(RUN) -m coverage combine -q && $(RUN) -m coverage report
+
+bench-kernels: setup ## Routing rates of every grouping, as ratios
+	@exec $(RUN) -m benchmarks.kernels $(ARGS)
+
+bench-balance: setup ## Balance and state of every grouping over the papers' settings (long)
+	@exec $(RUN) -m benchmarks.balance $(ARGS)
+
+lock: setup ## Pin the packages anew
+	$(UV) $(LOCKS)/build.in -o $(LOCKS)/build.txt
+	$(UV) pyproject.toml -c $(LOCKS)/build.txt -o $(LOCKS)/runtime.txt
+	$(UV) pyproject.toml --extra plot -c $(LOCKS)/runtime.txt -o $(LOCKS)/plot.txt
+	$(UV) pyproject.toml --extra jre -c $(LOCKS)/runtime.txt -o $(LOCKS)/jre.txt
+	$(UV) pyproject.toml --extra plot --group dev -c $(LOCKS)/plot.txt -c $(LOCKS)/build.txt -o $(LOCKS)/dev.txt
+
+jars-lock: setup ## Pin the JVM artifacts anew
+	@exec $(RUN) deploy/lock_jars.py
+
+wheel: setup ## Build the wheel into dist/
+	@exec $(RUN) -m hatchling build -t wheel
+
+clean: ## Remove what the set-up and the tests made
+	rm -rf .venv .cache dist build .hypothesis

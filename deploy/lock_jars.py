@@ -1,0 +1,20 @@
+"""Writes `deploy/jars.sha256` from `deploy/ivy.xml`, after a change of versions."""
+
+import tempfile
+from pathlib import Path
+
+from jobs.jars import resolve, sha256
+
+
+def main() -> None:
+    """Resolve into a temporary folder and list what came."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        resolve(root, print)
+        lines = [f"{sha256(p)}  {p.relative_to(root)}" for p in sorted(root.glob("*/*.jar"))]
+    Path(__file__).with_name("jars.sha256").write_text("\n".join(lines) + "\n")
+    print(f"{len(lines)} jars listed")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,171 @@
+"""A local Kafka: one KRaft node as a guarded child, for demos, tests and trying things out."""
+
+import base64
+import tempfile
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from config.errors import OutsideError
+from jobs.children import Child, free_ports, listens
+from jobs.jars import jars
+from jobs.java import java_command
+
+_START_SECONDS = 60.0
+_PORT_TRIES = 3
+# Small and quick to start: it serves one machine's demo or test, not a production load.
+_JVM = ("-Xms64m", "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+_LOG4J = """status=error
+appender.out.type=Console
+appender.out.name=out
+appender.out.layout.type=PatternLayout
+appender.out.layout.pattern=%d{ISO8601} %p %c{1} %m%n
+rootLogger.level=warn
+rootLogger.appenderRef.out.ref=out
+"""
+
+
+class Broker:
+    """Kafka on a loopback port, ready when the constructor returns; stop it, or use `with`."""
+
+    def __init__(self, port: int | None = None, data: Path | None = None) -> None:
+        self._jars = jars("broker")
+        for attempt in range(1, _PORT_TRIES + 1):
+            try:
+                self._start(port, data)
+            except OutsideError:
+                # Between our look for a free port and Kafka's bind somebody may have taken it.
+                taken = port is None and "Address already in use" in self._log_text()
+                if not taken or attempt == _PORT_TRIES:
+                    raise
+            else:
+                break
+
+    def _start(self, port: int | None, data: Path | None) -> None:
+        self.port, controller = (port, *free_ports(1)) if port else free_ports(2)
+        self.address = f"127.0.0.1:{self.port}"
+        if listens(self.port):
+            raise OutsideError(f"broker: port {self.port} is in use; choose another, or none")
+        home = Path(tempfile.mkdtemp(prefix="unskew-broker-"))
+        folder = (data or home / "data").absolute()
+        try:
+            properties = _write_files(home, folder, self.port, controller)
+        except OSError as error:
+            raise OutsideError(f"broker: {folder}: {error.strerror}") from error
+        command = [
+            str(java_command()),
+            *_JVM,
+            f"-Dlog4j2.configurationFile={home}/log4j2.properties",
+        ]
+        command += ["-cp", ":".join(map(str, self._jars)), "kafka.Kafka", str(properties)]
+        self.child = Child(command, home / "broker.log", remove=home)
+        try:
+            self.child.wait_until(self._answers, "broker", _START_SECONDS)
+        except BaseException:
+            self.child.stop()
+            raise
+
+    def _answers(self) -> bool:
+        """Does it say who it is? Asked only once the port is open: clients log every refusal."""
+        if not listens(self.port):
+            return False
+        client = AdminClient({"bootstrap.servers": self.address, "log_level": 0})
+        try:
+            return bool(client.list_topics(timeout=5).brokers)
+        except KafkaException:
+            return False
+
+    def _log_text(self) -> str:
+        return "\n".join(self.child.log_tail(200)) if hasattr(self, "child") else ""
+
+    def stop(self) -> None:
+        """End the broker; its temporary folder goes with it."""
+        self.child.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def create_topics(self, names: Iterable[str], partitions: int = 1, **settings: str) -> None:
+        """Make topics; one that is there already is left as it is."""
+        create_topics(self.address, names, partitions, **settings)
+
+
+@contextmanager
+def admin(address: str) -> Iterator[Any]:
+    """kafka-python's admin client, closed afterwards."""
+    from kafka import KafkaAdminClient  # noqa: PLC0415 - half a second that few commands need
+
+    client = KafkaAdminClient(bootstrap_servers=address, client_id="unskew")
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def create_topics(address: str, names: Iterable[str], partitions: int = 1, **settings: str) -> None:
+    """Make topics; one that is there already is left as it is."""
+    from kafka.admin import NewTopic  # noqa: PLC0415 - as above
+    from kafka.errors import TopicAlreadyExistsError  # noqa: PLC0415
+
+    configs = {name.replace("_", "."): value for name, value in settings.items()}
+    with admin(address) as client:
+        for name in names:
+            try:
+                client.create_topics([NewTopic(name, partitions, 1, topic_configs=configs)])
+            except TopicAlreadyExistsError:
+                continue
+
+
+def _write_files(home: Path, folder: Path, port: int, controller: int) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    marks = folder / "meta.properties"
+    if not marks.exists():
+        # What Kafka's own `format` command would write, without starting a JVM for it.
+        marks.write_text(
+            f"version=1\ncluster.id={_short_id()}\nnode.id=1\ndirectory.id={_short_id()}\n"
+        )
+    (home / "log4j2.properties").write_text(_LOG4J)
+    properties = home / "server.properties"
+    settings = {
+        "process.roles": "broker,controller",
+        "node.id": 1,
+        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": folder,
+        "num.partitions": 1,
+        "auto.create.topics.enable": "false",
+        "offsets.topic.num.partitions": 1,
+        "offsets.topic.replication.factor": 1,
+        "transaction.state.log.num.partitions": 1,
+        "transaction.state.log.replication.factor": 1,
+        "transaction.state.log.min.isr": 1,
+        "share.coordinator.state.topic.replication.factor": 1,
+        "share.coordinator.state.topic.min.isr": 1,
+        "group.initial.rebalance.delay.ms": 0,
+        "num.network.threads": 2,
+        "num.io.threads": 2,
+        "log.cleaner.dedupe.buffer.size": 2 * 1024 * 1024,
+        "log.segment.delete.delay.ms": 1000,
+    }
+    properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+    return properties
+
+
+def _short_id() -> str:
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()

@@ -1,0 +1,93 @@
+"""Child processes that end with us: started under `guard.py`, stopped by closing a pipe."""
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from config.errors import OutsideError
+
+_GUARD = Path(__file__).with_name("guard.py")
+_STOP_SECONDS = 15.0
+
+
+class Child:
+    """A guarded process whose output goes to a file."""
+
+    def __init__(
+        self,
+        command: list[str],
+        log: Path,
+        remove: Path | None = None,
+        env: dict[str, str] | None = None,
+    ) -> None:
+        self.log = log
+        guard = [sys.executable, "-I", "-S", str(_GUARD), str(remove or "")]
+        with log.open("ab") as output:
+            # A session of its own: Ctrl-C on the terminal must not reach it behind our back.
+            self._process = subprocess.Popen(
+                [*guard, *command],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env=env,
+            )
+
+    @property
+    def running(self) -> bool:
+        """Has it not ended yet?"""
+        return self._process.poll() is None
+
+    def wait(self, seconds: float | None = None) -> int:
+        """Wait until it ends; its exit code."""
+        return self._process.wait(seconds)
+
+    def stop(self) -> None:
+        """End it and wait for that; again is harmless."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def wait_until(self, ready: Callable[[], bool], what: str, seconds: float) -> None:
+        """Return when `ready()`; if the child ends or time is up, stop it and tell why."""
+        deadline = time.monotonic() + seconds
+        while not ready():
+            if not self.running or time.monotonic() > deadline:
+                ended = "ended while starting" if not self.running else "is not ready"
+                tail = self.log_tail()
+                self.stop()
+                raise OutsideError(f"{what}: {ended} after {seconds:.0f} s at most", *tail)
+            time.sleep(0.05)
+
+    def log_tail(self, lines: int = 8) -> list[str]:
+        """The last lines it wrote."""
+        try:
+            return self.log.read_text(errors="replace").splitlines()[-lines:]
+        except FileNotFoundError:
+            return []
+
+
+def free_ports(count: int) -> list[int]:
+    """Loopback ports that nobody listens on at this moment."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def listens(port: int) -> bool:
+    """Does something accept connections on this loopback port?"""
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -1,0 +1,28 @@
+"""`unskew jars`: fetch the JVM artifacts and print their paths, for `--jars` of one's own jobs."""
+
+import argparse
+import json
+
+from config.errors import UsageError
+from jobs import jars
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument("set", nargs="*", metavar="SET", help=f"of: {', '.join(jars.SETS)} (all)")
+    parser.add_argument("--json", action="store_true", help="print a JSON object, set -> paths")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print one path a line."""
+    unknown = [name for name in arguments.set if name not in jars.SETS]
+    if unknown:
+        raise UsageError(
+            *[f"jars: no set {name!r}; sets: {', '.join(jars.SETS)}" for name in unknown]
+        )
+    found = {name: [str(p) for p in jars.jars(name)] for name in arguments.set or jars.SETS}
+    if arguments.json:
+        print(json.dumps(found, indent=2))
+    else:
+        print(*[path for paths in found.values() for path in paths], sep="\n")
+    return 0

@@ -1,0 +1,55 @@
+"""Starting Spark with what a streaming job here needs, and stopping it without leftovers."""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
+
+from jobs.jars import jars
+from jobs.java import java_home
+
+# RocksDB with a changelog keeps state off the heap and its commits small.
+_SETTINGS = {
+    "spark.master": "local[*]",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.log.level": "ERROR",
+}
+
+
+@contextmanager
+def session(name: str, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """A Spark session with the Kafka connector; stopped at the end, its JVM too."""
+    # pyspark's launcher and its Python workers read these; the job need not set them.
+    os.environ["JAVA_HOME"] = str(java_home())
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(name)
+    connector = ",".join(str(path) for path in jars("spark"))
+    for key, value in {**_SETTINGS, "spark.jars": connector, **(settings or {})}.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    try:
+        yield spark
+    finally:
+        _stop(spark)
+
+
+def _stop(spark: SparkSession) -> None:
+    gateway = spark.sparkContext._gateway  # noqa: SLF001 - pyspark has no public way to end the JVM
+    spark.stop()
+    if gateway is not None:
+        gateway.shutdown()
+        process = getattr(gateway, "proc", None)
+        if process is not None:
+            process.stdin.close()
+            process.wait(20)
