@@ -8,6 +8,7 @@ half-written cache is fetched again, never used.
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -88,11 +89,12 @@ def resolve(target: Path, say: Callable[[str], None]) -> None:
             ivy.kill()
             raise
     if ivy.returncode != 0:
-        reasons = [line.strip() for line in lines if "::::" not in line and ":: " in line[:4]]
+        named = re.compile(r"\s*:: (\S+#\S+: .+)")  # "org#name;version: not found"
+        reasons = [found.group(1) for line in lines if (found := named.match(line))]
         raise OutsideError(
             "jars: Ivy could not fetch them; is a Maven repository reachable?"
             " (UNSKEW_IVY_SETTINGS names a settings file for a mirror)",
-            *[f"jars: {reason.strip(': ')}" for reason in reasons[-5:]],
+            *[f"jars: {reason}" for reason in dict.fromkeys(reasons)],
         )
 
 

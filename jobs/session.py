@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from jobs.jars import jars
@@ -27,6 +28,9 @@ _SETTINGS = {
 }
 
 
+_JVM_STOP_SECONDS = 30.0
+
+
 @contextmanager
 def session(name: str, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
     """A Spark session with the Kafka connector; stopped at the end, its JVM too."""
@@ -45,6 +49,7 @@ def session(name: str, settings: Mapping[str, str] | None = None) -> Iterator[Sp
 
 
 def _stop(spark: SparkSession) -> None:
+    """Stop Spark and wait for its JVM, which otherwise lives on for a moment after us."""
     gateway = spark.sparkContext._gateway  # noqa: SLF001 - pyspark has no public way to end the JVM
     spark.stop()
     if gateway is not None:
@@ -52,4 +57,5 @@ def _stop(spark: SparkSession) -> None:
         process = getattr(gateway, "proc", None)
         if process is not None:
             process.stdin.close()
-            process.wait(20)
+            process.wait(_JVM_STOP_SECONDS)
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - so that a next one can start

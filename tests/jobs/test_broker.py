@@ -1,0 +1,137 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from config.errors import OutsideError
+from jobs.broker import Broker, admin
+from jobs.children import free_ports
+
+pytestmark = pytest.mark.e2e
+
+
+def wait_gone(pids: list[int], seconds: float = 15) -> list[int]:
+    """The processes still there after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        left = [pid for pid in pids if psutil.pid_exists(pid)]
+        if not left:
+            return []
+        time.sleep(0.1)
+    return left
+
+
+def start_command(*arguments: str) -> tuple["subprocess.Popen[str]", str, list[int]]:
+    """`unskew broker`, its printed address, and all processes that it started."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "jobs", "broker", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    address = process.stdout.readline().strip()
+    children = psutil.Process(process.pid).children(recursive=True)
+    return process, address, [child.pid for child in children]
+
+
+def temporary_folders() -> set[Path]:
+    return set(Path("/tmp").glob("unskew-broker-*"))  # noqa: S108 - only looked at
+
+
+def test_topics_are_made_with_their_settings_and_twice_is_harmless(broker: Broker) -> None:
+    broker.create_topics(["settings"], 3, cleanup_policy="compact")
+    broker.create_topics(["settings"], 3)
+    with admin(broker.address) as client:
+        (topic,) = client.describe_topics(["settings"])
+    assert len(topic["partitions"]) == 3
+
+
+def test_records_go_in_and_come_out(broker: Broker) -> None:
+    broker.create_topics(["echo"])
+    producer = Producer({"bootstrap.servers": broker.address})
+    for number in range(100):
+        producer.produce("echo", str(number).encode(), key=b"k")
+    assert producer.flush(10) == 0
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.address,
+            "group.id": "test",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.subscribe(["echo"])
+    read = [message.value() for message in consumer.consume(100, timeout=20)]
+    consumer.close()
+    assert read == [str(number).encode() for number in range(100)]
+
+
+def test_it_is_small_and_leaves_nothing() -> None:
+    before = temporary_folders()
+    with Broker() as broker:
+        processes = psutil.Process(broker.child._process.pid)
+        everyone = [processes, *processes.children(recursive=True)]
+        assert sum(process.memory_info().rss for process in everyone) < 300e6
+        assert temporary_folders() - before
+    assert wait_gone([process.pid for process in everyone]) == []
+    assert temporary_folders() <= before
+
+
+def test_data_in_a_named_folder_is_there_after_a_restart(tmp_path: Path) -> None:
+    with Broker(data=tmp_path / "kafka") as first:
+        first.create_topics(["kept"])
+    with Broker(data=tmp_path / "kafka") as second, admin(second.address) as client:
+        assert "kept" in client.list_topics()
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_it_ends_with_its_parent_however_that_ends(how: signal.Signals) -> None:
+    before = temporary_folders()
+    process, address, pids = start_command()
+    assert address.startswith("127.0.0.1:")
+    assert len(pids) == 2
+    os.kill(process.pid, how)
+    process.communicate(timeout=20)
+    assert wait_gone(pids) == []
+    assert process.returncode == (-9 if how == signal.SIGKILL else 130)
+    assert temporary_folders() <= before
+
+
+def test_kafka_dies_when_even_the_guard_is_killed() -> None:
+    process, _, (guard, kafka) = start_command()
+    os.kill(guard, signal.SIGKILL)
+    assert wait_gone([guard, kafka]) == []
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert errors.startswith("broker: ended by itself")
+    assert "Traceback" not in errors
+
+
+def test_a_port_in_use_is_named(broker: Broker) -> None:
+    with pytest.raises(OutsideError, match=f"port {broker.port} is in use"):
+        Broker(port=broker.port)
+
+
+def test_an_unusable_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutsideError, match=f"broker: {tmp_path}/file"):
+        Broker(data=tmp_path / "file")
+
+
+def test_a_port_of_ones_choice_and_topics_from_the_command_line() -> None:
+    (port,) = free_ports(1)
+    process, address, pids = start_command("--port", str(port), "--topic", "lines:4")
+    assert address == f"127.0.0.1:{port}"
+    with admin(address) as client:
+        (topic,) = client.describe_topics(["lines"])
+    process.terminate()
+    process.communicate(timeout=20)
+    assert len(topic["partitions"]) == 4
+    assert wait_gone(pids) == []
