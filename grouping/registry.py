@@ -3,13 +3,14 @@
 from pydantic import ValidationError
 
 from grouping.base import Grouping, Setting
+from grouping.distribution_aware import DistributionAware
 from grouping.dstream import DStream
 from grouping.errors import GroupingError
 from grouping.key import Key
 from grouping.shuffle import Shuffle
 
 GROUPINGS: dict[str, type[Grouping]] = {
-    grouping.name: grouping for grouping in (Key, Shuffle, DStream)
+    grouping.name: grouping for grouping in (Key, Shuffle, DStream, DistributionAware)
 }
 
 

@@ -1,0 +1,283 @@
+"""Distribution-aware key grouping (Rivetti): learn the distribution once, then map whole keys.
+
+For the first records it only counts: the heavy hitters with SpaceSaving, and all other keys in hash
+*buckets*, a few a partition. Then hitters and buckets are mapped to partitions by greedy
+multiprocessor scheduling, the heaviest first, each to the least loaded partition so far, and that
+mapping is frozen. It is the static baseline of the DStream paper, where it is called DKG (not the
+DKG of Dynamic Key Grouping, which is `dynamic_key` here).
+
+What it guarantees and costs: for the weights that were learned, the largest load is at most
+4/3 - 1/(3n) of the best that whole keys allow (Graham). It splits no key, so the hottest key's
+share remains a lower bound: at z = 1.4 one key has a third of the records, and beyond n = 3 no
+mapping helps. And it never learns again: **when the distribution drifts, the hitters keep what was
+right for the old one**, and the new hot keys share buckets. A record costs a bucket's hash and a
+look into the small table of hitters; while learning, SpaceSaving's count as well. A key is in at
+most two partitions a source: its home while learning, and its mapped one.
+
+State: the SpaceSaving counters, epsilon_factor / theta of at most 68 bytes, and 8 bytes a bucket:
+60 kB at n = 100 by default. The mapping follows from them and is not stored.
+
+*Departures.* While learning, records are routed by hash (the public code drops them). Hitters are
+those with count - error >= theta x records, certain ones only, and weigh that much, so that no
+bucket's remainder is negative. A bucket weighs one record more than was counted: else all those
+without a record would go to one partition. Sources do not synchronise: each learns from its own
+records and makes its own mapping, so over s sources a key may be in s + 1 partitions. Where
+partitions are away, what the mapping gave them is scheduled again over those that stay, and
+everything else remains; it returns when they do. The paper is not one of our five: theta, the
+number of buckets and the length of learning are options with defaults of ours, and epsilon is
+theta / 2 as in the author's code.
+
+| paper | here |
+|---|---|
+| theta, epsilon | `theta`, theta / `epsilon_factor` |
+| mu (`factor` in the code) | `buckets_per_partition` |
+| k | the number of partitions |
+| m, length of learning | `learning_records` |
+
+>>> import numpy as np
+>>> from grouping.registry import create
+>>> keys = np.tile(np.array([1, 2, 3, 4], np.uint64), 1000)
+>>> grouping = create("distribution_aware", partitions=4, seed=1, learning_records=400)
+>>> np.bincount(grouping.route(keys[:400]), minlength=4).tolist()
+[300, 0, 0, 100]
+>>> np.bincount(grouping.route(keys[400:]), minlength=4).tolist()
+[900, 900, 900, 900]
+
+Reference: N. Rivetti, L. Querzoni, E. Anceaume, Y. Busnel, B. Sericola, "Efficient key grouping for
+near-optimal load balancing in stream processing systems", DEBS 2015.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from grouping.base import (
+    Float64s,
+    Grouping,
+    GroupingParams,
+    Int32s,
+    Int64s,
+    Setting,
+    UInt64s,
+)
+from grouping.hashing import mix64, pick, pick_active, salts
+from grouping.kernels import kernel
+from grouping.sketches import space_saving
+from grouping.sketches.space_saving import Counters, admit, find
+
+RECORDS_A_PARTITION = 1000
+"""Learned by default, over all sources: a partition's load is then known to 3 %."""
+
+
+class DistributionAwareParams(GroupingParams):
+    """What is learned, and for how long."""
+
+    theta: float | None = Field(default=None, ge=1e-5, le=1)
+    """Share of the records from which a key is a heavy hitter; by default 1/(5n)."""
+    epsilon_factor: float = Field(default=2.0, ge=1, le=20)
+    """theta / epsilon: SpaceSaving has this many counters for each possible hitter."""
+    buckets_per_partition: float = Field(default=10.0, ge=1, le=100)
+    """Hash buckets of the keys that are no hitters, as a multiple of the partitions."""
+    learning_records: int | None = Field(default=None, ge=1, le=10**12)
+    """Records that a source learns from; by default 1000 n / sources, at least 10 n."""
+
+
+class Mapping(NamedTuple):
+    """Where everything goes, as a kernel takes it: derived from what was learned."""
+
+    hitter_keys: UInt64s
+    """By place in a hash table: a heavy hitter."""
+    hitter_partitions: Int32s
+    """Its partition; -1 in an empty place."""
+    bucket_partitions: Int32s
+    """By bucket."""
+
+
+class DistributionAware(Grouping):
+    """Static mapping of heavy hitters and buckets, made once from the first records."""
+
+    name = "distribution_aware"
+    Params = DistributionAwareParams
+
+    def __init__(self, setting: Setting, params: DistributionAwareParams) -> None:
+        super().__init__(setting, params)
+        n = setting.partitions
+        self._theta = params.theta or 1 / (5 * n)
+        self._learning = params.learning_records or max(
+            10 * n, math.ceil(RECORDS_A_PARTITION * n / setting.sources)
+        )
+        self._home, self._salt = salts(setting.seed, 2)
+        self.state.update(space_saving.arrays(math.ceil(params.epsilon_factor / self._theta)))
+        self.state["buckets"] = np.zeros(math.ceil(params.buckets_per_partition * n), np.int64)
+        self.state["learned"] = np.zeros(1, np.int64)
+        self._mapping: Mapping | None = None
+        self._loads = np.zeros(n)
+
+    def _route(self, keys: UInt64s, timestamps: Int64s | None, out: Int32s) -> None:
+        learning = min(keys.size, self._learning - int(self.state["learned"][0]))
+        if learning:
+            _learn(
+                keys[:learning],
+                space_saving.view(self.state),
+                self.state["buckets"],
+                self._salt,
+                self._home,
+                self.state["active"],
+                self.active,
+                out,
+            )
+            self.state["learned"] += learning
+            self._map()
+        if self._mapping is not None and learning < keys.size:
+            _route_mapped(keys[learning:], self._mapping, self._salt, out[learning:])
+
+    def hot_keys(self) -> UInt64s:
+        """The mapped heavy hitters, heaviest first."""
+        return np.empty(0, np.uint64) if self._mapping is None else self._hitters()[0]
+
+    def signals(self) -> dict[str, float]:
+        """How far learning is, and the balance that the mapping promises."""
+        mean = float(self._loads.sum()) / self.active.size
+        return {
+            "learned_records": float(self.state["learned"][0]),
+            "mapped": float(self._mapping is not None),
+            "hitters": float(self.hot_keys().size),
+            "mapped_max_over_mean": float(self._loads.max()) / mean if mean else 0.0,
+        }
+
+    def _active_changed(self) -> None:
+        super()._active_changed()
+        self._map()
+
+    def _map(self) -> None:
+        """Make the mapping if all is learned: a function of what was, and of who is active."""
+        self._mapping = None
+        self._loads = np.zeros(self.setting.partitions)
+        if int(self.state["learned"][0]) < self._learning:
+            return
+        keys, weights = self._hitters()
+        rest = self.state["buckets"] + 1.0
+        _take_out(keys, weights, rest, self._salt)
+        items = np.concatenate([weights, rest])
+        placed = np.full(items.size, -1, np.int32)
+        order = np.argsort(-items, kind="stable")
+        everywhere = np.arange(self.setting.partitions, dtype=np.int32)
+        schedule(items, order, everywhere, self._loads, placed)
+        if self.active.size < self.setting.partitions:
+            placed[self.state["active"][placed] == 0] = -1
+            self._loads[self.state["active"] == 0] = 0
+            schedule(items, order, self.active, self._loads, placed)
+        self._mapping = _as_mapping(keys, placed)
+
+    def _hitters(self) -> tuple[UInt64s, Float64s]:
+        """The certain heavy hitters and their weights, heaviest first."""
+        counters = space_saving.view(self.state)
+        used = int(counters.used[0])
+        sure = counters.counts[:used] - counters.errors[:used]
+        chosen = np.flatnonzero(sure >= self._theta * self._learning)
+        order = np.lexsort((counters.keys[chosen], -sure[chosen]))
+        return counters.keys[chosen][order], sure[chosen][order]
+
+
+def _as_mapping(keys: UInt64s, placed: Int32s) -> Mapping:
+    places = 4 << max(0, keys.size - 1).bit_length()
+    table = Mapping(
+        np.zeros(places, np.uint64), np.full(places, -1, np.int32), placed[keys.size :].copy()
+    )
+    _enter_hitters(keys, placed, table)
+    return table
+
+
+@kernel
+def _learn(
+    keys: UInt64s,
+    counters: Counters,
+    buckets: Int64s,
+    salt: np.uint64,
+    home: np.uint64,
+    mask: NDArray[np.uint8],
+    active: Int32s,
+    out: Int32s,
+) -> None:
+    for i in range(keys.size):
+        key = keys[i]
+        slot = find(counters, key)
+        if slot < 0:
+            admit(counters, key)
+        else:
+            counters.counts[slot] += 1.0
+        buckets[pick(key, salt, buckets.size)] += 1
+        out[i] = pick_active(key, home, mask, active)
+
+
+@kernel
+def _route_mapped(keys: UInt64s, mapping: Mapping, salt: np.uint64, out: Int32s) -> None:
+    last = np.uint64(mapping.hitter_keys.size - 1)
+    for i in range(keys.size):
+        key = keys[i]
+        place = mix64(key) & last
+        partition = mapping.hitter_partitions[place]
+        while partition >= 0 and mapping.hitter_keys[place] != key:
+            place = (place + np.uint64(1)) & last
+            partition = mapping.hitter_partitions[place]
+        if partition < 0:
+            partition = mapping.bucket_partitions[pick(key, salt, mapping.bucket_partitions.size)]
+        out[i] = partition
+
+
+@kernel
+def _take_out(keys: UInt64s, weights: Float64s, rest: Float64s, salt: np.uint64) -> None:
+    """The hitters are no longer in their buckets."""
+    for i in range(keys.size):
+        rest[pick(keys[i], salt, rest.size)] -= weights[i]
+
+
+@kernel
+def _enter_hitters(keys: UInt64s, placed: Int32s, mapping: Mapping) -> None:
+    last = np.uint64(mapping.hitter_keys.size - 1)
+    for i in range(keys.size):
+        place = mix64(keys[i]) & last
+        while mapping.hitter_partitions[place] >= 0:
+            place = (place + np.uint64(1)) & last
+        mapping.hitter_keys[place] = keys[i]
+        mapping.hitter_partitions[place] = placed[i]
+
+
+@kernel
+def schedule(
+    weights: Float64s, order: Int64s, partitions: Int32s, loads: Float64s, placed: Int32s
+) -> None:
+    """Each item not yet placed to the least loaded of `partitions`, the lowest of equals."""
+    heap = partitions.copy()
+    for root in range(heap.size // 2 - 1, -1, -1):
+        _sink(heap, loads, root)
+    for item in order:
+        if placed[item] < 0:
+            placed[item] = heap[0]
+            loads[heap[0]] += weights[item]
+            _sink(heap, loads, 0)
+
+
+@kernel
+def _sink(heap: Int32s, loads: Float64s, root: int) -> None:
+    """Partition `heap[root]` has more load now: move it down to its place."""
+    partition = heap[root]
+    place = root
+    child = 2 * place + 1
+    while child < heap.size:
+        if child + 1 < heap.size and _before(loads, heap[child + 1], heap[child]):
+            child += 1
+        if not _before(loads, heap[child], partition):
+            break
+        heap[place] = heap[child]
+        place = child
+        child = 2 * place + 1
+    heap[place] = partition
+
+
+@kernel
+def _before(loads: Float64s, left: np.int32, right: np.int32) -> bool:
+    return bool(loads[left] < loads[right] or (loads[left] == loads[right] and left < right))
