@@ -1,0 +1,113 @@
+"""The JSON schema of job files, for editors and other checkers; generated from the models."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
+
+from config.models.job import job_model
+from config.models.operator import OperatorOptions
+from config.operators import OperatorError, installed_names, installed_operator
+from config.shipped import SCHEMA_FILE
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_REFERENCE = "Reference"
+_SCALARS = {"integer", "number", "boolean"}
+
+
+def schema_text(*, installed: bool = False) -> str:
+    """The schema as it is committed; with `installed`, also the operators of other packages."""
+    models: dict[str, type[OperatorOptions]] = {}
+    if installed:
+        for name in installed_names():
+            try:
+                models[name] = installed_operator(name)
+            except OperatorError:
+                continue
+    return json.dumps(_schema(models), indent=2, ensure_ascii=False) + "\n"
+
+
+def schema_is_fresh() -> bool:
+    """Is the committed schema the one that the models give?"""
+    try:
+        return SCHEMA_FILE.read_text("utf-8") == schema_text()
+    except OSError:
+        return False
+
+
+def _schema(models: Mapping[str, type[OperatorOptions]]) -> dict[str, Any]:
+    job = job_model(models)
+    body = job.model_json_schema(by_alias=True, schema_generator=_Generator)
+    definitions: dict[str, Any] = body.pop("$defs")
+    _allow_references(body)
+    _allow_references(definitions)
+    definitions[_REFERENCE] = {
+        "type": "string",
+        "pattern": r"\$\{(env|file):",
+        "description": "A value from the environment, ${env:NAME} or ${env:NAME:-default}, or from"
+        " a file, ${file:/path}.",
+    }
+    _allow_other_operators(body["properties"]["operator"])
+    return {"$schema": DIALECT, **body, "$defs": definitions}
+
+
+class _Generator(GenerateJsonSchema):
+    """Titles made of field names say nothing that the names do not say."""
+
+    def generate(self, schema: Any, mode: JsonSchemaMode = "validation") -> dict[str, Any]:
+        generated = super().generate(schema, mode)
+        _drop_titles(generated)
+        return generated
+
+
+def _drop_titles(node: Any) -> None:
+    if isinstance(node, dict):
+        if isinstance(node.get("title"), str):
+            del node["title"]
+        for child in node.values():
+            _drop_titles(child)
+    elif isinstance(node, list):
+        for child in node:
+            _drop_titles(child)
+
+
+def _allow_references(node: Any, *, key: str = "") -> None:
+    """Let `${env:PORT}` stand where a number, a switch or a text of a certain form is asked for."""
+    if isinstance(node, list):
+        for child in node:
+            _allow_references(child)
+        return
+    if not isinstance(node, dict):
+        return
+    for name, child in node.items():
+        if name not in {"examples", "default", "enum", "const", "required", "discriminator"}:
+            _allow_references(child, key=name)
+    if key != "type" and _is_checked_scalar(node):
+        described = {name: node.pop(name) for name in ("description", "default") if name in node}
+        plain = dict(node)
+        node.clear()
+        node.update({"anyOf": [plain, {"$ref": f"#/$defs/{_REFERENCE}"}], **described})
+
+
+def _is_checked_scalar(node: dict[str, Any]) -> bool:
+    kind = node.get("type")
+    if isinstance(kind, str) and kind in _SCALARS:
+        return True
+    constrained = {"pattern", "maxLength", "minLength", "enum", "const"} & node.keys()
+    return (kind == "string" or kind is None) and bool(constrained)
+
+
+def _allow_other_operators(operator: dict[str, Any]) -> None:
+    """An operator of the user's own has options that only its package knows."""
+    known = sorted(operator["discriminator"]["mapping"])
+    operator.pop("discriminator")
+    operator["anyOf"] = [
+        *operator.pop("oneOf"),
+        {
+            "type": "object",
+            "description": "An operator of another package.",
+            "properties": {"type": {"type": "string", "not": {"enum": known}}},
+            "required": ["type"],
+        },
+    ]

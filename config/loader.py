@@ -1,0 +1,208 @@
+"""From a job file to a `Job`, or to every problem of the file."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import Annotated, Any, cast
+
+from pydantic import BaseModel, SecretStr, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
+
+from config import messages
+from config.errors import UsageError
+from config.expand import SECRET_IN_FILE, expand, is_reference
+from config.models.base import CONTRADICTION
+from config.models.job import Job, job_model
+from config.models.operator import SHIPPED_NAMES
+from config.nodes import override
+from config.operators import OperatorError, installed_names, installed_operator
+from config.problems import DocumentError, Path, Position, Problem, dotted, lines
+from config.rules import contradictions
+from config.rules.exclusive import exclusive_problems
+from config.secrets import redact
+from config.shipped import resolve_job
+from config.yaml_reader import Node, parse, read_text, walk
+
+
+@dataclass
+class Loaded:
+    """What was read of one file: its job if it is right, and its problems if it is not."""
+
+    file: str
+    job: Job | None = None
+    root: Node | None = None
+    problems: list[Problem] = field(default_factory=list)
+    hidden: set[str] = field(default_factory=set)
+
+    def lines(self) -> list[str]:
+        """The problems as printed, no secret in them."""
+        return [redact(line, self.hidden) for line in lines(self.file, self.problems)]
+
+
+def load_job(path_or_name: str | FilePath, overrides: Mapping[str, object] | None = None) -> Job:
+    """The job in a file, or the shipped job of that name; UsageError has all problems.
+
+    `overrides` replaces values by dotted path before anything is checked, for example
+    `{"partitions": 8, "source.bootstrap_servers": "127.0.0.1:9092"}`.
+    """
+    loaded = load(path_or_name, overrides)
+    if loaded.job is None or loaded.problems:
+        raise UsageError(*loaded.lines())
+    return loaded.job
+
+
+def load(path_or_name: str | FilePath, overrides: Mapping[str, object] | None = None) -> Loaded:
+    """Read and check one file; nothing is raised for what a file can have wrong."""
+    path = resolve_job(path_or_name)
+    loaded = Loaded(str(path))
+    try:
+        loaded.root, loaded.problems = parse(read_text(path))
+    except DocumentError as error:
+        loaded.problems = list(error.problems)
+        return loaded
+    _check(loaded, loaded.root, path.absolute().parent, overrides or {})
+    return loaded
+
+
+def _check(loaded: Loaded, root: Node, folder: FilePath, overrides: Mapping[str, object]) -> None:
+    if not isinstance(root.value, dict):
+        rule = f"a job is a mapping of keys to values{messages.got(root)}"
+        loaded.problems.append(Problem(root.position, "job", rule, 'begin with "name: ..."'))
+        return
+    for path, value in overrides.items():
+        override(root, path, value)
+    found, loaded.hidden = expand(root)
+    loaded.problems += found
+    model = _model(root, loaded.problems)
+    # A value that could not even be read is wrong in every other way too: once is enough.
+    broken = {problem.position for problem in loaded.problems}
+    loaded.job, found = _validate(model, root, {"folder": folder})
+    loaded.problems += [problem for problem in found if problem.position not in broken]
+    if loaded.job is not None:
+        loaded.problems += _literal_secrets(loaded.job, root, broken)
+        loaded.hidden |= {text for _, text in _secrets(loaded.job)}
+
+
+def _model(root: Node, found: list[Problem]) -> type[Job]:
+    """`Job`, made to know the installed operator that the file names, if it does."""
+    node, position = messages.find(root, ("operator", "type"))
+    name = node.value if node is not None else None
+    if node is None or not isinstance(name, str) or name in SHIPPED_NAMES:
+        return Job
+    if name not in installed_names():
+        return Job
+    try:
+        return job_model({name: installed_operator(name)})
+    except OperatorError as error:
+        advice = "mend or reinstall the package that brings it"
+        found.append(Problem(position, "operator.type", str(error), advice))
+        return Job
+
+
+def _validate(
+    model: type[Job], root: Node, context: dict[str, Any]
+) -> tuple[Job | None, list[Problem]]:
+    job, errors = _attempt(model, root, context)
+    texts = [_expanded_text(root, error) for error in errors]
+    if any(texts):
+        # What a reference brought looked like a number where a text belongs: it is a text.
+        for node in texts:
+            if node is not None:
+                node.value = node.text
+        job, errors = _attempt(model, root, context)
+    if job is not None:
+        return job, []
+    found = messages.problems(model, root, [one for one in errors if not _derived(one)])
+    found += exclusive_problems(model, root)
+    for one in contradictions(_valid_sections(model, root, context)):
+        _, position = messages.find(root, one.path)
+        found.append(Problem(position, dotted(one.path), one.rule, one.suggestion))
+    return None, found
+
+
+def _attempt(
+    model: type[Job], root: Node, context: dict[str, Any]
+) -> tuple[Job | None, list[ErrorDetails]]:
+    # As JSON, because strict models then take what YAML can write: lists for tuples, texts for
+    # paths, decimals and enums.
+    try:
+        return model.model_validate_json(json.dumps(_data(root)), context=context), []
+    except ValidationError as error:
+        return None, error.errors(include_url=False)
+
+
+def _data(root: Node) -> Any:
+    """The document as plain values; options of Spark and Kafka by their text, as written."""
+    data: Any = root.data()
+    for path, node in walk(root):
+        if len(path) > 1 and path[-2] in {"options", "spark"} and _is_number(node.value):
+            parent = data
+            for part in path[:-1]:
+                parent = parent[part]
+            parent[path[-1]] = node.text
+    return data
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _expanded_text(root: Node, error: ErrorDetails) -> Node | None:
+    if error["type"] != "string_type":
+        return None
+    node, _ = messages.find(root, messages.place(root, error["loc"]))
+    scalar = node is not None and not isinstance(node.value, dict | list | str)
+    return node if node is not None and scalar and node.source is not None else None
+
+
+def _derived(error: ErrorDetails) -> bool:
+    """Found again, with its place, from the sections."""
+    return error.get("ctx", {}).get("kind") == CONTRADICTION
+
+
+def _valid_sections(model: type[Job], root: Node, context: dict[str, Any]) -> dict[str, Any]:
+    """Each section that is right by itself."""
+    data = _data(root)
+    sections: dict[str, Any] = {}
+    for name, field_info in model.model_fields.items():
+        if name not in data:
+            if not field_info.is_required():
+                sections[name] = field_info.get_default(call_default_factory=True)
+            continue
+        adapter: TypeAdapter[Any] = TypeAdapter(
+            cast("Any", Annotated[field_info.annotation, field_info])
+        )
+        with suppress(ValidationError):
+            sections[name] = adapter.validate_json(
+                json.dumps(data[name]), strict=True, context=context
+            )
+    return sections
+
+
+def _literal_secrets(job: Job, root: Node, broken: set[Position]) -> list[Problem]:
+    """Secrets by the model's word (a user's operator may have some) that the file holds."""
+    found = []
+    for path, _ in _secrets(job):
+        node, position = messages.find(root, path)
+        if node is None:
+            continue
+        node.secret = True
+        if position not in broken and not is_reference(node.source or node.text):
+            found.append(Problem(position, dotted(path), *SECRET_IN_FILE))
+    return found
+
+
+def _secrets(value: object, path: Path = ()) -> Iterator[tuple[Path, str]]:
+    if isinstance(value, SecretStr):
+        yield path, value.get_secret_value()
+    elif isinstance(value, BaseModel):
+        for name, field_info in type(value).model_fields.items():
+            yield from _secrets(getattr(value, name), (*path, field_info.alias or name))
+    elif isinstance(value, Mapping):
+        for key, child in value.items():
+            yield from _secrets(child, (*path, str(key)))
+    elif isinstance(value, list | tuple):
+        for index, child in enumerate(value):
+            yield from _secrets(child, (*path, index))

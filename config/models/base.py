@@ -1,0 +1,167 @@
+"""What all models share: strict, frozen, nothing unknown; and the checked kinds of text."""
+
+import re
+from collections.abc import Callable
+from typing import Annotated, ClassVar, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from config.secrets import Secret, holds_secret
+from config.suggestions import did_you_mean
+
+TEXT_LENGTH_MAX = 20_000
+PATH_LENGTH_MAX = 4_096
+CONTRADICTION = "contradiction"
+_TOPIC = re.compile(r"[A-Za-z0-9._-]+")
+_SERVER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
+
+
+class Model(BaseModel):
+    """A section of a job file."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        frozen=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+        hide_input_in_errors=True,
+        serialize_by_alias=True,
+        ser_json_inf_nan="constants",
+    )
+
+    exclusive: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    """Groups of fields of which at most one may be given."""
+
+    @model_validator(mode="after")
+    def _one_of_each_group(self) -> Self:
+        for group in self.exclusive:
+            names = [name for name in group if getattr(self, name) is not None]
+            if len(names) > 1:
+                raise contradiction_error(f"only one of {' and '.join(names)} may be given")
+        return self
+
+
+def rule_error(rule: str, suggestion: str = "") -> PydanticCustomError:
+    """What a validator raises: the rule that was broken, and what to do."""
+    return PydanticCustomError("rule", "{rule}", {"rule": rule, "suggestion": suggestion})
+
+
+def contradiction_error(rule: str) -> PydanticCustomError:
+    """Fields that contradict each other; the loader finds them again with their places."""
+    return PydanticCustomError("rule", "{rule}", {"rule": rule, "kind": CONTRADICTION})
+
+
+def topic(text: str) -> str:
+    """A Kafka topic's name, as the broker checks it."""
+    if text in {".", ".."} or len(text) > 249 or not _TOPIC.fullmatch(text):
+        raise rule_error("a topic: up to 249 letters, digits, dots, dashes and underscores")
+    return text
+
+
+def servers(text: str) -> str:
+    """`host:port`, several of them with commas between."""
+    for server in text.split(","):
+        match = _SERVER.fullmatch(server.strip())
+        if match is None or not 1 <= int(match.group(2)) <= 65_535:
+            raise rule_error("host:port, with commas between several", "e.g. 127.0.0.1:9092")
+    return text
+
+
+def location(text: str) -> str:
+    """A path or a URI that Spark can open."""
+    if not text.strip() or any(not char.isprintable() for char in text):
+        raise rule_error("a path or a URI")
+    return text
+
+
+def expression(text: str) -> str:
+    """An SQL expression over the decoded columns: not empty, brackets and quotes closed."""
+    if not text.strip():
+        raise rule_error("an SQL expression over the decoded columns", "name a column")
+    fault = _unbalanced(text)
+    if fault:
+        raise rule_error(f"an SQL expression over the decoded columns: {fault}")
+    return text
+
+
+def _unbalanced(text: str) -> str:
+    closing = {")": "(", "]": "["}
+    opened: list[str] = []
+    quote, escaped = "", False
+    for char in text:
+        if quote:
+            if escaped:
+                escaped = False
+            elif char == "\\" and quote != "`":
+                escaped = True
+            elif char == quote:
+                quote = ""
+        elif char in "'\"`":
+            quote = char
+        elif char in "([":
+            opened.append(char)
+        elif char in closing and (not opened or opened.pop() != closing[char]):
+            return f"{char} closes nothing"
+    if quote:
+        return f"{quote} is not closed"
+    return f"{opened[-1]} is not closed" if opened else ""
+
+
+Topic = Annotated[str, AfterValidator(topic)]
+Servers = Annotated[str, Field(max_length=PATH_LENGTH_MAX), AfterValidator(servers)]
+Location = Annotated[str, Field(max_length=PATH_LENGTH_MAX), AfterValidator(location)]
+Expression = Annotated[str, Field(max_length=TEXT_LENGTH_MAX), AfterValidator(expression)]
+
+
+def _option_text(value: object) -> str | Secret:
+    """Spark and Kafka take every option as text; YAML may write it as what it is."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, str | Secret):
+        return value
+    raise rule_error("a text, a number, true or false")
+
+
+OptionText = Annotated[
+    str | Secret,
+    PlainValidator(_option_text, json_schema_input_type=str | bool | int | float),
+    PlainSerializer(str, return_type=str),
+]
+
+
+def hide_secrets(options: dict[str, str | Secret]) -> dict[str, str | Secret]:
+    """The same options, with those under a secret's name wrapped."""
+    return {
+        key: Secret(value) if isinstance(value, str) and holds_secret(key) else value
+        for key, value in options.items()
+    }
+
+
+def key_checker(
+    refused: dict[str, str], known: frozenset[str], prefix: str
+) -> Callable[[str], str]:
+    """Checks an option's name: ours are refused with the reason, others need the prefix."""
+    lowered = {name.lower(): reason for name, reason in refused.items()}
+
+    def check(name: str) -> str:
+        if name.lower() in lowered:
+            raise rule_error(f"{name} is set by Unskew", lowered[name.lower()])
+        if name in known or (name.startswith(prefix) and len(name) > len(prefix)):
+            return name
+        raise rule_error(
+            f"options begin with {prefix}", did_you_mean(name, [f"{prefix}{name}", *sorted(known)])
+        )
+
+    return check

@@ -1,0 +1,107 @@
+"""How a record's value becomes typed columns."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, ValidationInfo
+
+from config.avro import avro_columns
+from config.ddl import DdlError, parse_columns
+from config.models.base import TEXT_LENGTH_MAX, Location, Model, rule_error
+
+RAW_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp")
+
+
+def _ddl(text: str) -> str:
+    try:
+        parse_columns(text)
+    except DdlError as error:
+        raise rule_error(
+            f"a Spark DDL schema: {error.rule} at character {error.column}", error.suggestion
+        ) from None
+    return text
+
+
+def _schema_file(text: str, info: ValidationInfo) -> str:
+    """An Avro schema that can be read; relative to the job file, kept as an absolute path."""
+    folder = (info.context or {}).get("folder", Path.cwd())
+    path = Path(folder, text).absolute()
+    avro_columns(path)
+    return str(path)
+
+
+def _separator(text: str) -> str:
+    if len(text) != 1:
+        raise rule_error("one character", 'a tab is "\\t"')
+    return text
+
+
+Ddl = Annotated[str, Field(max_length=TEXT_LENGTH_MAX), AfterValidator(_ddl)]
+OneCharacter = Annotated[str, AfterValidator(_separator)]
+
+
+class TextDecode(Model):
+    """The value is text: one column `value`."""
+
+    type: Literal["text"]
+    """The value is UTF-8 text."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the decoded columns."""
+        return ("value",)
+
+
+class JsonDecode(Model):
+    """The value is a JSON object."""
+
+    type: Literal["json"]
+    """The value is a JSON object."""
+    ddl: Ddl = Field(alias="schema", examples=["symbol STRING, price DECIMAL(18,4)"])
+    """The columns as Spark DDL, such as `symbol STRING, price DECIMAL(18,4)`."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the decoded columns."""
+        return parse_columns(self.ddl)
+
+
+class CsvDecode(Model):
+    """The value is one line of CSV."""
+
+    type: Literal["csv"]
+    """The value is one line of CSV, without a header."""
+    ddl: Ddl = Field(alias="schema", examples=["symbol STRING, price DECIMAL(18,4)"])
+    """The columns in their order, as Spark DDL."""
+    separator: OneCharacter = ","
+    """Between two fields."""
+    quote: OneCharacter = '"'
+    """Around a field that holds the separator."""
+    escape: OneCharacter = "\\"
+    """Before a quote inside quotes."""
+    null_text: Annotated[str, Field(max_length=100)] = ""
+    """The field's text that stands for a missing value."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the decoded columns."""
+        return parse_columns(self.ddl)
+
+
+class AvroDecode(Model):
+    """The value is an Avro record."""
+
+    type: Literal["avro"]
+    """The value is one Avro record in binary form."""
+    schema_file: Annotated[Location, AfterValidator(_schema_file)] = Field(examples=["trade.avsc"])
+    """The Avro schema as a file (.avsc), relative to the job file."""
+    wire: Literal["plain", "confluent"] = "plain"
+    """`confluent`: five bytes come first, a zero and the schema's id in the registry."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the decoded columns."""
+        return avro_columns(Path(self.schema_file))
+
+
+Decode = Annotated[TextDecode | JsonDecode | CsvDecode | AvroDecode, Field(discriminator="type")]

@@ -1,0 +1,90 @@
+"""A whole job."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, create_model, model_validator
+
+from config.models.base import Expression, Location, Model, contradiction_error
+from config.models.decode import Decode
+from config.models.grouping import GroupingChoice
+from config.models.metrics import Metrics
+from config.models.operator import SHIPPED_OPERATORS, Operator, OperatorOptions
+from config.models.sink import DeadLetters, Sink
+from config.models.source import Source
+from config.models.spark import SparkSettings
+from config.models.window import IntervalTrigger, Merge, NoWindow, Trigger, Window
+from config.problems import dotted
+from config.rules import contradictions
+from config.units import Duration
+from grouping.base import PARTITIONS_MAX, SEED_MAX
+
+SINKS_MAX = 20
+
+
+class Job(Model):
+    """A job: records from a source, grouped evenly, through an operator, to sinks."""
+
+    name: Annotated[str, Field(pattern="^[a-z][a-z0-9_-]{0,62}$", examples=["word_count"])]
+    """The job's name in logs and metrics: up to 63 lower-case letters, digits, `_` and `-`."""
+    source: Source
+    """Where records come from."""
+    decode: Decode
+    """How a record's value becomes typed columns."""
+    operator: Operator
+    """What is computed of the records of each key."""
+    event_time: Expression = "timestamp"
+    """When a record happened, as an SQL expression; by default the record's own timestamp."""
+    grouping: GroupingChoice
+    """How records are spread over partitions."""
+    partitions: Annotated[int, Field(ge=1, le=PARTITIONS_MAX)] = 16
+    """Partitions that records are routed to: at least as many as there are cores."""
+    seed: Annotated[int, Field(ge=0, le=SEED_MAX)] = 0
+    """Seed of the grouping's hashes: the same seed routes the same way."""
+    window: Window = NoWindow()
+    """Over which stretch of event time results are made; without it, running totals."""
+    lateness: Duration | None = None
+    """With windows: how much later than the latest record another may come and still count."""
+    merge: Merge = Merge()
+    """How partial results become totals."""
+    sinks: Annotated[list[Sink], Field(min_length=1, max_length=SINKS_MAX)]
+    """Where results go."""
+    dead_letters: DeadLetters
+    """Where records go that cannot be processed."""
+    metrics: Metrics = Metrics()
+    """The page that Prometheus reads."""
+    trigger: Trigger = IntervalTrigger(type="interval")
+    """When micro-batches begin."""
+    checkpoint: Location
+    """The folder (a path or a URI) that keeps the job's progress; one job's own."""
+    spark: SparkSettings
+    """Settings for Spark by their own names, such as `spark.master`."""
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        found = list(contradictions({name: getattr(self, name) for name in Job.model_fields}))
+        if found:
+            raise contradiction_error("; ".join(f"{dotted(one.path)}: {one.rule}" for one in found))
+        return self
+
+
+def job_model(installed: Mapping[str, type[OperatorOptions]]) -> type[Job]:
+    """A `Job` whose operator may also be one of `installed`, by the name it has there."""
+    if not installed:
+        return Job
+    choice: Any = SHIPPED_OPERATORS[0]
+    for model in SHIPPED_OPERATORS[1:]:
+        choice |= model
+    for name, options in installed.items():
+        type_field: Any = (Literal[name], ...)
+        choice |= create_model(
+            options.__name__, __base__=options, __doc__=options.__doc__, type=type_field
+        )
+    field: Any = (
+        Annotated[
+            choice,
+            Field(discriminator="type", description=Job.model_fields["operator"].description),
+        ],
+        ...,
+    )
+    return create_model("Job", __base__=Job, __doc__=Job.__doc__, operator=field)

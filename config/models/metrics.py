@@ -1,0 +1,75 @@
+"""The page that Prometheus reads."""
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+
+from config.models.base import Location, Model, rule_error
+from config.secrets import Secret
+
+PORT_MAX = 65_535
+LOOPBACK = ("127.", "::1", "localhost")
+_HOST = re.compile(r"[A-Za-z0-9._-]{1,253}|[0-9A-Fa-f:.]{2,45}")
+
+
+def _host(text: str) -> str:
+    if not _HOST.fullmatch(text):
+        raise rule_error("a host's name or address", "e.g. 127.0.0.1, or 0.0.0.0 for all")
+    return text
+
+
+def _port(value: object) -> object:
+    if value == "auto":
+        return value
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise rule_error("a port from 0 to 65535, or auto", "e.g. 9095")
+    if not 0 <= value <= PORT_MAX:
+        raise rule_error("a port from 0 to 65535, or auto", "0 and auto: any free one")
+    return value
+
+
+class Tls(Model):
+    """The server's certificate and key, as files."""
+
+    certificate_file: Location
+    """The certificate with its chain, PEM."""
+    key_file: Location
+    """The certificate's private key, PEM."""
+
+
+class BasicAuth(Model):
+    """Who may read the metrics."""
+
+    user: Annotated[str, Field(min_length=1, max_length=255, pattern="^[^:]+$")]
+    """The user's name."""
+    password: Secret
+    """The user's password, as a reference: ${env:NAME} or ${file:/path}."""
+
+
+class Metrics(Model):
+    """Where the metrics page listens and what it shows."""
+
+    host: Annotated[str, AfterValidator(_host)] = "127.0.0.1"
+    """The address to listen on; 0.0.0.0 for all."""
+    port: Annotated[
+        int | Literal["auto"],
+        BeforeValidator(_port),
+        WithJsonSchema(
+            {"anyOf": [{"const": "auto"}, {"type": "integer", "minimum": 0, "maximum": PORT_MAX}]}
+        ),
+    ] = "auto"
+    """The port; `auto` or 0 takes any that is free."""
+    tls: Tls | None = None
+    """Serve over TLS."""
+    basic_auth: BasicAuth | None = None
+    """Ask for a user and a password."""
+    hot_keys: Annotated[int, Field(ge=0, le=100)] = 10
+    """At most this many hot keys are shown."""
+    hot_key_names: bool = False
+    """Show hot keys by name; otherwise by their hash, since a key may be personal data."""
+
+    @property
+    def loopback(self) -> bool:
+        """Is the page reachable from this machine only?"""
+        return self.host.startswith(LOOPBACK)

@@ -1,0 +1,122 @@
+"""Where records come from: Kafka, or files for replays and backfills."""
+
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
+
+from config.models.base import Location, Model, Servers, Topic, rule_error
+from config.models.kafka import KafkaOptions
+from config.units import ByteSize
+
+OFFSET_EARLIEST = -2
+RECORDS_MAX = 1_000_000_000
+
+Partitions = Annotated[list[Annotated[int, Field(ge=0, le=100_000)]], Field(min_length=1)]
+Offsets = dict[Topic, dict[Annotated[int, Field(ge=0, le=100_000)], int]]
+
+
+def _start(value: object) -> object:
+    """`earliest`, `latest`, or a mapping from topics to offsets by partition."""
+    if value in ("earliest", "latest"):
+        return value
+    if not isinstance(value, dict):
+        raise rule_error(
+            'earliest, latest, or offsets as "topic: {partition: offset}"',
+            "write start: earliest",
+        )
+    for partitions in value.values():
+        if not isinstance(partitions, dict) or not partitions:
+            raise rule_error('a mapping "partition: offset" for each topic', "e.g. lines: {0: 42}")
+        for partition, offset in partitions.items():
+            if not str(partition).isdecimal():
+                raise rule_error("a partition is a whole number", "e.g. lines: {0: 42}")
+            if isinstance(offset, bool) or not isinstance(offset, int) or offset < OFFSET_EARLIEST:
+                raise rule_error("an offset is a whole number from 0; -2 is earliest, -1 latest")
+    return {
+        topic: {int(partition): offset for partition, offset in partitions.items()}
+        for topic, partitions in value.items()
+    }
+
+
+def _distinct(values: list[str]) -> list[str]:
+    repeated = next((value for index, value in enumerate(values) if value in values[:index]), None)
+    if repeated is not None:
+        raise rule_error(f'each topic once ("{repeated}" is here twice)', "remove one")
+    return values
+
+
+class KafkaSource(Model):
+    """Records of Kafka topics; `subscribe`, `pattern` or `assign` says which."""
+
+    exclusive: ClassVar = (("subscribe", "pattern", "assign"),)
+
+    type: Literal["kafka"]
+    """Reads from Kafka."""
+    bootstrap_servers: Servers = Field(examples=["127.0.0.1:9092"])
+    """The brokers to ask first, as host:port with commas between."""
+    subscribe: Annotated[list[Topic], Field(min_length=1), AfterValidator(_distinct)] | None = None
+    """The topics to read, all partitions of each."""
+    pattern: Annotated[str, Field(min_length=1, max_length=1_000)] | None = None
+    """A Java regular expression: read every topic whose whole name matches it."""
+    assign: Annotated[dict[Topic, Partitions], Field(min_length=1)] | None = None
+    """The partitions to read, by topic."""
+    start: Annotated[
+        Literal["earliest", "latest"] | Offsets,
+        BeforeValidator(_start),
+        WithJsonSchema(
+            {
+                "anyOf": [
+                    {"enum": ["earliest", "latest"]},
+                    {
+                        "type": "object",
+                        "additionalProperties": {
+                            "type": "object",
+                            "additionalProperties": {"type": "integer", "minimum": -2},
+                        },
+                    },
+                ]
+            }
+        ),
+    ] = "earliest"
+    """Where a job without a checkpoint begins: earliest, latest, or offsets by topic and partition
+    (-2 is earliest, -1 latest). A job that has a checkpoint goes on from there."""
+    records_per_batch: Annotated[int, Field(ge=1, le=RECORDS_MAX)] | None = None
+    """At most this many records a micro-batch; without it, all there are."""
+    split: bool = True
+    """Let several tasks share a large Kafka partition."""
+    records_per_task: Annotated[int, Field(ge=1, le=RECORDS_MAX)] | None = None
+    """With `split`: at most this many records of a Kafka partition a task; without it, sized from
+    the batch and the cores."""
+    fail_on_data_loss: bool = True
+    """Stop when records are gone that the checkpoint expects (retention, a topic made anew)."""
+    options: KafkaOptions
+    """Options for the Kafka client by their own names with `kafka.` before them, such as
+    `kafka.security.protocol`; secrets only as references."""
+
+    @model_validator(mode="after")
+    def _one_choice(self) -> Self:
+        chosen = [name for name in self.exclusive[0] if getattr(self, name) is not None]
+        if not chosen:
+            raise rule_error("one of subscribe, pattern and assign is needed", "add subscribe")
+        return self
+
+
+class FilesSource(Model):
+    """Records from files, for replays and backfills."""
+
+    exclusive: ClassVar = (("files_per_batch", "bytes_per_batch"),)
+
+    type: Literal["files"]
+    """Reads files."""
+    path: Location
+    """A folder or a glob of files; new files in it are read as they appear."""
+    format: Literal["lines", "parquet"] = "lines"
+    """`lines`: each line is a record's value. `parquet`: files with Kafka's own columns (key,
+    value, topic, partition, offset, timestamp), as an archive of a topic has them."""
+    files_per_batch: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    """At most this many files a micro-batch."""
+    bytes_per_batch: ByteSize | None = None
+    """At most this many bytes a micro-batch, in whole files."""
+
+
+Source = Annotated[KafkaSource | FilesSource, Field(discriminator="type")]

@@ -1,0 +1,58 @@
+"""Expressions that name a column which nothing decodes.
+
+Only an expression that is one bare name is judged: the rest is SQL, which Spark checks when the
+job starts.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from config.models.decode import RAW_COLUMNS
+from config.models.operator import Hashtags, OperatorOptions, Paced, Vwap, WordCount
+from config.problems import Path
+from config.rules.registry import Contradiction, rule
+from config.suggestions import did_you_mean
+
+_BARE = re.compile(r"\s*(?:`([^`]+)`|([A-Za-z_][A-Za-z0-9_]*))\s*")
+_NOT_COLUMNS = frozenset(
+    {"null", "true", "false", "current_timestamp", "current_date", "current_user", "user"}
+)
+_EXPRESSIONS: dict[type[OperatorOptions], tuple[str, ...]] = {
+    WordCount: ("text",),
+    Vwap: ("symbol", "price", "volume"),
+    Hashtags: ("hashtags", "user"),
+    Paced: ("key",),
+}
+
+
+@rule("operator", "decode")
+def operator_columns_exist(operator: OperatorOptions, decode: Any) -> Iterator[Contradiction]:
+    """The operator's inputs are decoded."""
+    for kind, names in _EXPRESSIONS.items():
+        if isinstance(operator, kind):
+            for name in names:
+                yield from _check(getattr(operator, name), ("operator", name), decode)
+
+
+@rule("event_time", "decode")
+def event_time_column_exists(event_time: str, decode: Any) -> Iterator[Contradiction]:
+    """The time of a record is decoded."""
+    yield from _check(event_time, ("event_time",), decode)
+
+
+def _check(expression: str, path: Path, decode: Any) -> Iterator[Contradiction]:
+    match = _BARE.fullmatch(expression)
+    if match is None:
+        return
+    name = match.group(1) or match.group(2)
+    known = [*decode.columns, *(raw for raw in RAW_COLUMNS if raw not in decode.columns)]
+    if name.lower() in {column.lower() for column in known}:
+        return
+    if name.lower() in _NOT_COLUMNS and match.group(1) is None and path != ("operator", "user"):
+        return
+    yield Contradiction(
+        path,
+        f'no column "{name}" comes from decode.type {decode.type}',
+        did_you_mean(name, known),
+    )

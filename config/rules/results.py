@@ -1,0 +1,114 @@
+"""Windows, lateness, output mode, operator and sinks."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from config.models.metrics import Metrics
+from config.models.operator import OperatorOptions
+from config.models.window import Merge
+from config.rules.registry import Contradiction, rule
+from config.units import Duration
+
+WINDOWS_OF_A_RECORD_MAX = 1_000
+
+
+@rule("window")
+def slide_within_duration(window: Any) -> Iterator[Contradiction]:
+    """A gap between windows would lose records; too many windows would copy each too often."""
+    if window.type != "sliding":
+        return
+    if window.slide > window.duration:
+        yield Contradiction(
+            ("window", "slide"),
+            f"{window.slide} is longer than window.duration {window.duration}:"
+            " records would be lost",
+            "make slide shorter, or duration longer",
+        )
+    elif window.duration.amount / window.slide.amount > WINDOWS_OF_A_RECORD_MAX:
+        yield Contradiction(
+            ("window", "slide"),
+            f"{window.slide} with window.duration {window.duration} puts a record into more than"
+            f" {WINDOWS_OF_A_RECORD_MAX} windows",
+            "make slide longer, or duration shorter",
+        )
+
+
+@rule("merge", "window")
+def append_needs_a_window(merge: Merge, window: Any) -> Iterator[Contradiction]:
+    """Running totals are never complete."""
+    if merge.output == "append" and window.type == "none":
+        yield Contradiction(
+            ("merge", "output"),
+            "append contradicts window.type none: a running total is never complete",
+            "write output: update, or a window",
+        )
+
+
+@rule("merge", "window", "lateness")
+def append_needs_lateness(
+    merge: Merge, window: Any, lateness: Duration | None
+) -> Iterator[Contradiction]:
+    """Append waits until no record can come any more; someone must say when that is."""
+    if merge.output == "append" and window.type != "none" and lateness is None:
+        yield Contradiction(
+            ("merge", "output"),
+            "append needs lateness: it says when a window is complete",
+            'add lateness, e.g. "lateness: 30 s"',
+        )
+
+
+@rule("window", "lateness")
+def lateness_needs_a_window(window: Any, lateness: Duration | None) -> Iterator[Contradiction]:
+    """Nothing is ever late for a running total."""
+    if lateness is not None and window.type == "none":
+        yield Contradiction(
+            ("lateness",),
+            "lateness contradicts window.type none: nothing is late for a running total",
+            "remove lateness, or add a window",
+        )
+
+
+@rule("sinks", "merge")
+def files_hold_final_results(sinks: list[Any], merge: Merge) -> Iterator[Contradiction]:
+    """A row in a file cannot be updated."""
+    for index, sink in enumerate(sinks):
+        if sink.type == "files" and merge.output != "append":
+            yield Contradiction(
+                ("sinks", index, "type"),
+                f"files contradicts merge.output {merge.output}: a row in a file cannot be updated",
+                "write merge.output: append, or another sink",
+            )
+
+
+@rule("operator", "window")
+def top_needs_a_window(operator: OperatorOptions, window: Any) -> Iterator[Contradiction]:
+    """The top hashtags are those of a window."""
+    if operator.type == "hashtags" and getattr(operator, "top", None) and window.type == "none":
+        yield Contradiction(
+            ("operator", "top"),
+            "top contradicts window.type none: the top is that of a window",
+            "remove top, or add a window",
+        )
+
+
+@rule("metrics")
+def passwords_travel_encrypted(metrics: Metrics) -> Iterator[Contradiction]:
+    """Basic authentication is readable on the way."""
+    if metrics.basic_auth is not None and metrics.tls is None and not metrics.loopback:
+        yield Contradiction(
+            ("metrics", "basic_auth"),
+            f"basic_auth without metrics.tls on metrics.host {metrics.host} sends the password in"
+            " clear",
+            "add metrics.tls, or listen on 127.0.0.1",
+        )
+
+
+@rule("metrics")
+def names_need_hot_keys(metrics: Metrics) -> Iterator[Contradiction]:
+    """No hot keys, no names of them."""
+    if metrics.hot_key_names and metrics.hot_keys == 0:
+        yield Contradiction(
+            ("metrics", "hot_key_names"),
+            "true contradicts metrics.hot_keys 0: no hot keys are shown",
+            "write hot_keys: 10, or remove hot_key_names",
+        )

@@ -1,0 +1,72 @@
+"""Which keys hold secrets, and a text that never shows itself.
+
+A secret is written in a job file only as a reference, `${env:NAME}` or `${file:/path}`: the file
+can then be committed, printed and mailed. The rule goes by the key's name, so it also holds where a
+mapping passes its keys through (`kafka.ssl.key.password`, `spark.hadoop.fs.s3a.secret.key`).
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from pydantic import SecretStr
+
+HIDDEN = "***"
+SHORTEST_REDACTED = 4
+
+_SECRET_KEY = re.compile(
+    r"(^|[._-])pass$|password|passwd|passphrase|secret|token(?!s|iz)|credential"
+    r"|(access|private|api|account|signing|encryption)[._-]?key"
+    r"|jaas|ssl[._]keystore[._]key$|basic[._]auth[._]user[._]info$",
+    re.IGNORECASE,
+)
+# Their names hold such a word, but they say where something is or how it works.
+_ABOUT_A_SECRET = re.compile(
+    r"[._](url|uri|location|path|file|files|folder|dir|mechanism|type|class|name|provider|ms"
+    r"|seconds|interval|enabled|format|algorithm|ratio|factor|limit|max|min|size|window|jitter)$",
+    re.IGNORECASE,
+)
+_JAAS = re.compile(r"jaas[._]config$", re.IGNORECASE)
+_JAAS_OPTION = re.compile(r"([A-Za-z_.]+)\s*=\s*(\"[^\"]*\"?|'[^']*'?|[^\s;]+)")
+
+
+class Secret(SecretStr):
+    """A text that prints as `***`; `get_secret_value()` gives it."""
+
+    def __str__(self) -> str:
+        return HIDDEN
+
+    def __repr__(self) -> str:
+        return f"Secret('{HIDDEN}')"
+
+
+def holds_secret(name: str) -> bool:
+    """Does a key (or an environment variable) of this name hold a secret?"""
+    return bool(_SECRET_KEY.search(name)) and not _ABOUT_A_SECRET.search(name)
+
+
+def is_jaas(name: str) -> bool:
+    """A JAAS line may be text around references: only its own secret options must be some."""
+    return bool(_JAAS.search(name))
+
+
+def jaas_secrets(text: str) -> dict[str, str]:
+    """The options of a JAAS line that hold secrets, without their quotes."""
+    return {
+        name: value.strip("\"'") for name, value in _JAAS_OPTION.findall(text) if holds_secret(name)
+    }
+
+
+def redact(text: str, secrets: Iterable[str]) -> str:
+    """`text` with each secret in it hidden; very short ones are left, they are in every word."""
+    for secret in sorted(set(secrets), key=len, reverse=True):
+        if len(secret) >= SHORTEST_REDACTED:
+            text = text.replace(secret, HIDDEN)
+    return text
+
+
+def reveal(options: Mapping[str, str | Secret]) -> dict[str, str]:
+    """The options as Spark and Kafka take them, secrets in clear."""
+    return {
+        key: value.get_secret_value() if isinstance(value, Secret) else value
+        for key, value in options.items()
+    }

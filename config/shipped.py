@@ -1,0 +1,20 @@
+"""The jobs that ship inside the package, so that they are there without a checkout."""
+
+from pathlib import Path
+
+JOBS_FOLDER = Path(__file__).parent / "jobs"
+SCHEMA_FILE = Path(__file__).parent / "schema.json"
+
+
+def shipped_names() -> list[str]:
+    """The shipped jobs by name."""
+    return sorted(path.stem for path in JOBS_FOLDER.glob("*.yaml"))
+
+
+def resolve_job(path_or_name: str | Path) -> Path:
+    """The file that is meant: a path, or else the shipped job of that name."""
+    path = Path(path_or_name)
+    bare = path.parent == Path() and not path.suffix
+    if bare and not path.exists() and path.name in shipped_names():
+        return JOBS_FOLDER / f"{path.name}.yaml"
+    return path

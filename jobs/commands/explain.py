@@ -1,0 +1,29 @@
+"""`unskew explain`: the effective job, as YAML that lints clean."""
+
+import argparse
+import json
+import sys
+
+from config.explain import as_yaml, explain
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.description = (
+        "Print the effective job: defaults filled in, values from the environment expanded,"
+        " secrets as the references that they are written as."
+    )
+    parser.add_argument(
+        "job", metavar="JOB", help="a job file, or the name of a shipped job such as word_count"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of YAML")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the job."""
+    job = explain(arguments.job)
+    if arguments.json:
+        sys.stdout.write(json.dumps(job, indent=2) + "\n")
+    else:
+        sys.stdout.write(as_yaml(job))
+    return 0

@@ -1,0 +1,42 @@
+"""`unskew schema`: the JSON schema of job files, for editors."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from config.errors import OutsideError, UnskewError
+from config.json_schema import schema_is_fresh, schema_text
+from config.shipped import SCHEMA_FILE
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.description = "Write the JSON schema of job files, for editors and other checkers."
+    parser.add_argument("--output", metavar="FILE", help="write to FILE instead of the terminal")
+    parser.add_argument(
+        "--installed",
+        action="store_true",
+        help="include the options of operators that other installed packages bring",
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="write nothing; exit 1 unless the schema that ships is the one of the models",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write, or check, the schema."""
+    if arguments.check:
+        if not schema_is_fresh():
+            raise UnskewError(f"{SCHEMA_FILE}: not fresh; run unskew schema --output {SCHEMA_FILE}")
+        return 0
+    text = schema_text(installed=arguments.installed)
+    if not arguments.output:
+        sys.stdout.write(text)
+        return 0
+    try:
+        Path(arguments.output).write_text(text, "utf-8")
+    except OSError as error:
+        raise OutsideError(f"{arguments.output}: cannot be written: {error.strerror}") from None
+    return 0
