@@ -7,10 +7,18 @@ from grouping.distribution_aware import DistributionAware
 from grouping.dstream import DStream
 from grouping.errors import GroupingError
 from grouping.key import Key
+from grouping.posg import Posg
 from grouping.shuffle import Shuffle
 
 GROUPINGS: dict[str, type[Grouping]] = {
-    grouping.name: grouping for grouping in (Key, Shuffle, DStream, DistributionAware)
+    grouping.name: grouping
+    for grouping in (
+        Key,
+        Shuffle,
+        DStream,
+        Posg,
+        DistributionAware,
+    )
 }
 
 
