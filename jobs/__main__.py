@@ -17,6 +17,7 @@ COMMANDS = {
     "explain": "print the effective job: defaults filled in, secrets hidden",
     "schema": "write the JSON schema of job files",
     "simulate": "route a trace with groupings and compare balance, state and time",
+    "compare": "simulate all groupings on a trace, the best first, and say if one is needed",
     "jars": "fetch the JVM artifacts into the cache and print their paths",
     "broker": "run a local Kafka broker in the foreground",
     "demo": "see it work: broker, stream, Spark and a summary",

@@ -10,6 +10,11 @@ from jobs.broker import Broker
 ROOT = Path(__file__).resolve().parent.parent
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--golden`: golden files are written anew instead of compared with."""
+    parser.addoption("--golden", action="store_true", help="write the golden files anew")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests with a session share one worker: two Sparks on two cores wait for each other."""
     for item in items:
