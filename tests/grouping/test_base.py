@@ -1,0 +1,462 @@
+"""The contract itself: settings, arguments, options, feedback and snapshots, good and bad."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grouping.base import Feedback, Grouping, GroupingParams, Int32s, Int64s, Setting, UInt64s
+from grouping.errors import GroupingError, SnapshotError
+from grouping.registry import GROUPINGS, create
+from grouping.snapshot import Snapshot
+
+KEYS = np.array([0, 1, 2**64 - 1, 7, 7], np.uint64)
+
+
+class Tally(Grouping):
+    """A double whose arrays are easy to look at: it counts, and remembers each batch's size."""
+
+    name = "tally"
+    Params = GroupingParams
+    growing = frozenset({"batches"})
+
+    def __init__(self, setting: Setting, params: GroupingParams) -> None:
+        super().__init__(setting, params)
+        self.state["seen"] = np.zeros(1, np.int64)
+        self.state["batches"] = np.empty(0, np.int64)
+        self.fed: list[Feedback | None] = []
+
+    def _route(self, keys: UInt64s, timestamps: Int64s | None, out: Int32s) -> None:
+        out[:] = self.active[0]
+        self.state["seen"] += keys.size
+
+    def _begin_batch(self, feedback: Feedback | None) -> None:
+        self.fed.append(feedback)
+        self.state["batches"] = np.append(self.state["batches"], self.state["seen"])
+
+
+def _tally(partitions: int = 3, seed: int = 5) -> Tally:
+    return Tally(Setting(partitions, seed=seed), GroupingParams())
+
+
+def _counted() -> Tally:
+    tally = _tally()
+    tally.route(KEYS)
+    tally.begin_batch()
+    return tally
+
+
+def _changed(snapshot: Snapshot, **arrays: np.ndarray) -> Snapshot:
+    return dataclasses.replace(snapshot, arrays={**snapshot.arrays, **arrays})
+
+
+@pytest.mark.parametrize(
+    ("given_setting", "problem"),
+    [
+        ({"partitions": 0}, "partitions: from 1 to 10000 (got 0)"),
+        ({"partitions": -1}, "partitions: from 1 to 10000 (got -1)"),
+        ({"partitions": 10**6}, "partitions: from 1 to 10000 (got 1000000)"),
+        ({"partitions": True}, "partitions: a whole number (got True)"),
+        ({"partitions": 4.0}, "partitions: a whole number (got 4.0)"),
+        ({"partitions": float("nan")}, "partitions: a whole number (got nan)"),
+        ({"partitions": "4"}, "partitions: a whole number (got '4')"),
+        ({"partitions": None}, "partitions: a whole number (got None)"),
+        ({"partitions": 4, "sources": 0}, "sources: from 1 to 10000 (got 0)"),
+        ({"partitions": 4, "source": 3, "sources": 3}, "source: from 0 to 2 (got 3)"),
+        ({"partitions": 4, "source": -1}, "source: from 0 to 0 (got -1)"),
+        ({"partitions": 4, "seed": -1}, "seed: from 0 to 9223372036854775807 (got -1)"),
+        (
+            {"partitions": 4, "seed": 2**63},
+            "seed: from 0 to 9223372036854775807 (got 9223372036854775808)",
+        ),
+        ({"partitions": 4, "seed": False}, "seed: a whole number (got False)"),
+    ],
+)
+def test_setting_out_of_bounds_is_named(given_setting: dict[str, int], problem: str) -> None:
+    with pytest.raises(GroupingError) as raised:
+        Setting(**given_setting)
+
+    assert str(raised.value) == problem
+
+
+def test_setting_takes_its_bounds_and_numpys_numbers() -> None:
+    assert Setting(10_000, 9_999, 10_000, 2**63 - 1).partitions == 10_000
+    assert create("key", partitions=int(np.int64(3))).route(KEYS).max() <= 2
+    assert Setting(np.int64(3)).partitions == 3  # type: ignore[arg-type]
+
+
+def test_unknown_grouping_is_answered_with_the_known_ones() -> None:
+    with pytest.raises(GroupingError) as raised:
+        create("keys", partitions=2)
+
+    assert str(raised.value) == f"grouping: one of {', '.join(GROUPINGS)} (got 'keys')"
+
+
+@pytest.mark.parametrize(
+    ("params", "field"),
+    [
+        ({"expected_key": 100}, "dynamic_key.expected_key: Extra inputs are not permitted"),
+        (
+            {"expected_keys": 9},
+            "dynamic_key.expected_keys: Input should be greater than or equal to 10",
+        ),
+        ({"expected_keys": 100.5}, "dynamic_key.expected_keys: Input should be a valid integer"),
+        ({"expected_keys": True}, "dynamic_key.expected_keys: Input should be a valid integer"),
+        ({"decay": float("nan")}, "dynamic_key.decay: Input should be a finite number"),
+        ({"decay": -0.1}, "dynamic_key.decay: Input should be greater than or equal to 0"),
+        ({"decay": "0.1"}, "dynamic_key.decay: Input should be a valid number"),
+        ({"memory": "weekly"}, "dynamic_key.memory: Input should be 'batch' or 'stream'"),
+    ],
+)
+def test_bad_option_is_named(params: dict[str, object], field: str) -> None:
+    with pytest.raises(GroupingError) as raised:
+        create("dynamic_key", partitions=2, **params)
+
+    assert str(raised.value).startswith(field)
+    assert str(raised.value).endswith(f"(got {next(iter(params.values()))!r})")
+
+
+def test_every_bad_option_is_reported_at_once() -> None:
+    with pytest.raises(GroupingError, match=r"dynamic_key\.decay: .*; dynamic_key\.memory: "):
+        create("dynamic_key", partitions=2, decay=2.0, memory=7)
+
+
+@pytest.mark.parametrize(
+    ("keys", "got"),
+    [
+        (KEYS.astype(np.int64), "int64, 1-d"),
+        (KEYS.astype(">u8"), ">u8, 1-d"),
+        (KEYS.astype(np.float64), "float64, 1-d"),
+        (KEYS.reshape(1, 5), "uint64, 2-d"),
+        (np.uint64(7), "<class 'numpy.uint64'>"),
+        ([1, 2], "<class 'list'>"),
+        (None, "<class 'NoneType'>"),
+    ],
+)
+def test_keys_of_another_type_or_shape_are_refused(keys: object, got: str) -> None:
+    with pytest.raises(GroupingError) as raised:
+        create("key", partitions=2).route(keys)  # type: ignore[arg-type]
+
+    assert str(raised.value) == f"keys: a one-dimensional array of uint64 (got {got})"
+
+
+@pytest.mark.parametrize(
+    ("timestamps", "problem"),
+    [
+        (None, "dynamic_key: timestamps: missing, and this grouping needs them"),
+        (np.zeros(4, np.int64), "dynamic_key: timestamps: as many as keys, 5 (got 4)"),
+        (np.zeros(5), "timestamps: a one-dimensional array of int64 (got float64, 1-d)"),
+        (
+            np.zeros(5, "datetime64[us]"),
+            "timestamps: a one-dimensional array of int64 (got datetime64[us], 1-d)",
+        ),
+    ],
+)
+def test_bad_timestamps_are_refused_where_they_are_needed(timestamps: object, problem: str) -> None:
+    with pytest.raises(GroupingError) as raised:
+        create("dynamic_key", partitions=2).route(KEYS, timestamps)  # type: ignore[arg-type]
+
+    assert str(raised.value) == problem
+
+
+def test_timestamps_are_ignored_where_they_are_not_needed() -> None:
+    assert create("key", partitions=2).route(KEYS, np.zeros(1, np.int64)).size == 5
+
+
+def test_refused_arguments_change_nothing() -> None:
+    grouping = create("dynamic_key", partitions=2)
+    before = grouping.snapshot().checksum()
+
+    with pytest.raises(GroupingError):
+        grouping.route(KEYS)
+
+    assert grouping.snapshot().checksum() == before
+
+
+def test_empty_and_strided_and_read_only_keys_are_routed() -> None:
+    grouping = create("key", partitions=100)
+    wide = np.arange(10, dtype=np.uint64)
+    wide.flags.writeable = False
+
+    assert grouping.route(np.empty(0, np.uint64)).dtype == np.int32
+    assert grouping.route(wide[::2]).tolist() == grouping.route(wide).tolist()[::2]
+    assert grouping.route(wide[::-1]).tolist() == grouping.route(wide).tolist()[::-1]
+
+
+@pytest.mark.parametrize(
+    ("partitions", "problem"),
+    [
+        ([], "active: at least one partition must stay"),
+        ([0, 3], "active: from 0 to 2 (got 3)"),
+        ([-1, 0], "active: from 0 to 2 (got -1)"),
+        ([0.0], "active: a whole number (got 0.0)"),
+        ([True], "active: a whole number (got True)"),
+    ],
+)
+def test_bad_active_set_is_refused_and_changes_nothing(partitions: list[int], problem: str) -> None:
+    tally = _tally()
+
+    with pytest.raises(GroupingError) as raised:
+        tally.set_active(partitions)
+
+    assert str(raised.value) == problem
+    assert tally.active.tolist() == [0, 1, 2]
+    assert tally.state["active"].tolist() == [1, 1, 1]
+
+
+def test_active_set_may_repeat_and_be_in_any_order_and_is_in_the_snapshot() -> None:
+    tally, other = _tally(), _tally()
+    tally.set_active([2, 1, 2])
+
+    other.restore(tally.snapshot())
+
+    assert other.active.tolist() == [1, 2]
+    assert other.route(KEYS).tolist() == [1] * 5
+
+
+@pytest.mark.parametrize("partition_sets", [range(1, 3), (1, 2), np.array([2, 1])])
+def test_active_set_may_be_any_sequence(partition_sets: object) -> None:
+    tally = _tally()
+    tally.set_active(partition_sets)  # type: ignore[arg-type]
+
+    assert tally.active.tolist() == [1, 2]
+
+
+def _feedback(**changes: object) -> Feedback:
+    fields: dict[str, object] = {
+        "records": np.array([1, 2, 0]),
+        "busy_seconds": np.array([0.1, 0.2, 0.0]),
+        "key_partitions": np.array([0, 2], np.int32),
+        "key_hashes": np.array([7, 8], np.uint64),
+        "key_records": np.array([1, 1]),
+        "key_seconds": np.array([0.1, 0.0]),
+    }
+    return Feedback(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+def test_good_feedback_reaches_the_grouping_also_with_zeros_only() -> None:
+    tally = _tally()
+    feedback = [_feedback(), Feedback(np.zeros(3, np.int64), np.zeros(3)), None]
+
+    for item in feedback:
+        tally.begin_batch(item)
+
+    assert tally.fed == feedback
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"records": np.array([1, 2])}, "feedback.records: 3 values (got 2)"),
+        ({"records": np.array([[1, 2, 3]])}, "feedback.records: 3 values (got 3)"),
+        ({"records": np.array([1, 2, -3])}, "feedback.records: finite and not negative"),
+        ({"busy_seconds": np.zeros(4)}, "feedback.busy_seconds: 3 values (got 4)"),
+        (
+            {"busy_seconds": np.array([0, np.nan, 1])},
+            "feedback.busy_seconds: finite and not negative",
+        ),
+        (
+            {"busy_seconds": np.array([0, np.inf, 1])},
+            "feedback.busy_seconds: finite and not negative",
+        ),
+        ({"key_records": np.array([1])}, "feedback.key_records: 2 rows (got 1)"),
+        ({"key_seconds": np.array([1.0, -1.0])}, "feedback.key_seconds: finite and not negative"),
+        ({"key_partitions": np.array([0, 3], np.int32)}, "feedback.key_partitions: below 3"),
+        (
+            {"key_partitions": np.array([0, -1], np.int32)},
+            "feedback.key_partitions: finite and not negative",
+        ),
+    ],
+)
+def test_bad_feedback_is_named_and_changes_nothing(
+    changes: dict[str, object], problem: str
+) -> None:
+    tally = _tally()
+
+    with pytest.raises(GroupingError) as raised:
+        tally.begin_batch(_feedback(**changes))
+
+    assert str(raised.value) == problem
+    assert tally.fed == []
+
+
+def test_snapshot_goes_through_bytes_unchanged() -> None:
+    snapshot = _counted().snapshot()
+    restored = _tally()
+
+    read = Snapshot.from_bytes(snapshot.to_bytes())
+    restored.restore(read)
+
+    assert (read.grouping, read.version, read.partitions, read.seed) == ("tally", 1, 3, 5)
+    assert {name: array.tolist() for name, array in read.arrays.items()} == {
+        "active": [1, 1, 1],
+        "batches": [5],
+        "seen": [5],
+    }
+    assert read.checksum() == snapshot.checksum() == restored.snapshot().checksum()
+
+
+KINDS = ["u8", "i8", "f8", "u4", "i4", "f4", "u2", "i2", "u1", "i1"]
+
+
+@given(
+    st.dictionaries(
+        st.text(max_size=5),
+        st.tuples(st.sampled_from(KINDS), st.lists(st.integers(0, 4), min_size=1, max_size=3)),
+        max_size=4,
+    )
+)
+def test_arrays_of_every_kind_and_shape_go_through_bytes(arrays: dict[str, tuple]) -> None:
+    made = {
+        name: np.arange(np.prod(shape, dtype=int)).astype(kind).reshape(shape)
+        for name, (kind, shape) in arrays.items()
+    }
+
+    read = Snapshot.from_bytes(Snapshot("any", 1, 2, 3, made).to_bytes()).arrays
+
+    assert sorted(read) == sorted(made)
+    for name, array in made.items():
+        assert (read[name].dtype, read[name].shape) == (array.dtype, array.shape)
+        assert read[name].tobytes() == array.tobytes()
+
+
+def test_checksum_tells_states_apart_and_knows_equal_ones() -> None:
+    one, same, other = _counted(), _counted(), _counted()
+    other.route(KEYS)
+
+    assert one.snapshot().checksum() == same.snapshot().checksum()
+    assert one.snapshot().checksum() != other.snapshot().checksum()
+
+
+def test_snapshots_share_no_memory_with_a_grouping() -> None:
+    tally = _counted()
+    snapshot = tally.snapshot()
+    other = _tally()
+    other.restore(snapshot)
+
+    tally.route(KEYS)
+    other.route(KEYS)
+    other.route(KEYS)
+
+    assert snapshot.arrays["seen"].tolist() == [5]
+    assert (tally.state["seen"][0], other.state["seen"][0]) == (10, 15)
+
+
+def test_every_truncation_is_refused() -> None:
+    data = _counted().snapshot().to_bytes()
+
+    for size in range(len(data)):
+        with pytest.raises(SnapshotError, match="cut short"):
+            Snapshot.from_bytes(data[:size])
+
+
+def test_every_flipped_bit_is_refused() -> None:
+    data = _counted().snapshot().to_bytes()
+
+    for bit in range(8 * len(data)):
+        damaged = bytearray(data)
+        damaged[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(SnapshotError):
+            Snapshot.from_bytes(bytes(damaged))
+
+
+@pytest.mark.parametrize("data", [b"", b"UNSKEW\x00\x01", b"PK\x03\x04" * 50, b"\x80\x04N." * 20])
+def test_other_files_are_no_snapshots(data: bytes) -> None:
+    with pytest.raises(SnapshotError, match="not a snapshot of a grouping, or cut short"):
+        Snapshot.from_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (("|u1", "|O8"), "unknown type '|O8'"),
+        (('"arrays"', '"arroys"'), "'arrays'"),
+        (('"seed":5', '"seed":x'), "Expecting value"),
+        (("[1]]]", "[7]]]"), "buffer is smaller"),
+        (("[1]]]", "[0]]]"), "8 bytes too many"),
+        (('"seed":5', '"seed":"five"'), "invalid literal"),
+    ],
+)
+def test_header_that_makes_no_sense_is_refused_even_with_a_right_checksum(
+    change: tuple[str, str], problem: str
+) -> None:
+    from grouping import snapshot
+
+    data = _counted().snapshot().to_bytes()
+    size = int.from_bytes(data[8:12], "little")
+    assert json.loads(data[12 : 12 + size])["grouping"] == "tally"
+    header = data[12 : 12 + size].replace(change[0].encode(), change[1].encode())
+    assert header != data[12 : 12 + size]
+    body = data[:8] + len(header).to_bytes(4, "little") + header + data[12 + size : -16]
+
+    with pytest.raises(SnapshotError) as raised:
+        Snapshot.from_bytes(body + snapshot._digest(body))
+
+    assert str(raised.value).startswith("snapshot: the header cannot be read: ")
+    assert problem in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"grouping": "key"}, "snapshot: grouping: expected 'tally' (got 'key')"),
+        ({"version": 2}, "snapshot: version: expected 1 (got 2)"),
+        ({"partitions": 4}, "snapshot: partitions: expected 3 (got 4)"),
+        ({"seed": 6}, "snapshot: seed: expected 5 (got 6)"),
+        (
+            {"arrays": {"active": np.ones(3, np.uint8)}},
+            "snapshot: arrays: expected ['active', 'batches', 'seen'] (got ['active'])",
+        ),
+    ],
+)
+def test_snapshot_of_something_else_is_refused(change: dict[str, object], problem: str) -> None:
+    tally = _tally()
+
+    with pytest.raises(SnapshotError) as raised:
+        tally.restore(dataclasses.replace(_counted().snapshot(), **change))
+
+    assert str(raised.value) == problem
+    assert tally.state["seen"].tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "problem"),
+    [
+        ({"seen": np.zeros(1, np.int32)}, "snapshot: seen: type int64 (got int32)"),
+        ({"seen": np.zeros(2, np.int64)}, "snapshot: seen: shape (1,) (got (2,))"),
+        ({"seen": np.zeros((1, 1), np.int64)}, "snapshot: seen: shape (1,) (got (1, 1))"),
+        ({"active": np.ones(4, np.uint8)}, "snapshot: active: shape (3,) (got (4,))"),
+        ({"batches": np.zeros((2, 2), np.int64)}, "snapshot: batches: shape (0,) (got (2, 2))"),
+    ],
+)
+def test_snapshot_with_an_array_of_another_type_or_size_is_refused(
+    arrays: dict[str, np.ndarray], problem: str
+) -> None:
+    tally = _tally()
+
+    with pytest.raises(SnapshotError) as raised:
+        tally.restore(_changed(_counted().snapshot(), **arrays))
+
+    assert str(raised.value) == problem
+    assert tally.state["seen"].tolist() == [0]
+
+
+def test_growing_array_may_have_any_length() -> None:
+    tally = _tally()
+
+    tally.restore(_changed(_counted().snapshot(), batches=np.arange(9)))
+
+    assert tally.state["batches"].size == 9
+
+
+def test_chunks_route_like_one_array() -> None:
+    whole, cut = create("shuffle", partitions=3), create("shuffle", partitions=3)
+    chunks = [(KEYS[:2], None), (KEYS[2:2], None), (KEYS[2:], None)]
+
+    parts = list(cut.route_chunks(chunks))
+
+    assert [part.size for part in parts] == [2, 0, 3]
+    assert np.concatenate(parts).tolist() == whole.route(KEYS).tolist()
