@@ -3,21 +3,35 @@
 from pydantic import ValidationError
 
 from grouping.base import Grouping, Setting
+from grouping.d_choices import DChoices
 from grouping.distribution_aware import DistributionAware
 from grouping.dstream import DStream
+from grouping.dynamic_key import DynamicKey
 from grouping.errors import GroupingError
+from grouping.fish import Fish
 from grouping.key import Key
+from grouping.level import Level
+from grouping.partial_key import PartialKey
 from grouping.posg import Posg
+from grouping.round_robin_head import RoundRobinHead
 from grouping.shuffle import Shuffle
+from grouping.w_choices import WChoices
 
 GROUPINGS: dict[str, type[Grouping]] = {
     grouping.name: grouping
     for grouping in (
         Key,
         Shuffle,
+        PartialKey,
+        DChoices,
+        WChoices,
+        RoundRobinHead,
+        Fish,
         DStream,
+        DynamicKey,
         Posg,
         DistributionAware,
+        Level,
     )
 }
 
