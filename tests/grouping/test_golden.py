@@ -23,16 +23,26 @@ TIMED = ("routing_seconds", "routing_records_per_second")
 
 def golden_text(grouping: str) -> str:
     """The reports of one grouping; what a clock measured is left out, floats are rounded."""
-    reports = {}
+    reports: dict[str, dict[str, object]] = {}
     for name in TRACES:
         trace = open_trace(f"{name}:records={RECORDS}")
         figures = simulate(trace, GroupingSpec(grouping), SCENARIO, lambda: 0.0).to_dict()
         for timed in TIMED:
             figures.pop(timed)
         figures["over_time"].pop("routing_records_per_second")
-        reports[name] = _rounded(figures)
-    lines = [f'  "{name}": {json.dumps(report)}' for name, report in reports.items()]
-    return "{\n" + ",\n".join(lines) + "\n}\n"
+        reports[name] = {figure: _rounded(value) for figure, value in figures.items()}
+    # A line a figure: a diff shows which figures of which trace have changed.
+    return _block(
+        {
+            trace: _block({name: json.dumps(value) for name, value in report.items()}, "  ")
+            for trace, report in reports.items()
+        }
+    )
+
+
+def _block(lines: dict[str, str], margin: str = "") -> str:
+    inner = ",\n".join(f'{margin}  "{name}": {text}' for name, text in lines.items())
+    return f"{{\n{inner}\n{margin}}}" + ("" if margin else "\n")
 
 
 def _rounded(value: object) -> object:

@@ -1,0 +1,176 @@
+"""How fast groupings route: `python -m benchmarks.kernels`, one core, warm and cold.
+
+Zipf 1.4 over 10^5 keys. Rates are the best of several rounds, and every round times `key` beside
+the grouping, so that the ratio holds on a busy machine too. Groupings that learn from reports get
+them before they are timed. The cold start is that of a fresh process whose kernels are in numba's
+cache: from an imported registry to the first routes.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from grouping.base import Chunk, Feedback, Grouping
+from grouping.registry import GROUPINGS, create
+from grouping.traces import open_trace
+
+PARTITIONS = (100, 1000)
+TRACE = "zipf:z=1.4,keys=100000,seed=1"
+CHUNK_RECORDS = 100_000
+BASELINE = "key"
+GOALS = {"key": 500e6, "shuffle": 500e6, "partial_key": 100e6, "level": 20e6}
+GOAL = 10e6
+COLD_GOAL_SECONDS = 1.0
+
+COLD_START = """
+import time
+import numpy as np
+from grouping.registry import create
+keys = np.arange(1000, dtype=np.uint64)
+began = time.perf_counter()
+router = create({name!r}, partitions=100)
+router.begin_batch()
+times = np.arange(1000, dtype=np.int64) if router.wants_timestamps else None
+for _ in router.route_chunks([(keys, times)]):
+    pass
+print(time.perf_counter() - began)
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One grouping's figures."""
+
+    grouping: str
+    records_per_second: dict[int, float]
+    """By the number of partitions."""
+    ratio_to_key: dict[int, float]
+    """Time per record over that of `key` in the same rounds."""
+    scaling: float
+    """The rate with the most partitions over the rate with the fewest."""
+    state_bytes: dict[int, int]
+    cold_start_seconds: float
+
+
+class Bench:
+    """The records, and how to route them."""
+
+    def __init__(self, records: int) -> None:
+        trace = open_trace(f"{TRACE},records={records}")
+        keys = np.concatenate([chunk.keys for chunk in trace.chunks()])
+        times = np.arange(records, dtype=np.int64) * 100
+        cuts = range(CHUNK_RECORDS, records, CHUNK_RECORDS)
+        self._chunks = list(zip(np.split(keys, cuts), np.split(times, cuts), strict=True))
+
+    def chunks(self) -> Iterator[Chunk]:
+        """As a source gets its share."""
+        yield from self._chunks
+
+    def rate(self, router: Grouping, feedback: Feedback | None = None) -> float:
+        """Records a second over one batch."""
+        router.begin_batch(feedback)
+        began = time.perf_counter()
+        routed = sum(routes.size for routes in router.route_chunks(self.chunks()))
+        return routed / (time.perf_counter() - began)
+
+    def feedback(self, router: Grouping) -> Feedback | None:
+        """What partitions would report of the first chunk, if the grouping wants to know."""
+        if not router.wants_feedback:
+            return None
+        keys, times = self._chunks[0]
+        (routes,) = router.route_chunks([(keys, times)])
+        pairs = np.unique(np.stack([routes.astype(np.uint64), keys]), axis=1, return_counts=True)
+        partitions = pairs[0][0].astype(np.int32)
+        size = router.setting.partitions
+        records = np.bincount(routes, minlength=size)
+        return Feedback(
+            records=records.astype(np.int64),
+            busy_seconds=records.astype(np.float64) * 1e-5,
+            key_partitions=partitions,
+            key_hashes=pairs[0][1].copy(),
+            key_records=pairs[1].astype(np.int64),
+            key_seconds=pairs[1].astype(np.float64) * 1e-5,
+        )
+
+
+def measure(name: str, bench: Bench, rounds: int) -> Row:
+    """All figures of one grouping."""
+    rates, ratios, sizes = {}, {}, {}
+    for partitions in PARTITIONS:
+        router = create(name, partitions=partitions)
+        baseline = create(BASELINE, partitions=partitions)
+        feedback = bench.feedback(router)
+        bench.rate(router, feedback)
+        bench.rate(baseline)
+        pairs = [(bench.rate(router, feedback), bench.rate(baseline)) for _ in range(rounds)]
+        rates[partitions] = max(rate for rate, _ in pairs)
+        ratios[partitions] = max(base for _, base in pairs) / rates[partitions]
+        sizes[partitions] = sum(array.nbytes for array in router.state.values())
+    scaling = rates[PARTITIONS[-1]] / rates[PARTITIONS[0]]
+    return Row(name, rates, ratios, scaling, sizes, cold_start(name))
+
+
+def cold_start(name: str) -> float:
+    """Seconds to the first routes in a fresh process, the better of two."""
+    command = [sys.executable, "-c", COLD_START.format(name=name)]
+    runs = [subprocess.run(command, capture_output=True, check=True, text=True) for _ in range(2)]
+    return min(float(run.stdout) for run in runs)
+
+
+def table(rows: Sequence[Row]) -> str:
+    """One line a grouping; a mark where a goal is missed."""
+    small, large = PARTITIONS
+    head = (
+        f"{'grouping':20}{f'M/s n={small}':>12}{'x key':>8}{f'M/s n={large}':>12}{'x key':>8}"
+        f"{'scaling':>9}{'state kB':>10}{'cold s':>8}  goal"
+    )
+    return "\n".join([head, *map(_line, rows)])
+
+
+def _line(row: Row) -> str:
+    small, large = PARTITIONS
+    return (
+        f"{row.grouping:20}"
+        f"{row.records_per_second[small] / 1e6:>12.1f}{row.ratio_to_key[small]:>8.1f}"
+        f"{row.records_per_second[large] / 1e6:>12.1f}{row.ratio_to_key[large]:>8.1f}"
+        f"{row.scaling:>9.2f}{row.state_bytes[large] / 1e3:>10,.0f}"
+        f"{row.cold_start_seconds:>8.2f}  {', '.join(missed(row)) or 'met'}"
+    )
+
+
+def missed(row: Row) -> list[str]:
+    """The goals that this run does not show."""
+    goal = GOALS.get(row.grouping, GOAL)
+    checks = {
+        f"below {goal / 1e6:.0f} M/s": row.records_per_second[PARTITIONS[0]] < goal,
+        "scaling below 0.25": row.scaling < 0.25,
+        f"cold above {COLD_GOAL_SECONDS:.0f} s": row.cold_start_seconds > COLD_GOAL_SECONDS,
+    }
+    return [problem for problem, found in checks.items() if found]
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--records", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--grouping", action="append", choices=list(GROUPINGS))
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    bench = Bench(arguments.records)
+    names = arguments.grouping or list(GROUPINGS)
+    rows = [measure(name, bench, arguments.rounds) for name in names]
+    if arguments.json:
+        print(json.dumps([asdict(row) for row in rows], indent=2))
+    else:
+        print(table(rows))
+
+
+if __name__ == "__main__":
+    main()
