@@ -138,6 +138,7 @@ class Twin:
     active=st.sets(st.integers(0, 11), min_size=1).map(sorted),
     sample_records=st.sampled_from([1, 7, 50]),
     check_seconds=st.sampled_from([0.0, 2.0]),
+    warm_up_seconds=st.sampled_from([4.0, 15.0]),
     expected_keys=st.sampled_from([10, 11, 20]),
     skew=st.sampled_from([0.3, 0.6, 0.95]),
     stream=st.integers(0, 2**32),
@@ -147,6 +148,7 @@ def test_routes_and_spaces_are_the_twins(
     active: list[int],
     sample_records: int,
     check_seconds: float,
+    warm_up_seconds: float,
     expected_keys: int,
     skew: float,
     stream: int,
@@ -158,7 +160,7 @@ def test_routes_and_spaces_are_the_twins(
         "expected_keys": expected_keys,
         "teenage_cycle_seconds": 3.0,
         "old_cycle_seconds": 7.0,
-        "warm_up_seconds": 4.0,
+        "warm_up_seconds": warm_up_seconds,
     }
     grouping = create("dynamic_key", partitions=12, seed=SEED, **options)
     grouping.set_active(active)
