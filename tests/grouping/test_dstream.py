@@ -220,6 +220,27 @@ def test_p_times_n_keeps_the_balance_when_partitions_are_many() -> None:
     assert relative < 1.3
 
 
+def test_balance_beats_two_choices_where_one_key_fills_more_than_two_partitions() -> None:
+    assert balance("dstream", 50, 1.4) < balance("partial_key", 50, 1.4) / 3
+    assert balance("dstream", 10, 2.0) < balance("partial_key", 10, 2.0) / 2
+
+
+def test_two_choices_are_better_where_no_key_fills_two_partitions() -> None:
+    """What DStream leaves to the hash stays as uneven as the hash."""
+    assert balance("partial_key", 10, 1.0) < 1.01
+    assert 1.03 < balance("dstream", 10, 1.0) < 1.2
+
+
+def test_balance_survives_a_reversed_ranking() -> None:
+    """`distribution_aware`, which learns once, does not."""
+    grouping = create("dstream", partitions=10, seed=1)
+    before = grouping.route(mixed(zipf(1.4, 10_000, 200_000, 1)))
+    after = grouping.route(mixed(np.uint64(9999) - zipf(1.4, 10_000, 200_000, 2)))
+
+    assert largest(before, 10) < 1.2
+    assert largest(after, 10) < 1.25
+
+
 def test_cold_keys_move_only_from_partitions_that_left() -> None:
     grouping = create("dstream", partitions=10, seed=1)
     keys = np.arange(20_000, dtype=np.uint64)
