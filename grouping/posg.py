@@ -15,8 +15,9 @@ Matrices that arrive later lead from any state but ROUND_ROBIN to SEND_ALL.
 Guarantee: with exact costs and no idle time the makespan is at most (2 - 1/k) of the optimum for k
 partitions. Any record may go anywhere, so the pairs of key and partition are those of shuffling.
 Cost: r hashes, r + 1 reads in the chosen partition's matrices and log2 k comparisons a record.
-State: 5 matrices of r x c numbers a partition (three of the instance, two of the scheduler) and 14
-numbers, whatever the keys are: 8.9 kB a partition with the defaults, at most 0.4 GB (checked).
+State: 32 r c bytes a partition (F, W and the snapshot of the instance; F and W / F of the scheduler
+in single precision) and 14 numbers, whatever the keys are: 7.2 kB a partition with the defaults,
+0.33 GB at most (more cells are refused).
 
 In an engine no instance can talk to a scheduler, but the partitions' reports reach every source
 alike, so each source keeps its own copy of the instances and runs their state machines itself:
@@ -32,10 +33,17 @@ Departures and why:
 - Records without rows are spread evenly over the cells: with no rows at all, every estimate is the
   instance's mean cost. A key that was never seen (0/0 in the paper) also gets the mean.
 - The greedy rule assumes instances that never idle. `memory: batch`: all are idle at a batch's
-  start and its records are all there, so sums begin at 0 and the rule is right. `memory: stream`
-  with `lift`: the sum of an instance that ran dry is lifted to now, the latest timestamp, and an
-  answer says by how much the estimated completion differs from now. Among several idle instances
-  the one idle for longest is next. Without `lift` it is the paper's rule to the letter.
+  start and its records are all there, so sums begin at 0 and the rule is right; Delta then only
+  shows the drift. `memory: stream` with `lift`: the sum of an instance that ran dry is lifted to
+  now, the latest timestamp, when it is next chosen (so of several idle ones the one idle for
+  longest is next), and an answer puts it at now plus what it has still to do. Reports of records
+  still queued (a simulator's) put "now" off until they can be done. Of s sources each sees one
+  record in s, so there a record weighs s times its cost; very unequal sources are better off
+  without `lift`. Without `lift` it is
+  the paper's rule to the letter; busy time made equal then takes an instance that idled for one
+  that owes work, and near 100 % load that is worse than round robin.
+- `synchronise: reports` asks all instances anew with each report, since reports come anyway: the
+  drift between two matrices, thousands of records apart, is most of what is left to gain.
 - The paper scans all k instances for the least; a tournament tree gives the same one.
 - Round robin goes on where it was when SEND_ALL begins again, else the first instances would get
   more than others whenever matrices arrive often.
@@ -120,6 +128,8 @@ class PosgParams(GroupingParams):
     """Do estimated times begin anew with each batch (all partitions idle), or go on?"""
     lift: bool = True
     """With `memory: stream`: lift partitions that ran dry to the latest timestamp?"""
+    synchronise: Literal["matrices", "reports"] = "matrices"
+    """Remove the drift of the estimates when matrices arrive (the paper), or with each report?"""
 
 
 class Posg(Grouping):
@@ -141,7 +151,11 @@ class Posg(Grouping):
             )
         self._salts = salts(setting.seed, rows)
         batch = params.memory == "batch"
-        self._rules = Rules(params.window, params.tolerance, batch, params.lift and not batch)
+        lift = params.lift and not batch
+        often = params.synchronise == "reports" and not batch
+        self._rules = Rules(params.window, params.tolerance, batch, lift, often)
+        # What the other sources send meanwhile is ahead of this source's next record as well.
+        self._weight = float(setting.sources) if lift else 1.0
         matrices = (n, rows, columns)
         self.state |= {
             "instance_records": np.zeros(matrices),
@@ -155,6 +169,7 @@ class Posg(Grouping):
             "estimated": np.zeros(n),
             "idle": np.zeros(n),
             "busy": np.zeros(n),
+            "free": np.zeros(n),
             "sent": np.zeros(n, np.int64),
             "executed": np.zeros(n),
             "asked": np.zeros(n, np.uint8),
@@ -163,7 +178,7 @@ class Posg(Grouping):
             "marker_estimated": np.zeros(n),
             "delta": np.zeros(n),
             "machine": np.zeros(5, np.int64),
-            "totals": np.zeros(2),
+            "totals": np.zeros(3),
             "clock": np.full(2, UNSET, np.int64),
             "counted": np.ones(n, np.uint8),
         }
@@ -187,7 +202,8 @@ class Posg(Grouping):
 
     def _route(self, keys: UInt64s, timestamps: Int64s | None, out: Int32s) -> None:
         times = _NO_TIMES if timestamps is None else timestamps
-        _route_keys(self._scheduler(), self._salts, self.active, keys, times, out)
+        scheduler = self._scheduler()
+        _route_keys(scheduler, self._salts, self._weight, self.active, keys, times, out)
 
     def _begin_batch(self, feedback: Feedback | None) -> None:
         scheduler = self._scheduler()
@@ -220,7 +236,13 @@ class Posg(Grouping):
 
 @kernel
 def _route_keys(
-    at: Scheduler, salt: UInt64s, active: Int32s, keys: UInt64s, times: Int64s, out: Int32s
+    at: Scheduler,
+    salt: UInt64s,
+    weight: float,
+    active: Int32s,
+    keys: UInt64s,
+    times: Int64s,
+    out: Int32s,
 ) -> None:
     i = 0
     while i < keys.size and at.machine[STATE] <= SEND_ALL:
@@ -230,19 +252,25 @@ def _route_keys(
         if at.machine[STATE] == SEND_ALL:
             begin = lifted(at, op, at.estimated[op], times[i]) if times.size else at.estimated[op]
             more = frozen_cost(at.costs, op, salt, keys[i])
-            at.estimated[op] = begin + max(more, _LEAST_COST)
+            at.estimated[op] = begin + weight * max(more, _LEAST_COST)
             ask(at, op)
         elif times.size:
             tick(at.clock, times[i])
         out[i] = op
         i += 1
     if i < keys.size:
-        _route_greedily(at, salt, keys, times, out, i)
+        _route_greedily(at, salt, weight, keys, times, out, i)
 
 
 @kernel
 def _route_greedily(
-    at: Scheduler, salt: UInt64s, keys: UInt64s, times: Int64s, out: Int32s, first: int
+    at: Scheduler,
+    salt: UInt64s,
+    weight: float,
+    keys: UInt64s,
+    times: Int64s,
+    out: Int32s,
+    first: int,
 ) -> None:
     """SUBMIT and UPDATE of listing III.2."""
     tree = tournament(at.estimated, at.active)
@@ -254,7 +282,7 @@ def _route_greedily(
         if times.size:
             begin = lifted(at, op, begin, times[i])
         more = frozen_cost(at.costs, op, salt, keys[i])
-        op = replay(tree, op, begin + max(more, _LEAST_COST))
+        op = replay(tree, op, begin + weight * max(more, _LEAST_COST))
     for op in range(at.estimated.size):
         if at.active[op] != 0:
             at.estimated[op] = tree.values[op]

@@ -19,7 +19,7 @@ ROUND_ROBIN, SEND_ALL, WAIT_ALL, RUN = 0, 1, 2, 3
 START, STABILIZING = 0, 1
 
 STATE, TURN, UNASKED, SYNCHRONISATIONS, RECEIVED = range(5)
-MATCHED, DRIFT = range(2)
+MATCHED, DRIFT, REPORTED = range(3)
 FIRST, LATEST = range(2)
 UNSET = np.iinfo(np.int64).min
 # Shares of several sources are fractions: so much may be missing from a whole record.
@@ -42,6 +42,7 @@ class Scheduler(NamedTuple):
     estimated: Float64s
     idle: Float64s
     busy: Float64s
+    free: Float64s
     sent: Int64s
     executed: Float64s
     asked: Flags
@@ -60,6 +61,8 @@ class Rules(NamedTuple):
     batch: bool
     """Are all partitions idle when a batch begins?"""
     lift: bool
+    every_report: bool
+    """Synchronise with every report, not only when matrices arrive?"""
 
 
 @kernel
@@ -68,6 +71,13 @@ def tick(clock: Int64s, time: np.int64) -> float:
     if clock[FIRST] == UNSET:
         clock[FIRST] = time
     clock[LATEST] = max(clock[LATEST], time)
+    return _now(clock)
+
+
+@kernel
+def _now(clock: Int64s) -> float:
+    if clock[FIRST] == UNSET:
+        return 0.0
     seconds: float = (np.float64(clock[LATEST]) - np.float64(clock[FIRST])) * 1e-6
     return seconds
 
@@ -109,6 +119,8 @@ def take(
     ordered = key_records.size == 0 or key_records.max() <= 1
     exact = ordered and key_records.size > 0 and not rules.batch and not rules.lift
     share = _own_share(at, records.sum())
+    if rules.lift:
+        _work_off(at, busy_seconds)
     rest_records = records.astype(np.float64)
     rest_seconds = busy_seconds.copy()
     if not exact:
@@ -139,6 +151,21 @@ def take(
             _execute(at, op, share * count, share * seconds)
             _reply(at, op, rules)
         _step(instances, at, op, rules)
+    if rules.every_report and at.machine[STATE] == RUN:
+        _ask_all(at)
+
+
+@kernel
+def _work_off(at: Scheduler, busy_seconds: Float64s) -> None:
+    """When each partition was, or will be, done with what is reported.
+
+    Reports of queued records may come before their time: the work since the last report begins
+    when that of before is done. For reports of completed records this is at most one record late.
+    """
+    before = at.totals[REPORTED]
+    for op in range(busy_seconds.size):
+        at.free[op] = max(at.free[op], before) + busy_seconds[op]
+    at.totals[REPORTED] = _now(at.clock)
 
 
 @kernel
@@ -199,6 +226,16 @@ def _send_all(at: Scheduler) -> None:
 
 
 @kernel
+def _ask_all(at: Scheduler) -> None:
+    """Requests that need no record to carry them: the next reports will answer them."""
+    at.asked[:] = 1
+    at.replied[:] = 0
+    at.marker_sent[:] = at.sent
+    at.marker_estimated[:] = at.estimated - at.idle
+    at.machine[STATE] = WAIT_ALL
+
+
+@kernel
 def _reply(at: Scheduler, op: int, rules: Rules) -> None:
     """If `op` has executed the record that carried the request, its Delta arrives (3.D).
 
@@ -212,9 +249,7 @@ def _reply(at: Scheduler, op: int, rules: Rules) -> None:
     after = at.sent[op] - at.marker_sent[op]
     part = 0.0 if rules.batch or after <= 0 else 1.0 - min(1.0, max(0.0, past / after))
     ahead = part * (at.estimated[op] - at.idle[op] - at.marker_estimated[op])
-    real = float(at.busy[op])
-    if rules.lift:
-        real = float((np.float64(at.clock[LATEST]) - np.float64(at.clock[FIRST])) * 1e-6)
+    real = max(_now(at.clock), at.free[op]) if rules.lift else float(at.busy[op])
     at.delta[op] = real + ahead - at.estimated[op]
     at.replied[op] = 1
     _synchronise(at)
