@@ -9,6 +9,7 @@ gives for the exact head, `sum(head) min(f, choices) + sum(tail) min(f, 2)`.
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from statistics import median
 from typing import Any
 
@@ -70,11 +71,19 @@ def zipf_shares(zipf: float, keys: int) -> NDArray[np.float64]:
     return shares
 
 
-def zipf_ranks(cell: Cell, seed: int) -> NDArray[np.int64]:
-    """The stream of a cell, as ranks from 0."""
-    upto = np.cumsum(zipf_shares(cell.zipf, cell.keys))
-    draws = np.random.default_rng(seed).random(cell.records)
-    return np.minimum(np.searchsorted(upto, draws, side="right"), cell.keys - 1)
+@lru_cache(maxsize=8)  # the same few seeds for every grouping and number of partitions
+def zipf_ranks(zipf: float, keys: int, records: int, seed: int) -> NDArray[np.unsignedinteger]:
+    """A stream, as ranks from 0."""
+    upto = np.cumsum(zipf_shares(zipf, keys))
+    draws = np.random.default_rng(seed).random(records)
+    ranks = np.minimum(np.searchsorted(upto, draws, side="right"), keys - 1)
+    return ranks.astype(np.min_scalar_type(keys))
+
+
+@cache
+def key_hashes(keys: int) -> NDArray[np.uint64]:
+    """A hash for each rank: any distinct 64 bits."""
+    return np.array([mix64(np.uint64(rank + 1)) for rank in range(keys)], np.uint64)
 
 
 def exact_choices(subject: Subject, cell: Cell) -> NDArray[np.int64]:
@@ -93,8 +102,8 @@ def exact_choices(subject: Subject, cell: Cell) -> NDArray[np.int64]:
 
 def measure(subject: Subject, cell: Cell, seed: int) -> Measured:
     """Send a cell's stream, dealt round robin to the sources, through the grouping."""
-    n, ranks = cell.partitions, zipf_ranks(cell, seed)
-    hashes = np.array([mix64(np.uint64(rank + 1)) for rank in range(cell.keys)], np.uint64)
+    n, ranks = cell.partitions, zipf_ranks(cell.zipf, cell.keys, cell.records, seed)
+    hashes = key_hashes(cell.keys)
     loads = np.zeros(n, np.int64)
     met = np.zeros((cell.keys, n), np.bool_)
     for source in range(cell.sources):
@@ -135,8 +144,8 @@ def heads(records: int) -> Iterator[tuple[Subject, Cell]]:
         Subject("w_choices", {}),
         Subject("round_robin_head", {}),
     ]
-    for partitions in PARTITIONS:
-        for zipf in ZIPFS:
+    for zipf in ZIPFS:
+        for partitions in PARTITIONS:
             for subject in subjects:
                 yield subject, Cell(partitions, zipf, records=records)
 
@@ -151,10 +160,13 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--grouping", help="only rows whose grouping begins with this")
+    parser.add_argument("--zipf", type=float, help="only rows with this skew")
     options = parser.parse_args()
     print(f"{'n':>4} {'z':>4}  {'grouping':32} {'imbalance':>9} {'pairs':>8} {'formula':>8}  ratio")
     for subject, cell in TABLES[options.table](options.records):
         if options.grouping and not subject.label.startswith(options.grouping):
+            continue
+        if options.zipf is not None and cell.zipf != options.zipf:
             continue
         found = medians(subject, cell, range(options.seeds))
         print(

@@ -118,6 +118,8 @@ def draw_another(
 def _two_drawn_again(
     key: np.uint64, salt_first: np.uint64, salt_second: np.uint64, mask: UInt8s, active: Int32s
 ) -> tuple[np.int64, np.int64]:
+    if active.size == 1:
+        return np.int64(active[0]), np.int64(active[0])
     first = pick_active(key, salt_first, mask, active)
     value = mix64(key ^ salt_second)
     partitions = np.uint64(mask.size)

@@ -27,8 +27,8 @@ Departures:
   b_1 partitions is just enough for the first key, half of the seeds have less: imbalances of 1e-3
   to 3e-3 at n = 20, z = 1.6 to 1.9, and n = 50, z = 1.0 to 1.6, that are 1e-5 this way. The pairs
   stay below the paper's own bound, d |H| + 2 |tail|.
-- The paper solves for d with every record; here it is solved again when the source has seen a
-  sixteenth more records, at least every 100,000 and with every micro-batch.
+- The paper solves for d with every record; here it is solved again when the source has seen an
+  eighth more records (at least 32, at most 100,000), and with every micro-batch.
 - `memory: batch` lets loads begin at zero in every micro-batch. With a single batch, or `memory:
   stream`, they are the paper's. What is counted hot stays counted from batch to batch.
 
@@ -49,6 +49,8 @@ Reference: M. A. U. Nasir, G. De Francisci Morales, N. Kourtellis, M. Serafini, 
 are not enough: balancing at scale in distributed stream processing", ICDE 2016.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from pydantic import Field
 
@@ -63,7 +65,8 @@ from grouping.choices import (
 from grouping.head import HeadGrouping, HeadParams
 from grouping.kernels import kernel
 
-_GROWTH = 16
+_GROWTH = 8
+_RECORDS_LEAST = 32
 _RECORDS_MAX = 100_000
 _CACHE_ENTRIES = 1 << 20
 _CACHE_ROWS_LEAST = 64
@@ -113,6 +116,11 @@ class DChoices(HeadGrouping):
         """How many candidates a key of the head has."""
         return min(int(self.state["choices"][0]), self.active.size)
 
+    def set_active(self, partitions: Sequence[int]) -> None:
+        """From now on route to these partitions only, with the d that they need."""
+        super().set_active(partitions)
+        self.state["choices"][1] = self.state["seen"][0]
+
     def _begin_batch(self, feedback: Feedback | None) -> None:
         super()._begin_batch(feedback)
         self.state["choices"][1] = self.state["seen"][0]
@@ -141,7 +149,7 @@ class DChoices(HeadGrouping):
     def _solve(self, seen: int) -> None:
         """Find d from the head as it is now."""
         choices = self.state["choices"]
-        choices[1] = seen + min(max(1, seen // _GROWTH), _RECORDS_MAX)
+        choices[1] = seen + min(max(_RECORDS_LEAST, seen // _GROWTH), _RECORDS_MAX)
         before, n = self.choices, self.active.size
         if self.params.raise_choices and choices[0] < n:
             self._raise()

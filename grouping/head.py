@@ -8,9 +8,11 @@ its *guaranteed* count (count - error, never above the truth) is at least
 The first term is the paper's. The other two keep out keys that are above theta by luck: a key just
 below it has about theta N records, give or take their square root, and at a stream's start, when
 theta N is below one, every key seen once would test as hot. A false head is not free: it is spread
-over many partitions, and those pairs of key and partition stay. The margin shrinks relative to the
-stream (15 % of theta after 400/theta records, 1.5 % after 40,000/theta), and keys of share 2/n or
-more, which two choices cannot carry, are seen after a few records. `caution: 0` is the paper's.
+over many partitions, and those pairs of key and partition stay: without them, W-Choices at n = 100,
+z = 0.5, 10^6 records makes 1.15 times the pairs of the exact head with 5 sources, and 2.3 times
+with 48; with them never more than 1.0 times. The margin shrinks relative to the stream (15 % of
+theta after 400/theta records, 1.5 % after 40,000/theta), and keys of share 2/n or more, which two
+choices cannot carry, are seen after a few records. `caution: 0` is the paper's.
 """
 
 from typing import Annotated

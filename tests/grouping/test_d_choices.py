@@ -172,6 +172,17 @@ def test_record_goes_to_the_first_of_the_least_loaded_candidates(z: float, parti
     assert grouping.choices == choices
 
 
+def test_choices_follow_the_active_partitions() -> None:
+    keys = zipf(1.4, 300_000)
+    grouping = create("d_choices", partitions=100, seed=1)
+    grouping.route(keys[:200_000])
+    grouping.set_active(range(50))
+    routes = grouping.route(keys[200_000:])
+
+    assert grouping.choices == pytest.approx(22, abs=2)
+    assert set(routes.tolist()) == set(range(50))
+
+
 def imbalance(name: str, z: float, partitions: int, seed: int, **options: object) -> float:
     keys, total = zipf(z, 300_000, seed), np.zeros(partitions, np.int64)
     for source in range(5):
