@@ -36,11 +36,14 @@ def _load(path: Path) -> object:
 def _parse(schema: object) -> dict[str, Any]:
     # Costs 80 ms, and most jobs have no Avro.
     from fastavro import parse_schema  # noqa: PLC0415
+    from fastavro.schema import UnknownType  # noqa: PLC0415
 
     if not isinstance(schema, dict):
         raise _error("the schema must be a record", "an object with type, name and fields")
     try:
         parsed: Any = parse_schema(schema)
+    except UnknownType as error:
+        raise _error(f'an Avro schema: no type "{error.name}"', "check the file") from None
     except Exception as error:  # noqa: BLE001 - fastavro raises whatever its walk runs into
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise _error(f"an Avro schema: {reason}", "check the file") from None

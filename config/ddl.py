@@ -37,6 +37,23 @@ _ATOMIC = frozenset(
         "variant",
     ]
 )
+# What other languages call them.
+_ELSEWHERE = {
+    "str": "STRING",
+    "text": "STRING",
+    "int8": "TINYINT",
+    "int16": "SMALLINT",
+    "int32": "INT",
+    "int64": "BIGINT",
+    "float32": "FLOAT",
+    "float64": "DOUBLE",
+    "bool": "BOOLEAN",
+    "datetime": "TIMESTAMP",
+    "bytes": "BINARY",
+    "list": "ARRAY",
+    "object": "STRUCT",
+    "dict": "MAP",
+}
 _SIZED = frozenset({"decimal", "dec", "numeric", "char", "character", "varchar"})
 _NESTED = frozenset({"array", "map", "struct"})
 _TOKEN = re.compile(
@@ -143,9 +160,9 @@ class _Parser:
             self._nested(name, depth)
         elif name not in _ATOMIC:
             known = sorted(word.upper() for word in _ATOMIC | _SIZED | _NESTED)
-            raise DdlError(
-                f'no type "{token.text}"', token.column, did_you_mean(token.text.upper(), known)
-            )
+            near = _ELSEWHERE.get(name)
+            advice = f'did you mean "{near}"?' if near else did_you_mean(token.text.upper(), known)
+            raise DdlError(f'no type "{token.text}"', token.column, advice)
 
     def _nested(self, name: str, depth: int) -> None:
         self._expect("<")

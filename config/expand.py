@@ -7,6 +7,7 @@ where a text is asked for it is a text all the same. `$${` stands for `${` itsel
 
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 
 from config.problems import Path as NodePath
@@ -66,15 +67,9 @@ def _expand_node(node: Node, expander: "_Expander", problems: list[Problem]) -> 
     node.text = text
     node.value = text
     if node.plain and not expander.problems:
-        try:
+        # What is ambiguous as a number (`010`) stays the text it is: it may be a password.
+        with suppress(ScalarError):
             node.value = resolve(text)
-        except ScalarError as error:
-            rule = "a number with a leading zero" if node.secret else error.rule
-            problems.append(
-                Problem(
-                    node.position, dotted(expander.path), rule, "quote the reference for a text"
-                )
-            )
 
 
 class _Expander:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path as FilePath
 from typing import Annotated, Any, cast
 
@@ -171,14 +172,18 @@ def _valid_sections(model: type[Job], root: Node, context: dict[str, Any]) -> di
             if not field_info.is_required():
                 sections[name] = field_info.get_default(call_default_factory=True)
             continue
-        adapter: TypeAdapter[Any] = TypeAdapter(
-            cast("Any", Annotated[field_info.annotation, field_info])
-        )
         with suppress(ValidationError):
-            sections[name] = adapter.validate_json(
+            sections[name] = _adapter(model, name).validate_json(
                 json.dumps(data[name]), strict=True, context=context
             )
     return sections
+
+
+@lru_cache(maxsize=64)
+def _adapter(model: type[Job], name: str) -> TypeAdapter[Any]:
+    """Validates one section without the others."""
+    field_info = model.model_fields[name]
+    return TypeAdapter(cast("Any", Annotated[field_info.annotation, field_info]))
 
 
 def _literal_secrets(job: Job, root: Node, broken: set[Position]) -> list[Problem]:

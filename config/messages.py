@@ -1,7 +1,7 @@
 """pydantic's errors as problems: our words, at the right place of the file."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel
@@ -13,6 +13,8 @@ from config.schema_walk import fields_at, homes_of, models_at
 from config.secrets import HIDDEN
 from config.suggestions import did_you_mean, nearest, one_of
 from config.yaml_reader import Node
+
+PROBLEMS_MAX = 100
 
 _KINDS = {
     "string_type": "a text",
@@ -26,6 +28,7 @@ _KINDS = {
     "model_type": "a mapping",
     "model_attributes_type": "a mapping",
     "finite_number": "a finite number",
+    "int_parsing": "a whole number",
     "none_required": "nothing",
 }
 _BOUNDS = {
@@ -47,14 +50,19 @@ _NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]+)?")
 _DIGIT_GROUPS = re.compile(r"[-+]?[0-9]+([_,' ][0-9]+)+")
 
 
-def problems(model: type[BaseModel], root: Node, errors: Iterable[ErrorDetails]) -> list[Problem]:
+def problems(model: type[BaseModel], root: Node, errors: Sequence[ErrorDetails]) -> list[Problem]:
     """One problem for each place that is wrong, however many alternatives failed there."""
-    by_place: dict[tuple[Path, str], list[tuple[ErrorDetails, Problem]]] = {}
-    for error in errors:
+    by_place: dict[tuple[Path, str], list[Problem]] = {}
+    for error in errors[:PROBLEMS_MAX]:
         path = place(root, error["loc"])
-        problem = _problem(model, root, path, error)
-        by_place.setdefault((path, _family(error)), []).append((error, problem))
-    return [_joined([problem for _, problem in group]) for group in by_place.values()]
+        found = _problem(model, root, path, error)
+        by_place.setdefault((path, _family(error)), []).append(found)
+    joined = [_joined(group) for group in by_place.values()]
+    if len(errors) > PROBLEMS_MAX:
+        last = max(problem.position for problem in joined)
+        rule = f"{len(errors) - PROBLEMS_MAX} more problems"
+        joined.append(Problem(last, "job", rule, "mend those above first"))
+    return joined
 
 
 def place(root: Node, loc: Sequence[Part]) -> Path:
@@ -89,13 +97,11 @@ def find(root: Node, path: Path) -> tuple[Node | None, Position]:
     node, position = root, root.position
     for part in path:
         if isinstance(node.value, dict) and str(part) in node.value:
-            if node.value[str(part)].value is None or isinstance(
-                node.value[str(part)].value, dict | list
-            ):
-                position = node.key_positions.get(str(part), position)
-            else:
-                position = node.value[str(part)].position
+            key_position = node.key_positions.get(str(part), position)
             node = node.value[str(part)]
+            # What is inside or missing is best looked for from the key.
+            whole = node.value is None or isinstance(node.value, dict)
+            position = key_position if whole else node.position
         elif isinstance(node.value, list) and isinstance(part, int) and part < len(node.value):
             node = node.value[part]
             position = node.position
@@ -108,7 +114,11 @@ def got(node: Node | None) -> str:
     """` (got ...)`, or nothing when there is nothing; a secret stays hidden."""
     if node is None:
         return ""
-    return f" (got {HIDDEN if node.secret else show(node.value)})"
+    if node.secret:
+        return f" (got {HIDDEN})"
+    # A number as it was written: `1e3` is not the whole number that it looks like when printed.
+    written = node.plain and isinstance(node.value, int | float) and len(node.text) < 40
+    return f" (got {node.text if written else show(node.value)})"
 
 
 def _problem(model: type[BaseModel], root: Node, path: Path, error: ErrorDetails) -> Problem:
@@ -119,6 +129,11 @@ def _problem(model: type[BaseModel], root: Node, path: Path, error: ErrorDetails
         if parent is not None:
             position = parent.key_positions.get(str(path[-1]), position)
         rule, advice = _unknown_key(model, root, path)
+    elif "[key]" in error["loc"]:
+        parent, _ = find(root, path[:-1])
+        if parent is not None:
+            position = parent.key_positions.get(str(path[-1]), position)
+        rule, advice = _value_rule(error, Node(position, str(path[-1])))
     elif kind == "missing" or (node is not None and node.value is None):
         rule, advice = "missing", _what_to_add(model, root, path)
     elif kind == "union_tag_not_found":
@@ -136,11 +151,10 @@ def _wrong_type(model: type[BaseModel], root: Node, path: Path) -> Problem:
     known = _types(model, root, path)
     if node is None or not isinstance(node.value, str):
         return Problem(position, dotted((*path, "type")), f"a text{got(node)}", one_of(known))
-    parent = path[-1] if path and isinstance(path[-1], str) else "sink"
     return Problem(
         position,
         dotted((*path, "type")),
-        f"no {parent.replace('_', ' ')} has this type{got(node)}",
+        f"unknown type{got(node)}",
         did_you_mean(node.value, known),
     )
 
@@ -163,7 +177,7 @@ def _unknown_key(model: type[BaseModel], root: Node, path: Path) -> tuple[str, s
     if others and parent is not None and isinstance(parent.value, dict) and "type" in parent.value:
         chosen = parent.value["type"].value
         return (
-            f"type {chosen} has no such key; it belongs to type {' and '.join(others)}",
+            f"type {chosen} has no such key, it belongs to {_some(others)}",
             f"remove it, or change {dotted((*parents, 'type'))}",
         )
     unused = [name for name in known if parent is None or name not in parent.key_positions]
@@ -171,7 +185,14 @@ def _unknown_key(model: type[BaseModel], root: Node, path: Path) -> tuple[str, s
     homes = homes_of(model, key) if near is None else []
     if homes:
         return "unknown key", f"did you mean {' or '.join(homes[:3])}?"
+    if near is None and (there := nearest(key, known, cutoff=0.8)):
+        return "unknown key", f'did you mean "{there}"? It is there already'
     return "unknown key", did_you_mean(key, unused)
+
+
+def _some(types: list[str]) -> str:
+    shown = ", ".join(types[:3])
+    return f"type {shown}" + (f" and {len(types) - 3} more" if len(types) > 3 else "")
 
 
 def _what_to_add(model: type[BaseModel], root: Node, path: Path) -> str:
@@ -203,7 +224,11 @@ def _value_rule(error: ErrorDetails, node: Node | None) -> tuple[str, str]:
     if bound:
         return f"{bound}{got(node)}", ""
     message = error["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
-    return f"{message}{got(node)}", str(context.get("suggestion", ""))
+    if node is not None and isinstance(node.value, dict | list):
+        shown = ""
+    else:
+        shown = f" (got {HIDDEN})" if context.get("hide") else got(node)
+    return f"{message}{shown}", str(context.get("suggestion", ""))
 
 
 def _bound(kind: str, context: dict[str, Any]) -> str:
@@ -240,10 +265,10 @@ def _length(node: Node | None) -> int:
 
 def _type_advice(kind: str, node: Node | None) -> str:
     if node is None or isinstance(node.value, dict):
-        return ""
+        return 'begin each entry with "- "' if node is not None and "list" in kind else ""
     value = node.value
-    if kind in {"list_type", "tuple_type"} and not node.secret:
-        return f"write [{show(value)}]"
+    if kind in {"list_type", "tuple_type"}:
+        return "put it in brackets: [...]"
     if kind == "string_type" and not isinstance(value, list):
         return "put it in quotes"
     if not isinstance(value, str):

@@ -30,7 +30,7 @@ class Problem:
         """`file:line:col: path: problem; suggestion`."""
         advice = f"; {self.suggestion}" if self.suggestion else ""
         text = f"{self.path}: {self.rule}{advice}"
-        return f"{file}:{self.position.line}:{self.position.column}: {_one_line(text)}"
+        return f"{_one_line(file)}:{self.position.line}:{self.position.column}: {_one_line(text)}"
 
 
 class DocumentError(Exception):
@@ -70,7 +70,7 @@ def show(value: object) -> str:
         return "a mapping"
     if isinstance(value, list | tuple):
         return "a list"
-    text = f'"{value}"' if isinstance(value, str) else str(value)
+    text = f'"{value}"' if isinstance(value, str) else f"{value}".removesuffix(".0")
     text = _one_line(text)
     return text if len(text) <= SHOWN_LENGTH_MAX else text[: SHOWN_LENGTH_MAX - 3] + "..."
 

@@ -97,7 +97,8 @@ def _chosen(models: list[type[BaseModel]], node: Node | None) -> list[type[BaseM
     kind = _child(node, "type")
     if kind is None:
         return models
-    return [model for model in models if tag(model) in {"", kind.value}]
+    written = kind.value if isinstance(kind.value, str) else None
+    return [model for model in models if tag(model) in {"", written}]
 
 
 def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:

@@ -26,7 +26,7 @@ _ABOUT_A_SECRET = re.compile(
     re.IGNORECASE,
 )
 _JAAS = re.compile(r"jaas[._]config$", re.IGNORECASE)
-_JAAS_OPTION = re.compile(r"([A-Za-z_.]+)\s*=\s*(\"[^\"]*\"?|'[^']*'?|[^\s;]+)")
+_JAAS_OPTION = re.compile(r"(?<![A-Za-z_.])([A-Za-z_.]+)\s*=\s*(\"[^\"]*\"?|'[^']*'?|[^\s;]+)")
 
 
 class Secret(SecretStr):

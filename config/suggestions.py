@@ -6,11 +6,11 @@ from collections.abc import Iterable
 LISTED_MAX = 16
 
 
-def nearest(word: str, words: Iterable[str]) -> str | None:
+def nearest(word: str, words: Iterable[str], cutoff: float = 0.65) -> str | None:
     """The known word that `word` is most likely a slip of."""
     by_lower = {known.lower().replace("-", "_"): known for known in words}
     wanted = word[:80].lower().replace("-", "_").replace(" ", "_")
-    close = difflib.get_close_matches(wanted, by_lower, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(wanted, by_lower, n=1, cutoff=cutoff)
     return by_lower[close[0]] if close else None
 
 

@@ -14,6 +14,8 @@ import yaml
 
 from config.problems import DocumentError, Position, Problem, show
 from config.scalars import Scalar, ScalarError, resolve
+from config.shipped import shipped_names
+from config.suggestions import nearest
 
 FILE_BYTES_MAX = 256 * 1024
 DEPTH_MAX = 40
@@ -57,7 +59,9 @@ def read_text(path: Path) -> str:
         with path.open("rb") as file:
             raw = file.read(FILE_BYTES_MAX + 1)
     except FileNotFoundError:
-        raise _file_problem("does not exist", "check the path") from None
+        near = nearest(path.name, shipped_names()) if path.parent == Path() else None
+        advice = f'did you mean the shipped job "{near}"?' if near else "check the path"
+        raise _file_problem("does not exist", advice) from None
     except IsADirectoryError:
         raise _file_problem("is a folder", "name the YAML files in it") from None
     except PermissionError:
@@ -268,7 +272,12 @@ class _Builder:
         tag = getattr(event, "tag", None)
         if tag is not None:
             self.problems.append(
-                Problem(place, "yaml", f"tags are not allowed (got {show(tag)})", "remove the tag")
+                Problem(
+                    place,
+                    "yaml",
+                    f"tags are not allowed (got {show(tag.replace('tag:yaml.org,2002:', '!!'))})",
+                    "remove the tag",
+                )
             )
 
     def _stop(self, place: Position, rule: str, suggestion: str) -> NoReturn:
@@ -288,4 +297,9 @@ def _syntax_problem(place: Position, error: yaml.MarkedYAMLError) -> Problem:
         advice = 'quote a text that holds ": "'
     elif what.startswith("could not find expected ':'"):
         advice = 'write "key: value"'
+    elif "that cannot start any token" in what:
+        advice = "quote a text that begins with it"
+    opened = error.context_mark
+    if opened is not None and opened.line + 1 != place.line:
+        what += f" ({error.context} from line {opened.line + 1})"
     return Problem(place, "yaml", f"not YAML: {what}", advice)

@@ -22,6 +22,7 @@ TEXT_LENGTH_MAX = 20_000
 PATH_LENGTH_MAX = 4_096
 CONTRADICTION = "contradiction"
 _TOPIC = re.compile(r"[A-Za-z0-9._-]+")
+_CREDENTIALS = re.compile(r"//[^/@\s]*:[^/@\s]*@")
 _SERVER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 
 
@@ -41,6 +42,8 @@ class Model(BaseModel):
 
     exclusive: ClassVar[tuple[tuple[str, ...], ...]] = ()
     """Groups of fields of which at most one may be given."""
+    needed: ClassVar[tuple[str, ...]] = ()
+    """The one of these groups of which exactly one must be given, if there is one."""
 
     @model_validator(mode="after")
     def _one_of_each_group(self) -> Self:
@@ -48,12 +51,15 @@ class Model(BaseModel):
             names = [name for name in group if getattr(self, name) is not None]
             if len(names) > 1:
                 raise contradiction_error(f"only one of {' and '.join(names)} may be given")
+            if not names and group == self.needed:
+                raise contradiction_error(f"one of {', '.join(group)} is missing")
         return self
 
 
-def rule_error(rule: str, suggestion: str = "") -> PydanticCustomError:
-    """What a validator raises: the rule that was broken, and what to do."""
-    return PydanticCustomError("rule", "{rule}", {"rule": rule, "suggestion": suggestion})
+def rule_error(rule: str, suggestion: str = "", *, hide: bool = False) -> PydanticCustomError:
+    """What a validator raises: the rule that was broken, what to do; `hide` for secret values."""
+    context = {"rule": rule, "suggestion": suggestion, "hide": hide}
+    return PydanticCustomError("rule", "{rule}", context)
 
 
 def contradiction_error(rule: str) -> PydanticCustomError:
@@ -79,6 +85,8 @@ def servers(text: str) -> str:
 
 def location(text: str) -> str:
     """A path or a URI that Spark can open."""
+    if _CREDENTIALS.search(text):
+        raise rule_error("a path or a URI without a password", "set it under spark", hide=True)
     if not text.strip() or any(not char.isprintable() for char in text):
         raise rule_error("a path or a URI")
     return text
@@ -157,7 +165,7 @@ def key_checker(
 
     def check(name: str) -> str:
         if name.lower() in lowered:
-            raise rule_error(f"{name} is set by Unskew", lowered[name.lower()])
+            raise rule_error("set by Unskew", lowered[name.lower()])
         if name in known or (name.startswith(prefix) and len(name) > len(prefix)):
             return name
         raise rule_error(

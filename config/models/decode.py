@@ -17,7 +17,7 @@ def _ddl(text: str) -> str:
         parse_columns(text)
     except DdlError as error:
         raise rule_error(
-            f"a Spark DDL schema: {error.rule} at character {error.column}", error.suggestion
+            f"character {error.column} of the Spark DDL schema: {error.rule}", error.suggestion
         ) from None
     return text
 

@@ -31,7 +31,7 @@ def _jdbc(text: str) -> str:
         raise rule_error("a PostgreSQL address", "e.g. jdbc:postgresql://host:5432/database")
     if _CREDENTIALS.search(text):
         raise rule_error(
-            "an address without user and password", "write user and password as fields"
+            "an address without user and password", "write user and password as fields", hide=True
         )
     return text
 

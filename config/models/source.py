@@ -1,8 +1,8 @@
 """Where records come from: Kafka, or files for replays and backfills."""
 
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
 from config.models.base import Location, Model, Servers, Topic, rule_error
 from config.models.kafka import KafkaOptions
@@ -12,30 +12,22 @@ OFFSET_EARLIEST = -2
 RECORDS_MAX = 1_000_000_000
 
 Partitions = Annotated[list[Annotated[int, Field(ge=0, le=100_000)]], Field(min_length=1)]
-Offsets = dict[Topic, dict[Annotated[int, Field(ge=0, le=100_000)], int]]
+Offset = Annotated[int, Field(ge=OFFSET_EARLIEST)]
+Offsets = dict[
+    Topic, Annotated[dict[Annotated[int, Field(ge=0, le=100_000)], Offset], Field(min_length=1)]
+]
 
 
-def _start(value: object) -> object:
-    """`earliest`, `latest`, or a mapping from topics to offsets by partition."""
+def _start_form(value: object) -> str:
+    return "by-topic" if isinstance(value, dict) else "word"
+
+
+def _word(value: object) -> object:
     if value in ("earliest", "latest"):
         return value
-    if not isinstance(value, dict):
-        raise rule_error(
-            'earliest, latest, or offsets as "topic: {partition: offset}"',
-            "write start: earliest",
-        )
-    for partitions in value.values():
-        if not isinstance(partitions, dict) or not partitions:
-            raise rule_error('a mapping "partition: offset" for each topic', "e.g. lines: {0: 42}")
-        for partition, offset in partitions.items():
-            if not str(partition).isdecimal():
-                raise rule_error("a partition is a whole number", "e.g. lines: {0: 42}")
-            if isinstance(offset, bool) or not isinstance(offset, int) or offset < OFFSET_EARLIEST:
-                raise rule_error("an offset is a whole number from 0; -2 is earliest, -1 latest")
-    return {
-        topic: {int(partition): offset for partition, offset in partitions.items()}
-        for topic, partitions in value.items()
-    }
+    raise rule_error(
+        'earliest, latest, or offsets as "topic: {partition: offset}"', "write start: earliest"
+    )
 
 
 def _distinct(values: list[str]) -> list[str]:
@@ -45,10 +37,18 @@ def _distinct(values: list[str]) -> list[str]:
     return values
 
 
+Start = Annotated[
+    Annotated[Literal["earliest", "latest"], BeforeValidator(_word), Tag("word")]
+    | Annotated[Offsets, Tag("by-topic")],
+    Discriminator(_start_form),
+]
+
+
 class KafkaSource(Model):
     """Records of Kafka topics; `subscribe`, `pattern` or `assign` says which."""
 
     exclusive: ClassVar = (("subscribe", "pattern", "assign"),)
+    needed: ClassVar = ("subscribe", "pattern", "assign")
 
     type: Literal["kafka"]
     """Reads from Kafka."""
@@ -60,24 +60,7 @@ class KafkaSource(Model):
     """A Java regular expression: read every topic whose whole name matches it."""
     assign: Annotated[dict[Topic, Partitions], Field(min_length=1)] | None = None
     """The partitions to read, by topic."""
-    start: Annotated[
-        Literal["earliest", "latest"] | Offsets,
-        BeforeValidator(_start),
-        WithJsonSchema(
-            {
-                "anyOf": [
-                    {"enum": ["earliest", "latest"]},
-                    {
-                        "type": "object",
-                        "additionalProperties": {
-                            "type": "object",
-                            "additionalProperties": {"type": "integer", "minimum": -2},
-                        },
-                    },
-                ]
-            }
-        ),
-    ] = "earliest"
+    start: Start = "earliest"
     """Where a job without a checkpoint begins: earliest, latest, or offsets by topic and partition
     (-2 is earliest, -1 latest). A job that has a checkpoint goes on from there."""
     records_per_batch: Annotated[int, Field(ge=1, le=RECORDS_MAX)] | None = None
@@ -92,13 +75,6 @@ class KafkaSource(Model):
     options: KafkaOptions
     """Options for the Kafka client by their own names with `kafka.` before them, such as
     `kafka.security.protocol`; secrets only as references."""
-
-    @model_validator(mode="after")
-    def _one_choice(self) -> Self:
-        chosen = [name for name in self.exclusive[0] if getattr(self, name) is not None]
-        if not chosen:
-            raise rule_error("one of subscribe, pattern and assign is needed", "add subscribe")
-        return self
 
 
 class FilesSource(Model):

@@ -5,14 +5,14 @@ job starts.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from config.models.decode import RAW_COLUMNS
 from config.models.operator import Hashtags, OperatorOptions, Paced, Vwap, WordCount
 from config.problems import Path
 from config.rules.registry import Contradiction, rule
-from config.suggestions import did_you_mean
+from config.suggestions import nearest, one_of
 
 _BARE = re.compile(r"\s*(?:`([^`]+)`|([A-Za-z_][A-Za-z0-9_]*))\s*")
 _NOT_COLUMNS = frozenset(
@@ -54,5 +54,10 @@ def _check(expression: str, path: Path, decode: Any) -> Iterator[Contradiction]:
     yield Contradiction(
         path,
         f'no column "{name}" comes from decode.type {decode.type}',
-        did_you_mean(name, known),
+        _advice(name, decode.columns, known),
     )
+
+
+def _advice(name: str, decoded: Sequence[str], known: Sequence[str]) -> str:
+    near = nearest(name, decoded, cutoff=0.75)
+    return f'did you mean "{near}"?' if near else one_of(known)

@@ -1,34 +1,47 @@
 """Fields of which at most one may be given: judged by their presence, so also beside mistakes."""
 
+from collections.abc import Iterator
+
 from pydantic import BaseModel
 
+from config.models.base import Model
 from config.problems import Problem, dotted
 from config.schema_walk import chosen_at
+from config.suggestions import one_of
 from config.yaml_reader import Node
 
 
 def exclusive_problems(model: type[BaseModel], root: Node) -> list[Problem]:
-    """One problem for each field that comes after another of its group."""
-    found: list[Problem] = []
+    """One problem for each field that comes after another of its group, or if none comes at all."""
     assert isinstance(root.value, dict)
-    for section, node in root.value.items():
-        if not isinstance(node.value, dict):
-            continue
-        for chosen in chosen_at(model, root, (section,)):
-            for group in getattr(chosen, "exclusive", ()):
-                given = [
-                    name
-                    for name in node.value
-                    if name in group and node.value[name].value is not None
-                ]
-                found += [
-                    Problem(
-                        node.key_positions[name],
-                        dotted((section, name)),
-                        f"{name} contradicts {dotted((section, given[0]))}:"
-                        f" only one of {', '.join(group)} may be given",
-                        "remove one of them",
-                    )
-                    for name in given[1:]
-                ]
-    return found
+    return [
+        problem
+        for section, node in root.value.items()
+        if isinstance(node.value, dict)
+        for chosen in chosen_at(model, root, (section,))
+        if issubclass(chosen, Model)
+        for group in chosen.exclusive
+        for problem in _group_problems(root, section, group, group == chosen.needed)
+    ]
+
+
+def _group_problems(
+    root: Node, section: str, group: tuple[str, ...], needed: bool
+) -> Iterator[Problem]:
+    assert isinstance(root.value, dict)
+    node = root.value[section]
+    assert isinstance(node.value, dict)
+    given = [
+        name for name, child in node.value.items() if name in group and child.value is not None
+    ]
+    choices = one_of(group)
+    if needed and not given:
+        position = root.key_positions[section]
+        yield Problem(position, dotted((section, group[0])), "missing", f"add {choices}")
+    for name in given[1:]:
+        yield Problem(
+            node.key_positions[name],
+            dotted((section, name)),
+            f"{name} contradicts {dotted((section, given[0]))}: only {choices} may be given",
+            "remove one of them",
+        )

@@ -55,11 +55,15 @@ def options_fit_partitions(grouping: Any, partitions: int, seed: int) -> Iterato
     if grouping.type not in GROUPINGS:
         return
     chosen = GROUPINGS[grouping.type]
+    params = chosen.Params(**grouping_options(grouping))
+    if params == chosen.Params():
+        # Defaults fit any number of partitions, and making one loads compiled code: 0.2 s.
+        return
     try:
-        chosen(Setting(partitions, seed=seed), chosen.Params(**grouping_options(grouping)))
+        chosen(Setting(partitions, seed=seed), params)
     except GroupingError as error:
         yield Contradiction(
             ("grouping",),
             f"with partitions {partitions}: {error}",
-            "change the option or partitions",
+            "" if ";" in str(error) else "change the option or partitions",
         )
