@@ -82,11 +82,12 @@ from grouping.sketches.key_spaces import (
     OLD,
     TEENAGE,
     WIDTH_MIN,
+    admit,
+    find,
     old_cycle,
     reindex,
     table_size,
     teenage_cycle,
-    touch,
 )
 
 _MICROSECONDS = 1_000_000
@@ -290,7 +291,10 @@ def _route_records(
             if stream:
                 loads[:] = 0
                 total = since = 0
-        slot = touch(keys[i], slot_keys, counts, sizes, bounds, salt, table)
+        slot = find(keys[i], slot_keys, salt, table)
+        if slot < 0:
+            slot = admit(keys[i], slot_keys, counts, sizes, bounds, salt, table)
+        counts[slot] += 1
         start = position[pick_active(keys[i], salt, mask, active)]
         width = min(widths[slot] if slot < widths.size else WIDTH_MIN, width_max)
         best = _least(ring, start, width, loads)

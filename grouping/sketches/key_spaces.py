@@ -32,7 +32,13 @@ def table_size(slots: int) -> int:
 
 
 @kernel
-def touch(
+def find(key: np.uint64, keys: UInt64s, salt: np.uint64, table: Int32s) -> np.int64:
+    """The slot of `key`, -1 if it is in no space."""
+    return np.int64(table[_position(key, keys, salt, table)])
+
+
+@kernel
+def admit(
     key: np.uint64,
     keys: UInt64s,
     counts: Int64s,
@@ -41,12 +47,16 @@ def touch(
     salt: np.uint64,
     table: Int32s,
 ) -> np.int64:
-    """Count one record of `key`, a new baby if it is in no space; its slot."""
-    slot = np.int64(table[_position(key, keys, salt, table)])
-    if slot < 0:
-        slot = _admit(key, keys, counts, sizes, bounds, salt, table)
-    counts[slot] += 1
-    return slot
+    """Make `key`, which is in no space, a baby without a count; its slot."""
+    if sizes[BABY] == bounds[BABY + 1] - bounds[BABY]:
+        _thin_out(keys, counts, sizes, bounds)
+        reindex(keys, sizes, bounds, salt, table)
+    slot = bounds[BABY] + sizes[BABY]
+    sizes[BABY] += 1
+    table[_position(key, keys, salt, table)] = slot
+    keys[slot] = key
+    counts[slot] = 0
+    return np.int64(slot)
 
 
 @kernel
@@ -98,27 +108,6 @@ def _position(key: np.uint64, keys: UInt64s, salt: np.uint64, table: Int32s) -> 
     while table[position] >= 0 and keys[table[position]] != key:
         position = (position + 1) & last
     return position
-
-
-@kernel
-def _admit(
-    key: np.uint64,
-    keys: UInt64s,
-    counts: Int64s,
-    sizes: Int64s,
-    bounds: Int64s,
-    salt: np.uint64,
-    table: Int32s,
-) -> np.int64:
-    if sizes[BABY] == bounds[BABY + 1] - bounds[BABY]:
-        _thin_out(keys, counts, sizes, bounds)
-        reindex(keys, sizes, bounds, salt, table)
-    slot = bounds[BABY] + sizes[BABY]
-    sizes[BABY] += 1
-    table[_position(key, keys, salt, table)] = slot
-    keys[slot] = key
-    counts[slot] = 0
-    return np.int64(slot)
 
 
 @kernel

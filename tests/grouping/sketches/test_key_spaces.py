@@ -27,16 +27,13 @@ class Spaces:
         self._reindex()
 
     def touch(self, key: int, times: int = 1) -> int:
+        found = self.keys, SALT, self.table
         for _ in range(times):
-            slot = key_spaces.touch(
-                np.uint64(key),
-                self.keys,
-                self.counts,
-                self.sizes,
-                self.bounds,
-                SALT,
-                self.table,
-            )
+            slot = key_spaces.find(np.uint64(key), *found)
+            if slot < 0:
+                arrays = self.keys, self.counts, self.sizes, self.bounds, SALT, self.table
+                slot = key_spaces.admit(np.uint64(key), *arrays)
+            self.counts[slot] += 1
         return int(slot)
 
     def teenage_cycle(self, kept: int) -> None:
