@@ -36,6 +36,7 @@ _NUMBER = np.uint64(0x00000000FFFFFFFF)
 _ONE = np.uint64(1)
 _FREE = np.uint64(0)
 _SHRINK = 16
+_BLOCK = 64
 
 
 class ExactCounts:
@@ -114,30 +115,46 @@ def count_keys(
     """Count from record `start`; the record at which the table must grow, or `keys.size`."""
     mask = np.uint64(table.size - 1)
     known = used[0]
-    for i in range(start, keys.size):
-        key = keys[i]
-        value = mix64(key ^ salt)
-        tag = value & _TAG
-        slot = value & mask
-        while True:
-            word = table[slot]
-            if word == _FREE:
-                if known == entries.shape[0]:
-                    used[0] = known
-                    return i
-                entries[known, 0] = key
-                entries[known, 1] = _ONE
-                numbers[i] = known
-                known += 1
-                table[slot] = tag | np.uint64(known)
-                break
-            if (word & _TAG) == tag:
-                number = (word & _NUMBER) - _ONE
-                if entries[number, 0] == key:
-                    entries[number, 1] += _ONE
-                    numbers[i] = np.int32(number)
+    values = np.empty(_BLOCK, np.uint64)
+    words = np.empty(_BLOCK, np.uint64)
+    guesses = np.empty(_BLOCK, np.uint64)
+    for first in range(start, keys.size, _BLOCK):
+        size = min(_BLOCK, keys.size - first)
+        # Three short loops without branches let the memory fetch many records' words at a time.
+        for j in range(size):
+            values[j] = mix64(keys[first + j] ^ salt)
+            words[j] = table[values[j] & mask]
+        for j in range(size):
+            guesses[j] = entries[(words[j] & _NUMBER) - np.uint64(words[j] != _FREE), 0]
+        for j in range(size):
+            i = first + j
+            key = keys[i]
+            if words[j] != _FREE and guesses[j] == key:
+                number = (words[j] & _NUMBER) - _ONE
+                entries[number, 1] += _ONE
+                numbers[i] = np.int32(number)
+                continue
+            tag = values[j] & _TAG
+            slot = values[j] & mask
+            while True:
+                word = table[slot]
+                if word == _FREE:
+                    if known == entries.shape[0]:
+                        used[0] = known
+                        return i
+                    entries[known, 0] = key
+                    entries[known, 1] = _ONE
+                    numbers[i] = known
+                    known += 1
+                    table[slot] = tag | np.uint64(known)
                     break
-            slot = (slot + _ONE) & mask
+                if (word & _TAG) == tag:
+                    number = (word & _NUMBER) - _ONE
+                    if entries[number, 0] == key:
+                        entries[number, 1] += _ONE
+                        numbers[i] = np.int32(number)
+                        break
+                slot = (slot + _ONE) & mask
     used[0] = known
     return keys.size
 

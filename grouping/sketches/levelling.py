@@ -24,6 +24,7 @@ _EXPONENTS = 64
 _PARTS = 32
 _PART_SHIFT = np.uint64(57)
 _TOP = np.uint64(62)
+_DRAWS = np.uint64(32)
 
 
 @kernel
@@ -176,41 +177,43 @@ def choose(
     all keys; hashes decide between equals.
     """
     need = surplus.copy()
+    ranks = np.full(known, -1, np.int8)
     exponents = np.zeros((need.size, _EXPONENTS), np.int64)
     for i in range(known):
         if surplus[homes[i]] > 0:
             work = _work(entries, ticks, i)
-            exponents[homes[i], log2(work)] += work
+            ranks[i] = log2(work)
+            exponents[homes[i], ranks[i]] += work
     low = np.empty(need.size, np.int64)
     _lowest(exponents, need, low)
     parts = np.zeros((need.size, _PARTS), np.int64)
     for i in range(known):
         p = homes[i]
-        if surplus[p] > 0:
+        if ranks[i] < low[p]:
+            ranks[i] = -1
+        elif ranks[i] > low[p]:
+            ranks[i] = _PARTS
+        else:
             work = _work(entries, ticks, i)
-            exponent = log2(work)
-            if exponent == low[p]:
-                parts[p, _part(work, exponent, mix64(entries[i, 0] ^ salt))] += work
+            ranks[i] = _part(work, ranks[i], mix64(entries[i, 0] ^ salt))
+            parts[p, ranks[i]] += work
     low_part = np.empty(need.size, np.int64)
     _lowest(parts, need, low_part)
-    chosen = np.empty(known, np.int32)
-    works = np.empty(known, np.int64)
-    orders = np.empty(known, np.uint64)
     count = 0
     for i in range(known):
-        p = homes[i]
-        if surplus[p] > 0:
-            work = _work(entries, ticks, i)
-            exponent = log2(work)
-            if exponent >= low[p]:
-                order = mix64(entries[i, 0] ^ salt)
-                if exponent > low[p] or _part(work, exponent, order) >= low_part[p]:
-                    chosen[count] = i
-                    works[count] = work
-                    orders[count] = order
-                    count += 1
+        count += ranks[i] >= low_part[homes[i]]
+    chosen = np.empty(count, np.int32)
+    works = np.empty(count, np.int64)
+    orders = np.empty(count, np.uint64)
+    count = 0
+    for i in range(known):
+        if ranks[i] >= low_part[homes[i]]:
+            chosen[count] = i
+            works[count] = _work(entries, ticks, i)
+            orders[count] = mix64(entries[i, 0] ^ salt)
+            count += 1
     sort_down(works, orders, chosen, count)
-    return chosen[:count].copy()
+    return chosen
 
 
 @kernel
@@ -330,8 +333,12 @@ def place(
             end += 1
         left = moved[j]
         loads[home] -= left * tick
-        p = pick_active(entries[i, 0], salt, mask, active)
+        draw = np.uint64(0)
         while left > 0:
+            p = pick_active(entries[i, 0] + draw, salt, mask, active)
+            while rooms[p] <= 0 and draw < _DRAWS:
+                draw += np.uint64(1)
+                p = pick_active(entries[i, 0] + draw, salt, mask, active)
             p = _next_with_room(nexts, rooms, p)
             records = min(left, -(-rooms[p] // tick))
             rooms[p] -= records * tick
