@@ -120,16 +120,16 @@ def admit(counters: Counters, key: np.uint64) -> np.int64:
     if slot < counters.keys.size:
         counters.used[0] += 1
         # A new entry at the end rises above those with more, with its count of one.
-        _rise(counters, slot)
+        _rise(counters.heap, counters.heap_counts, slot)
     else:
         least = minimum(counters)
         slot = np.int64(counters.heap[0])
-        _forget(counters, counters.keys[slot])
-        _sink(counters, least + 1.0)
+        _forget(counters.table, counters.keys, counters.keys[slot])
+        _sink(counters.heap, counters.heap_counts, counters.keys.size, least + 1.0)
     counters.keys[slot] = key
     counters.counts[slot] = least + 1.0
     counters.errors[slot] = least
-    _enter(counters, key, slot)
+    _enter(counters.table, key, slot)
     return slot
 
 
@@ -156,7 +156,7 @@ def minimum(counters: Counters) -> float:
         count = counters.counts[counters.heap[0]]
         if counters.heap_counts[0] == count:
             return float(count)
-        _sink(counters, count)
+        _sink(counters.heap, counters.heap_counts, counters.keys.size, count)
 
 
 @kernel
@@ -171,16 +171,15 @@ def observe_all(counters: Counters, keys: UInt64s) -> None:
 
 
 @kernel
-def _sink(counters: Counters, count: float) -> None:
+def _sink(heap: Int32s, heap_counts: Float64s, size: int, count: float) -> None:
     """The root's count is now `count`: move it down to its place."""
-    heap, heap_counts = counters.heap, counters.heap_counts
-    size = counters.used[0]
     slot = heap[0]
     place = np.int64(0)
     child = np.int64(1)
     while child < size:
-        if child + 1 < size and heap_counts[child + 1] < heap_counts[child]:
-            child += 1
+        # Sums, not branches: which child is less cannot be predicted.
+        sibling = child + np.int64(child < size - 1)
+        child += np.int64(heap_counts[sibling] < heap_counts[child])
         if heap_counts[child] >= count:
             break
         heap[place] = heap[child]
@@ -192,9 +191,8 @@ def _sink(counters: Counters, count: float) -> None:
 
 
 @kernel
-def _rise(counters: Counters, slot: np.int64) -> None:
+def _rise(heap: Int32s, heap_counts: Float64s, slot: np.int64) -> None:
     """Counter `slot` comes in at the heap's end with the count 1."""
-    heap, heap_counts = counters.heap, counters.heap_counts
     place = slot
     while place > 0:
         parent = (place - 1) >> 1
@@ -208,8 +206,7 @@ def _rise(counters: Counters, slot: np.int64) -> None:
 
 
 @kernel
-def _enter(counters: Counters, key: np.uint64, slot: np.int64) -> None:
-    table = counters.table
+def _enter(table: Int32s, key: np.uint64, slot: np.int64) -> None:
     mask = table.size - 1
     place = np.int64(mix64(key)) & mask
     while table[place] != 0:
@@ -218,9 +215,8 @@ def _enter(counters: Counters, key: np.uint64, slot: np.int64) -> None:
 
 
 @kernel
-def _forget(counters: Counters, key: np.uint64) -> None:
+def _forget(table: Int32s, keys: UInt64s, key: np.uint64) -> None:
     """Take `key` out of the table; entries behind it that may move up do."""
-    table, keys = counters.table, counters.keys
     mask = table.size - 1
     hole = np.int64(mix64(key)) & mask
     while keys[table[hole] - 1] != key:
