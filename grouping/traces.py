@@ -256,12 +256,12 @@ class FileTrace(Trace):
 
     def __init__(self, path: str) -> None:
         self._path = Path(path)
-        if not self._path.exists():
-            raise SpecError(f"trace: {path}: no such file")
-        if not self._path.is_file():
-            raise SpecError(f"trace: {path}: not a regular file")
         try:
+            if self._path.exists() and not self._path.is_file():
+                raise SpecError(f"trace: {path}: not a regular file")
             self.records = sum(keys.size for keys in read_keys(self._path))
+        except FileNotFoundError as error:
+            raise SpecError(f"trace: {path}: no such file") from error
         except OSError as error:
             raise SpecError(f"trace: {path}: {error.strerror}") from error
         if self.records == 0:

@@ -49,8 +49,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--trace", metavar="SPEC", help=f"name:option=value,... with a name of: {traces}"
     )
     for name, value in _SCENARIO_OPTIONS.items():
-        described = Scenario.model_fields[name].description
-        parser.add_argument(_flag(name), metavar=value, dest=name, help=described)
+        described = Scenario.model_fields[name].description or ""
+        said = described[:1].lower() + described[1:].rstrip(".")
+        parser.add_argument(_flag(name), metavar=value, dest=name, help=said)
     parser.add_argument(
         "--speeds",
         action="append",

@@ -132,6 +132,21 @@ def test_xxhash64_has_the_published_values() -> None:
     assert digest(b"Nobody inspects the spammish repetition") == "fbcea83c8a378bf1"
 
 
+@pytest.mark.parametrize(
+    ("text", "signed"),
+    [
+        ("", -7444071767201028348),
+        ("abc", 1423657621850124518),
+        ("ä€", -4851843424095528840),
+        ("x" * 31, -1716462135722163746),
+        ("The quick brown fox jumps over the lazy dog, twice and more.", -3231491825087225655),
+    ],
+)
+def test_text_is_hashed_as_by_spark(text: str, signed: int) -> None:
+    # SELECT xxhash64(text), by Spark 4.2.0.
+    assert int(hash_text(text)) == signed % 2**64
+
+
 def test_file_has_a_key_a_line(tmp_path) -> None:
     path = tmp_path / "keys.txt"
     path.write_bytes("ä\r\nb\n\nä\nlast without an end".encode())
@@ -191,6 +206,7 @@ def test_shrinking_file_is_an_error_and_a_growing_one_is_cut(tmp_path) -> None:
         ("file", "trace: file: a path is missing, file:PATH"),
         ("file:/no/such", "trace: /no/such: no such file"),
         ("file:/dev", "trace: /dev: not a regular file"),
+        (f"file:{'a' * 5000}", f"trace: {'a' * 5000}: File name too long"),
     ],
 )
 def test_wrong_spec_names_the_field_and_the_rule(spec: str, problem: str) -> None:
