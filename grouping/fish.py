@@ -310,11 +310,13 @@ def _route_all(
     starts, lengths, pool = lists.starts, lists.lengths, lists.pool
     partitions, waits, winners = everyone.partitions, everyone.waits, everyone.winners
     clock, served = load.clock, load.served
+    waiting = backlog * cost
     n = np.int64(partitions.size)
     ready = False
     for i in range(keys.size):
         key = keys[i]
         if rule.interval > 0 and _clock_turned(times, i, rule, clock, served, backlog):
+            waiting[:] = backlog * cost
             ready = False
         if epoch[RECORDS] >= rule.epoch_records:
             candidates_min[0] = _candidates_min(counters, epoch, rule, n)
@@ -336,20 +338,20 @@ def _route_all(
             candidates[slot] = wanted
         if wanted >= n:
             if not ready:
-                _set_up(partitions, waits, winners, backlog, cost)
+                _set_up(partitions, waits, winners, waiting)
                 ready = True
-            chosen = _least_of_all(partitions, waits, winners, backlog, cost)
+            chosen = _least_of_all(partitions, waits, winners, waiting)
         elif wanted == 2:
             node = ring.at(positions, firsts, shift, ring.position(key, rule.salt))
             chosen = np.int64(owners[node])
             other = np.int64(seconds[node])
-            if backlog[other] * cost[other] < backlog[chosen] * cost[chosen]:
-                chosen = other
+            chosen = other if waiting[other] < waiting[chosen] else chosen
         else:
             if lengths[slot] < wanted:
                 _look_up(lists, slot, wanted, nodes, ring.position(key, rule.salt))
-            chosen = _least_of(pool, starts[slot], wanted, backlog, cost)
+            chosen = _least_of(pool, starts[slot], wanted, waiting)
         backlog[chosen] += 1.0
+        waiting[chosen] = backlog[chosen] * cost[chosen]
         out[i] = chosen
 
 
@@ -413,29 +415,24 @@ def _look_up(lists: _Lists, slot: np.int64, wanted: np.int64, nodes: Ring, place
 
 
 @kernel
-def _least_of(
-    pool: Int32s, start: np.int64, count: np.int64, backlog: Float64s, cost: Float64s
-) -> np.int64:
+def _least_of(pool: Int32s, start: np.int64, count: np.int64, waiting: Float64s) -> np.int64:
     """The candidate with the shortest waiting time, the first of equals: lines 13-17."""
     chosen = np.int64(pool[start])
-    least = backlog[chosen] * cost[chosen]
+    least = waiting[chosen]
     for i in range(start + 1, start + count):
         partition = np.int64(pool[i])
-        waiting = backlog[partition] * cost[partition]
-        if waiting < least:
-            chosen = partition
-            least = waiting
+        shorter = waiting[partition] < least
+        chosen = partition if shorter else chosen
+        least = waiting[partition] if shorter else least
     return chosen
 
 
 @kernel
-def _set_up(
-    partitions: Int32s, waits: Float64s, winners: Int32s, backlog: Float64s, cost: Float64s
-) -> None:
+def _set_up(partitions: Int32s, waits: Float64s, winners: Int32s, waiting: Float64s) -> None:
     """Play the whole tournament: waiting times may have fallen."""
     leaves = waits.size // 2
     for place in range(partitions.size):
-        waits[leaves + place] = backlog[partitions[place]] * cost[partitions[place]]
+        waits[leaves + place] = waiting[partitions[place]]
         winners[leaves + place] = place
     for node in range(leaves - 1, 0, -1):
         best = 2 * node + (1 if waits[2 * node + 1] < waits[2 * node] else 0)
@@ -445,13 +442,13 @@ def _set_up(
 
 @kernel
 def _least_of_all(
-    partitions: Int32s, waits: Float64s, winners: Int32s, backlog: Float64s, cost: Float64s
+    partitions: Int32s, waits: Float64s, winners: Int32s, waiting: Float64s
 ) -> np.int64:
     """The active partition with the shortest waiting time, the first of equals."""
     while True:
         place = np.int64(winners[1])
         partition = np.int64(partitions[place])
-        wait = backlog[partition] * cost[partition]
+        wait = waiting[partition]
         if wait == waits[1]:
             return partition
         node = waits.size // 2 + place
