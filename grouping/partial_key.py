@@ -58,6 +58,7 @@ def _route_two(
 ) -> None:
     # All hashes of a block first: that loop has no dependency and becomes vector instructions.
     salt_first, salt_second, partitions = salts[0], salts[1], mask.size
+    some_away = active.size < partitions
     firsts = np.empty(_BLOCK, np.int32)
     seconds = np.empty(_BLOCK, np.int32)
     for start in range(0, keys.size, _BLOCK):
@@ -66,7 +67,7 @@ def _route_two(
             firsts[i] = pick(keys[start + i], salt_first, partitions)
             seconds[i] = pick(keys[start + i], salt_second, partitions)
         for i in range(size):
-            if firsts[i] == seconds[i] or mask[firsts[i]] == 0 or mask[seconds[i]] == 0:
+            if firsts[i] == seconds[i] or some_away:
                 firsts[i], seconds[i] = two_choices(keys[start + i], salts, mask, active)
         for i in range(size):
             first, second = firsts[i], seconds[i]
