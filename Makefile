@@ -8,7 +8,7 @@ UV := .venv/bin/uv pip compile --universal --python-version 3.11 --generate-hash
 LOCKS := deploy/locks
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all check format lint types layers fresh golden coverage lock jars-lock wheel clean
+.PHONY: help setup demo test test-slow check format lint types layers fresh golden coverage lock jars-lock wheel clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,8 +23,8 @@ demo: setup ## See it work: a real Kafka, a real Spark, a summary
 test: setup ## All tests but the slow ones
 	@exec $(RUN) -m pytest -n 2 --dist loadgroup -m "not slow" $(ARGS)
 
-test-all: setup ## All tests
-	@exec $(RUN) -m pytest -n 2 --dist loadgroup $(ARGS)
+test-slow: setup ## The tests that take minutes
+	@exec $(RUN) -m pytest -m slow $(ARGS)
 
 check: lint types layers fresh ## What CI checks beside the tests
 

@@ -57,7 +57,9 @@ def _set_up() -> None:
     if _needs_jre():
         _install("a JRE, as there is no Java 17", "--require-hashes", "-r", str(LOCKS / "jre.txt"))
     _install("unskew itself", "--no-build-isolation", "--no-deps", "--editable", str(ROOT))
-    _run(PYTHON, "-m", "jobs", "jars")
+    subprocess.run(  # the paths that it prints are of no interest here, its progress is
+        [str(PYTHON), "-m", "jobs", "jars"], check=True, cwd=ROOT, stdout=subprocess.DEVNULL
+    )
 
 
 def _install(what: str, *arguments: str) -> None:

@@ -1,6 +1,7 @@
 """A local Kafka: one KRaft node as a guarded child, for demos, tests and trying things out."""
 
 import base64
+import shutil
 import tempfile
 import uuid
 from collections.abc import Iterable, Iterator
@@ -39,9 +40,9 @@ class Broker:
         for attempt in range(1, _PORT_TRIES + 1):
             try:
                 self._start(port, data)
-            except OutsideError:
+            except OutsideError as error:
                 # Between our look for a free port and Kafka's bind somebody may have taken it.
-                taken = port is None and "Address already in use" in self._log_text()
+                taken = port is None and "Address already in use" in str(error)
                 if not taken or attempt == _PORT_TRIES:
                     raise
             else:
@@ -52,18 +53,22 @@ class Broker:
         self.address = f"127.0.0.1:{self.port}"
         if listens(self.port):
             raise OutsideError(f"broker: port {self.port} is in use; choose another, or none")
-        home = Path(tempfile.mkdtemp(prefix="unskew-broker-"))
+        self._home = Path(tempfile.mkdtemp(prefix="unskew-broker-"))
+        try:
+            self._start_in(self._home, data, controller)
+        except BaseException:
+            shutil.rmtree(self._home, ignore_errors=True)
+            raise
+
+    def _start_in(self, home: Path, data: Path | None, controller: int) -> None:
         folder = (data or home / "data").absolute()
         try:
             properties = _write_files(home, folder, self.port, controller)
         except OSError as error:
             raise OutsideError(f"broker: {folder}: {error.strerror}") from error
-        command = [
-            str(java_command()),
-            *_JVM,
-            f"-Dlog4j2.configurationFile={home}/log4j2.properties",
-        ]
-        command += ["-cp", ":".join(map(str, self._jars)), "kafka.Kafka", str(properties)]
+        log4j = f"-Dlog4j2.configurationFile={home}/log4j2.properties"
+        command = [str(java_command()), *_JVM, log4j, "-cp", ":".join(map(str, self._jars))]
+        command += ["kafka.Kafka", str(properties)]
         self.child = Child(command, home / "broker.log", remove=home)
         try:
             self.child.wait_until(self._answers, "broker", _START_SECONDS)
@@ -81,12 +86,11 @@ class Broker:
         except KafkaException:
             return False
 
-    def _log_text(self) -> str:
-        return "\n".join(self.child.log_tail(200)) if hasattr(self, "child") else ""
-
     def stop(self) -> None:
         """End the broker; its temporary folder goes with it."""
         self.child.stop()
+        # The guard does this too, unless it was killed itself.
+        shutil.rmtree(self._home, ignore_errors=True)
 
     def __enter__(self) -> Self:
         return self

@@ -60,10 +60,10 @@ class Child:
         deadline = time.monotonic() + seconds
         while not ready():
             if not self.running or time.monotonic() > deadline:
-                ended = "ended while starting" if not self.running else "is not ready"
-                tail = self.log_tail()
+                ended = "is not ready" if self.running else "did not start"
+                tail = self.log_tail()  # before stopping: the log may go with its folder
                 self.stop()
-                raise OutsideError(f"{what}: {ended} after {seconds:.0f} s at most", *tail)
+                raise OutsideError(f"{what}: {ended} within {seconds:.0f} s", *tail)
             time.sleep(0.05)
 
     def log_tail(self, lines: int = 8) -> list[str]:

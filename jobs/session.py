@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from jobs.jars import jars
 from jobs.java import java_home
+from jobs.resources import resource
 
 # RocksDB with a changelog keeps state off the heap and its commits small.
 _SETTINGS = {
@@ -24,7 +25,6 @@ _SETTINGS = {
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.metricsEnabled": "false",
-    "spark.log.level": "ERROR",
 }
 
 
@@ -37,9 +37,13 @@ def session(name: str, settings: Mapping[str, str] | None = None) -> Iterator[Sp
     # pyspark's launcher and its Python workers read these; the job need not set them.
     os.environ["JAVA_HOME"] = str(java_home())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # Before Spark's own logging is configured it would greet with ten lines on every start.
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName(name)
     connector = ",".join(str(path) for path in jars("spark"))
-    for key, value in {**_SETTINGS, "spark.jars": connector, **(settings or {})}.items():
+    logging = f"-Dlog4j2.configurationFile={resource('log4j2.properties')}"
+    own = {"spark.jars": connector, "spark.driver.extraJavaOptions": logging}
+    for key, value in {**_SETTINGS, **own, **(settings or {})}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     try:

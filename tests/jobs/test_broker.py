@@ -3,6 +3,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -27,8 +30,17 @@ def wait_gone(pids: list[int], seconds: float = 15) -> list[int]:
     return left
 
 
-def start_command(*arguments: str) -> tuple["subprocess.Popen[str]", str, list[int]]:
-    """`unskew broker`, its printed address, and all processes that it started."""
+@dataclass
+class Running:
+    """`unskew broker` as a user runs it: its printed address and all it started."""
+
+    process: "subprocess.Popen[str]"
+    address: str
+    pids: list[int]
+
+
+@contextmanager
+def command(*arguments: str) -> Iterator[Running]:
     process = subprocess.Popen(
         [sys.executable, "-m", "jobs", "broker", *arguments],
         stdout=subprocess.PIPE,
@@ -36,9 +48,13 @@ def start_command(*arguments: str) -> tuple["subprocess.Popen[str]", str, list[i
         text=True,
     )
     assert process.stdout is not None
-    address = process.stdout.readline().strip()
-    children = psutil.Process(process.pid).children(recursive=True)
-    return process, address, [child.pid for child in children]
+    try:
+        address = process.stdout.readline().strip()
+        children = psutil.Process(process.pid).children(recursive=True)
+        yield Running(process, address, [child.pid for child in children])
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
 
 
 def temporary_folders() -> set[Path]:
@@ -94,24 +110,26 @@ def test_data_in_a_named_folder_is_there_after_a_restart(tmp_path: Path) -> None
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_it_ends_with_its_parent_however_that_ends(how: signal.Signals) -> None:
     before = temporary_folders()
-    process, address, pids = start_command()
-    assert address.startswith("127.0.0.1:")
-    assert len(pids) == 2
-    os.kill(process.pid, how)
-    process.communicate(timeout=20)
-    assert wait_gone(pids) == []
-    assert process.returncode == (-9 if how == signal.SIGKILL else 130)
+    with command() as running:
+        assert running.address.startswith("127.0.0.1:")
+        assert len(running.pids) == 2
+        os.kill(running.process.pid, how)
+        running.process.communicate(timeout=20)
+        assert wait_gone(running.pids) == []
+    assert running.process.returncode == (-9 if how == signal.SIGKILL else 130)
     assert temporary_folders() <= before
 
 
 def test_kafka_dies_when_even_the_guard_is_killed() -> None:
-    process, _, (guard, kafka) = start_command()
-    os.kill(guard, signal.SIGKILL)
-    assert wait_gone([guard, kafka]) == []
-    _, errors = process.communicate(timeout=20)
-    assert process.returncode == 1
+    before = temporary_folders()
+    with command() as running:
+        os.kill(running.pids[0], signal.SIGKILL)
+        assert wait_gone(running.pids) == []
+        _, errors = running.process.communicate(timeout=20)
+    assert running.process.returncode == 1
     assert errors.startswith("broker: ended by itself")
     assert "Traceback" not in errors
+    assert temporary_folders() <= before
 
 
 def test_a_port_in_use_is_named(broker: Broker) -> None:
@@ -127,11 +145,9 @@ def test_an_unusable_folder_is_named(tmp_path: Path) -> None:
 
 def test_a_port_of_ones_choice_and_topics_from_the_command_line() -> None:
     (port,) = free_ports(1)
-    process, address, pids = start_command("--port", str(port), "--topic", "lines:4")
-    assert address == f"127.0.0.1:{port}"
-    with admin(address) as client:
-        (topic,) = client.describe_topics(["lines"])
-    process.terminate()
-    process.communicate(timeout=20)
+    with command("--port", str(port), "--topic", "lines:4") as running:
+        assert running.address == f"127.0.0.1:{port}"
+        with admin(running.address) as client:
+            (topic,) = client.describe_topics(["lines"])
     assert len(topic["partitions"]) == 4
-    assert wait_gone(pids) == []
+    assert wait_gone(running.pids) == []

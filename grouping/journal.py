@@ -1,0 +1,204 @@
+"""The journal: what makes routing a pure function of a micro-batch, kept beside the checkpoint.
+
+One folder a batch. A source's task writes its grouping's state there when its rows have ended; a
+partition's task writes its report. A file is written once and whole: the first attempt to finish
+wins, later attempts leave it alone. A task of batch b reads the newest state of its source *before*
+b, and the reports of the newest batch before b, so a retried, speculated or replayed task starts
+from exactly what the first attempt started from.
+
+Files are `grouping.snapshot` bytes: plain arrays with a checksum. One that cannot be read stops the
+job; it never silently changes the routing.
+
+It lives on any filesystem that pyarrow opens by URI. On a local disk "write once" is a hard link,
+which the kernel refuses if the name is taken. Object stores have no such call: there it is a look
+before an atomic put, and two attempts that finish at the same moment may both put; for states both
+are equal, and of two reports either is true.
+"""
+
+import os
+import re
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import fs
+
+from grouping.errors import SnapshotError
+from grouping.snapshot import Snapshot
+
+FOLDER = "unskew"
+KEPT_BATCHES = 20
+_PUBLISHED = "dead-letters.published"
+_BATCH = re.compile(r"\d{12}")
+_STATE = re.compile(r"source-(\d+)\.state")
+_REPORT = re.compile(r"partition-(\d+)\.report")
+
+
+@dataclass(frozen=True)
+class Journal:
+    """A journal by the URI or path of its folder; small, and sent to every task as it is."""
+
+    location: str
+    _opened: list[tuple[fs.FileSystem, str]] = field(
+        default_factory=list, repr=False, compare=False
+    )
+
+    def __reduce__(self) -> tuple[type["Journal"], tuple[str]]:
+        return Journal, (self.location,)
+
+    def state_before(self, batch: int, source: int) -> Snapshot | None:
+        """The newest state that `source` left before `batch`."""
+        for number in reversed(self.batches()):
+            if number < batch:
+                found = self._read(number, f"source-{source:05d}.state")
+                if found is not None:
+                    return found
+        return None
+
+    def reports_before(self, batch: int) -> dict[int, Snapshot]:
+        """The partitions' reports of the newest batch before `batch` that has some."""
+        for number in reversed(self.batches()):
+            if number < batch:
+                reports = self.reports(number)
+                if reports:
+                    return reports
+        return {}
+
+    def newest_sources(self, batch: int) -> int:
+        """How many sources routed in the newest batch before `batch`; 0 if there is none."""
+        for number in reversed(self.batches()):
+            if number < batch:
+                count = sum(1 for name in self._names(f"{number:012d}") if _STATE.fullmatch(name))
+                if count:
+                    return count
+        return 0
+
+    def reports(self, batch: int) -> dict[int, Snapshot]:
+        """The reports of one batch, by partition."""
+        return self._all(batch, _REPORT)
+
+    def states(self, batch: int) -> dict[int, Snapshot]:
+        """The states that the sources left in one batch, by source."""
+        return self._all(batch, _STATE)
+
+    def write_state(self, batch: int, source: int, state: Snapshot) -> bool:
+        """Write a source's state; False if an earlier attempt has."""
+        return self._write(batch, f"source-{source:05d}.state", state.to_bytes())
+
+    def write_report(self, batch: int, partition: int, report: Snapshot) -> bool:
+        """Write a partition's report; False if an earlier attempt has."""
+        return self._write(batch, f"partition-{partition:05d}.report", report.to_bytes())
+
+    def write_bad(self, batch: int, partition: int, table: pa.Table) -> bool:
+        """Keep the records that a partition refused, until they are with the dead letters."""
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+        return self._write(batch, f"partition-{partition:05d}.bad", sink.getvalue().to_pybytes())
+
+    def bad(self, batch: int) -> Iterator[pa.Table]:
+        """The refused records of one batch, a table a partition."""
+        system, root = self._open()
+        for name in sorted(self._names(f"{batch:012d}")):
+            if name.endswith(".bad"):
+                with system.open_input_file(f"{root}/{batch:012d}/{name}") as file:
+                    yield pa.ipc.open_file(file).read_all()
+
+    def published(self, batch: int) -> bool:
+        """Are the refused records of a batch with the dead letters?"""
+        return _PUBLISHED in self._names(f"{batch:012d}")
+
+    def mark_published(self, batch: int) -> None:
+        """They are."""
+        self._write(batch, _PUBLISHED, b"")
+
+    def batches(self) -> list[int]:
+        """The batches there are, oldest first."""
+        return sorted(int(name) for name in self._names("") if _BATCH.fullmatch(name))
+
+    def purge(self, before: int) -> None:
+        """Remove the batches before `before`."""
+        system, root = self._open()
+        for number in self.batches():
+            if number < before:
+                system.delete_dir(f"{root}/{number:012d}")
+
+    def size_bytes(self) -> int:
+        """What the journal takes, all batches together."""
+        system, root = self._open()
+        selector = fs.FileSelector(root, allow_not_found=True, recursive=True)
+        return sum(info.size or 0 for info in system.get_file_info(selector))
+
+    def _open(self) -> tuple[fs.FileSystem, str]:
+        # Once a process: opening a remote filesystem takes a connection.
+        if not self._opened:
+            if "://" in self.location or self.location.startswith("file:"):
+                self._opened.append(fs.FileSystem.from_uri(self.location))
+            else:
+                self._opened.append((fs.LocalFileSystem(), os.path.abspath(self.location)))  # noqa: PTH100
+        return self._opened[0]
+
+    def _names(self, folder: str) -> Iterable[str]:
+        system, root = self._open()
+        path = f"{root}/{folder}" if folder else root
+        return [
+            info.base_name
+            for info in system.get_file_info(fs.FileSelector(path, allow_not_found=True))
+        ]
+
+    def _all(self, batch: int, pattern: re.Pattern[str]) -> dict[int, Snapshot]:
+        found: dict[int, Snapshot] = {}
+        for name in sorted(self._names(f"{batch:012d}")):
+            match = pattern.fullmatch(name)
+            snapshot = self._read(batch, name) if match else None
+            if match and snapshot is not None:
+                found[int(match.group(1))] = snapshot
+        return found
+
+    def _read(self, batch: int, name: str) -> Snapshot | None:
+        system, root = self._open()
+        path = f"{root}/{batch:012d}/{name}"
+        try:
+            with system.open_input_stream(path) as stream:
+                data = stream.readall()
+        except FileNotFoundError:
+            return None
+        try:
+            return Snapshot.from_bytes(data)
+        except SnapshotError as error:
+            raise SnapshotError(
+                f"journal: {path}: {error}; routing cannot go on as it began. Restore the file"
+                " from a copy, or remove the journal's folder: totals stay exact, and the"
+                " groupings begin anew"
+            ) from error
+
+    def _write(self, batch: int, name: str, data: bytes) -> bool:
+        system, root = self._open()
+        folder = f"{root}/{batch:012d}"
+        path = f"{folder}/{name}"
+        if isinstance(system, fs.LocalFileSystem):
+            return _write_local(Path(folder), name, data)
+        if system.get_file_info(path).type != fs.FileType.NotFound:
+            return False
+        system.create_dir(folder)
+        with system.open_output_stream(path) as stream:  # an object appears when it is complete
+            stream.write(data)
+        return True
+
+
+def _write_local(folder: Path, name: str, data: bytes) -> bool:
+    folder.mkdir(parents=True, exist_ok=True)
+    if (folder / name).exists():
+        return False
+    # On a full disk the rename never happens, so no half-written file ever has the name.
+    part = folder / f".{name}.{uuid.uuid4().hex}"
+    try:
+        part.write_bytes(data)
+        os.link(part, folder / name)
+    except FileExistsError:
+        return False
+    finally:
+        part.unlink(missing_ok=True)
+    return True

@@ -1,0 +1,125 @@
+"""A report: what one partition says of one batch, kept as metrics and as feedback."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from grouping.base import Feedback, Float64s, Int64s, UInt64s
+from grouping.snapshot import Snapshot
+
+VERSION = 1
+KIND = "report"
+HEAVY_KEYS = 256
+SAMPLED_KEYS = 4096
+LATENCY_BOUNDS_SECONDS = (
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Report:
+    """One partition's batch. `place` names the executor; `bad` counts records by reason."""
+
+    records: int
+    keys: int
+    busy_seconds: float
+    state_bytes: int
+    latency_counts: Int64s = field(
+        default_factory=lambda: np.zeros(len(LATENCY_BOUNDS_SECONDS) + 1, np.int64)
+    )
+    latency_seconds: float = 0.0
+    heavy_hashes: UInt64s = field(default_factory=lambda: np.empty(0, np.uint64))
+    heavy_records: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
+    heavy_seconds: Float64s = field(default_factory=lambda: np.empty(0, np.float64))
+    heavy_names: tuple[str, ...] = ()
+    sample_hashes: UInt64s = field(default_factory=lambda: np.empty(0, np.uint64))
+    """The smallest key hashes of the partition, sorted: all of them if they are few."""
+    bad: Mapping[str, int] = field(default_factory=dict)
+    place: str = ""
+
+    def to_snapshot(self, partitions: int) -> Snapshot:
+        """The report as the journal keeps it."""
+        text = json.dumps(
+            {"bad": dict(self.bad), "place": self.place, "names": list(self.heavy_names)}
+        )
+        arrays: dict[str, Any] = {
+            "counts": np.array([self.records, self.keys, self.state_bytes], dtype=np.int64),
+            "seconds": np.array([self.busy_seconds, self.latency_seconds], dtype=np.float64),
+            "latency_counts": self.latency_counts,
+            "heavy_hashes": self.heavy_hashes,
+            "heavy_records": self.heavy_records,
+            "heavy_seconds": self.heavy_seconds,
+            "sample_hashes": self.sample_hashes,
+            "text": np.frombuffer(text.encode(), np.uint8),
+        }
+        return Snapshot(KIND, VERSION, partitions, 0, arrays)
+
+    @classmethod
+    def from_snapshot(cls, snapshot: Snapshot) -> "Report":
+        """Read what `to_snapshot` made."""
+        arrays = snapshot.arrays
+        records, keys, state_bytes = (int(count) for count in arrays["counts"])
+        text = json.loads(arrays["text"].tobytes())
+        return cls(
+            records,
+            keys,
+            float(arrays["seconds"][0]),
+            state_bytes,
+            arrays["latency_counts"],
+            float(arrays["seconds"][1]),
+            arrays["heavy_hashes"],
+            arrays["heavy_records"],
+            arrays["heavy_seconds"],
+            tuple(text["names"]),
+            arrays["sample_hashes"],
+            text["bad"],
+            text["place"],
+        )
+
+
+def feedback_of(reports: Mapping[int, Snapshot], partitions: int) -> Feedback | None:
+    """The reports of a batch as a grouping takes them; None if there are none that fit."""
+    fitting = {
+        partition: Report.from_snapshot(snapshot)
+        for partition, snapshot in sorted(reports.items())
+        if snapshot.partitions == partitions and partition < partitions
+    }
+    if not fitting:
+        return None
+    records = np.zeros(partitions, np.int64)
+    busy = np.zeros(partitions, np.float64)
+    for partition, report in fitting.items():
+        records[partition] = report.records
+        busy[partition] = report.busy_seconds
+    timed = [
+        (partition, report) for partition, report in fitting.items() if report.heavy_seconds.size
+    ]
+    if not timed:
+        return Feedback(records, busy)
+    return Feedback(
+        records,
+        busy,
+        np.concatenate(
+            [np.full(report.heavy_hashes.size, partition, np.int32) for partition, report in timed]
+        ),
+        np.concatenate([report.heavy_hashes for _, report in timed]),
+        np.concatenate([report.heavy_records for _, report in timed]),
+        np.concatenate([report.heavy_seconds for _, report in timed]),
+    )
+
+
+def replication_of(reports: Mapping[int, Report]) -> float:
+    """(key, partition) pairs over distinct keys: exact where partitions have few keys.
+
+    Otherwise over the keys whose hash is below what every partition kept of its own; the same
+    keys make numerator and denominator, so that the sampling error all but cancels.
+    """
+    full = [r.sample_hashes[-1] for r in reports.values() if r.sample_hashes.size >= SAMPLED_KEYS]
+    bound = min(full) if full else np.uint64(2**64 - 1)
+    kept = [r.sample_hashes[r.sample_hashes <= bound] for r in reports.values()]
+    pairs = sum(hashes.size for hashes in kept)
+    distinct = np.unique(np.concatenate(kept)).size if pairs else 0
+    return pairs / distinct if distinct else 1.0

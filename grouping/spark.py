@@ -1,0 +1,155 @@
+"""Groupings in Spark: `route` gives a DataFrame its `partition_key` and repartitions it by that.
+
+    from grouping.spark import route
+
+    level = route(events, key="user_id", grouping="level", partitions=16, journal=path)
+    level.mapInArrow(my_operator, schema)
+
+Only the key's 64-bit hash crosses into Python (and the time, where a grouping asks for it). In a
+stream, a task starts from the state that its source left in the journal, and leaves the next; so a
+retried or speculated task routes as the first attempt did. Without a journal every batch begins
+anew: right for `key`, `shuffle` and `level`, a loss for groupings that learn over batches.
+
+The keys of one record in the same batch may meet in several partitions (that is the point), so what
+comes after must be mergeable: partial results here, exact totals in a `groupBy(key)` behind it.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql.pandas.functions import arrow_udf
+
+from grouping.base import Chunk, Feedback, Grouping, Int64s, UInt64s
+from grouping.errors import GroupingError
+from grouping.journal import Journal
+from grouping.registry import create
+from grouping.report import feedback_of
+
+PARTITION_KEY = "partition_key"
+_BATCH_ID = "streaming.sql.batchId"
+
+
+@dataclass(frozen=True)
+class Router:
+    """The UDF's body: one instance a query, one call a source task."""
+
+    grouping: str
+    partitions: int
+    seed: int = 0
+    sources: int = 1
+    options: dict[str, Any] = field(default_factory=dict)
+    journal: Journal | None = None
+
+    # Spark tells the kind of a UDF by its annotations: hence one for each number of columns.
+    def route_keys(self, chunks: Iterator[pa.Array]) -> Iterator[pa.Array]:
+        """Route a task's rows by their hashes."""
+        return self._route((_uint64s(hashes), None) for hashes in chunks)
+
+    def route_timed(self, chunks: Iterator[tuple[pa.Array, pa.Array]]) -> Iterator[pa.Array]:
+        """Route a task's rows by their hashes and times."""
+        return self._route((_uint64s(hashes), _int64s(times)) for hashes, times in chunks)
+
+    def _route(self, chunks: Iterable[Chunk]) -> Iterator[pa.Array]:
+        batch, source = task_place()
+        router = self.grouping_for(batch, source)
+        for routes in router.route_chunks(chunks):
+            yield pa.array(routes)
+        if self.journal is not None:
+            self.journal.write_state(batch, source, router.snapshot())
+
+    def grouping_for(self, batch: int, source: int) -> Grouping:
+        """The grouping of one source as the batches before this one left it."""
+        known = self.journal.newest_sources(batch) if self.journal else 0
+        router = create(
+            self.grouping,
+            partitions=self.partitions,
+            source=source,
+            sources=max(known or self.sources, source + 1),
+            seed=self.seed,
+            **self.options,
+        )
+        if self.journal is None:
+            router.begin_batch()
+            return router
+        state = self.journal.state_before(batch, source)
+        if state is not None and state.partitions == self.partitions:
+            router.restore(state)
+        router.begin_batch(self._feedback(batch, router))
+        return router
+
+    def _feedback(self, batch: int, router: Grouping) -> Feedback | None:
+        if self.journal is None or not router.wants_feedback:
+            return None
+        return feedback_of(self.journal.reports_before(batch), self.partitions)
+
+
+def route(
+    frame: DataFrame,
+    *,
+    key: str | Column,
+    grouping: str = "level",
+    partitions: int = 16,
+    journal: str | Path | Journal | None = None,
+    timestamp: str | Column | None = None,
+    seed: int = 0,
+    options: dict[str, Any] | None = None,
+) -> DataFrame:
+    """`frame` with the column `partition_key`, and each row in the partition of that number.
+
+    `key` is a column or its name, `timestamp` the records' time (needed by groupings that ask for
+    it), `journal` a folder beside the query's checkpoint, `options` the grouping's own.
+    """
+    place = journal if isinstance(journal, Journal) or journal is None else Journal(str(journal))
+    parallel = max(1, frame.sparkSession.sparkContext.defaultParallelism)
+    router = Router(grouping, partitions, seed, parallel, dict(options or {}), place)
+    return route_hashes(frame, sf.xxhash64(_column(key)), router, timestamp)
+
+
+def route_hashes(
+    frame: DataFrame, hashes: Column, router: Router, timestamp: str | Column | None = None
+) -> DataFrame:
+    """Like `route`, for keys that are 64-bit hashes (BIGINT) already."""
+    # Made once here so that a wrong option is told now, not by a task.
+    probe = create(
+        router.grouping, partitions=router.partitions, seed=router.seed, **router.options
+    )
+    inputs = [hashes]
+    body: Any = router.route_keys
+    if probe.wants_timestamps:
+        if timestamp is None:
+            raise GroupingError(f"{router.grouping}: timestamp: missing, but needed by it")
+        inputs.append(sf.unix_micros(_column(timestamp)))
+        body = router.route_timed
+    # Non-deterministic by its mark only: without it a filter on the result makes Spark evaluate
+    # the routing twice.
+    udf: Any = arrow_udf(body, returnType="int")  # type: ignore[call-overload]
+    routed = frame.withColumn(PARTITION_KEY, udf.asNondeterministic()(*inputs))
+    return routed.repartitionById(router.partitions, sf.col(PARTITION_KEY))
+
+
+def _column(column: str | Column) -> Column:
+    return sf.col(column) if isinstance(column, str) else column
+
+
+def task_place() -> tuple[int, int]:
+    """The micro-batch and the partition of the running task; batch 0 outside a stream."""
+    context = TaskContext.get()
+    if context is None:
+        return 0, 0
+    return int(context.getLocalProperty(_BATCH_ID) or 0), context.partitionId()
+
+
+def _uint64s(array: pa.Array) -> UInt64s:
+    return _int64s(array).view(np.uint64)
+
+
+def _int64s(array: pa.Array) -> Int64s:
+    values: Int64s = array.to_numpy(zero_copy_only=False)
+    return values

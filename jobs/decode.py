@@ -1,0 +1,58 @@
+"""Records become typed columns; what does not decode keeps its reason in `bad`."""
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from config.models.decode import AvroDecode, CsvDecode, Decode, JsonDecode, TextDecode
+
+REASON = "bad"
+NO_VALUE = "no_value"
+NOT_UTF8 = "not_utf8"
+NOT_DECODED = "not_decoded"
+_CORRUPT = "_corrupt"
+_DECODED = "_decoded"
+
+
+def decode(raw: DataFrame, how: Decode, raw_columns: Sequence[str]) -> DataFrame:
+    """`raw` with the decoded columns and `bad`: null, or why the record cannot be used.
+
+    A decoded column hides Kafka's own of the same name; the record's raw columns stay under
+    `raw_NAME`.
+    """
+    text = sf.col("value").cast("string")
+    missing = sf.when(sf.col("value").isNull(), NO_VALUE)
+    broken = missing.when(~sf.expr("is_valid_utf8(cast(value as string))"), NOT_UTF8)
+    kept = [sf.col(name).alias(f"raw_{name}") for name in raw_columns]
+    if isinstance(how, TextDecode):
+        others = [sf.col(name) for name in raw_columns if name != "value"]
+        return raw.select(*kept, *others, text.alias("value"), broken.alias(REASON))
+    parsed = raw.select("*", _parsed(how, text).alias(_DECODED))
+    failed = broken.when(
+        sf.col(f"{_DECODED}.{_CORRUPT}").isNotNull() | sf.col(_DECODED).isNull(), NOT_DECODED
+    )
+    others = [sf.col(name) for name in raw_columns if name not in how.columns]
+    decoded = [sf.col(f"{_DECODED}.`{name}`").alias(name) for name in how.columns]
+    return parsed.select(*kept, *others, *decoded, failed.alias(REASON))
+
+
+def _parsed(how: Decode, text: Column) -> Column:
+    if isinstance(how, JsonDecode):
+        options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+        return sf.from_json(text, f"{how.ddl}, {_CORRUPT} STRING", options)
+    if isinstance(how, CsvDecode):
+        return sf.from_csv(text, f"{how.ddl}, {_CORRUPT} STRING", _csv_options(how))
+    assert isinstance(how, AvroDecode)
+    raise AssertionError(how)
+
+
+def _csv_options(how: CsvDecode) -> dict[str, str]:
+    return {
+        "mode": "PERMISSIVE",
+        "columnNameOfCorruptRecord": _CORRUPT,
+        "sep": how.separator,
+        "quote": how.quote,
+        "escape": how.escape,
+        "nullValue": how.null_text,
+    }

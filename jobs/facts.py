@@ -1,0 +1,102 @@
+"""What happened in a batch, from its reports: the numbers that every display shows."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from grouping.base import Float64s, Int64s
+from grouping.journal import Journal
+from grouping.report import LATENCY_BOUNDS_SECONDS, Report, replication_of
+
+HOT_KEYS = 10
+_COUNTS = ("records", "keys", "state_bytes")
+_TIMES = ("busy_seconds", "latency_seconds")
+
+
+@dataclass(frozen=True)
+class HotKey:
+    """A key with many records: its hash, its name if the job shows names, its records."""
+
+    hash: int
+    name: str | None
+    records: int
+
+
+@dataclass(frozen=True)
+class BatchFacts:
+    """One batch by its partitions' reports; arrays have one entry a partition."""
+
+    batch: int
+    records: Int64s
+    keys: Int64s
+    busy_seconds: Float64s
+    state_bytes: Int64s
+    latency_counts: Int64s
+    """Of each partition, how many records were done within each bound."""
+    latency_seconds: Float64s
+    replication: float
+    bad: Mapping[str, int]
+    hot_keys: tuple[HotKey, ...]
+
+    @property
+    def total(self) -> int:
+        """Records of the batch."""
+        return int(self.records.sum())
+
+    @property
+    def max_over_mean(self) -> float:
+        """What the batch's time is stretched by, if records cost the same."""
+        return float(self.records.max() / self.records.mean()) if self.total else 1.0
+
+    @property
+    def busy_max_over_mean(self) -> float:
+        """The same for the time that partitions were at work."""
+        mean = self.busy_seconds.mean()
+        return float(self.busy_seconds.max() / mean) if mean > 0 else 1.0
+
+    @property
+    def slowest(self) -> int:
+        """The partition that was at work longest."""
+        return int(self.busy_seconds.argmax())
+
+
+def facts_of(journal: Journal, batch: int, partitions: int | None = None) -> BatchFacts | None:
+    """The facts of one batch; None if no partition reported."""
+    snapshots = journal.reports(batch)
+    if not snapshots:
+        return None
+    reports = {number: Report.from_snapshot(found) for number, found in snapshots.items()}
+    size = partitions or next(iter(snapshots.values())).partitions
+    latencies = np.zeros((size, len(LATENCY_BOUNDS_SECONDS) + 1), np.int64)
+    columns: dict[str, Any] = {
+        name: np.zeros(size, kind)
+        for kind, names in ((np.int64, _COUNTS), (np.float64, _TIMES))
+        for name in names
+    }
+    bad: Counter[str] = Counter()
+    for number, report in reports.items():
+        for name, column in columns.items():
+            column[number] = getattr(report, name)
+        latencies[number] = report.latency_counts
+        bad.update(report.bad)
+    return BatchFacts(
+        batch,
+        **columns,
+        latency_counts=latencies,
+        replication=replication_of(reports),
+        bad=dict(bad),
+        hot_keys=_hot_keys(reports),
+    )
+
+
+def _hot_keys(reports: Mapping[int, Report]) -> tuple[HotKey, ...]:
+    records: Counter[int] = Counter()
+    names: dict[int, str] = {}
+    for report in reports.values():
+        hashes = [int(key) for key in report.heavy_hashes]
+        records.update(dict(zip(hashes, map(int, report.heavy_records), strict=True)))
+        names.update(zip(hashes, report.heavy_names, strict=False))
+    return tuple(HotKey(key, names.get(key), count) for key, count in records.most_common(HOT_KEYS))

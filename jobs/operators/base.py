@@ -1,0 +1,106 @@
+"""What an operator is: SQL before the shuffle, Arrow after it, Spark aggregates to merge.
+
+The law, checked for every operator: merging the partials of any split of the rows, in any order,
+gives exactly the direct result. So a record may go to any partition, and totals never depend on the
+grouping. Money is decimal or integer, never float.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from config.models.operator import OperatorOptions
+
+# Columns that every prepared row has, beside the operator's inputs. `pane` is the stretch of event
+# time whose records share all their windows.
+KEY = "key"
+KEY_HASH = "key_hash"
+PANE = "pane"
+EVENT_TIME = "event_time"
+RECORDS = "records"
+
+Aggregation = tuple[str, str, str]
+"""An input, a function of Arrow's `group_by`, and the partial column that it makes."""
+
+
+class Operator(ABC):
+    """One operator with its options; sent to the tasks as it is."""
+
+    Options: ClassVar[type[OperatorOptions]]
+    explodes: ClassVar[bool] = False
+    """Is `key` an array, each element of which makes a row of its own?"""
+
+    def __init__(self, options: Any) -> None:
+        self.options = options
+
+    @property
+    @abstractmethod
+    def key(self) -> str:
+        """The routing key, as an SQL expression over the decoded columns: text."""
+
+    @property
+    def inputs(self) -> Mapping[str, str]:
+        """Further columns that the partial needs, as SQL expressions."""
+        return {}
+
+    @property
+    def rules(self) -> Mapping[str, str]:
+        """Reasons to refuse a record, each with the SQL condition under which it holds."""
+        return {}
+
+    @property
+    @abstractmethod
+    def partial_columns(self) -> Mapping[str, str]:
+        """The columns of a partial beside pane, key, time and records, with their Spark types."""
+
+    @property
+    def aggregations(self) -> Sequence[Aggregation]:
+        """How Arrow makes those columns; an operator that needs more overrides `partial`."""
+        return ()
+
+    def partial(self, rows: pa.Table) -> pa.Table:
+        """One row for each pane and key in `rows`."""
+        return aggregate(rows, self.aggregations)
+
+    @property
+    @abstractmethod
+    def merge(self) -> Mapping[str, str]:
+        """How partial columns become totals, as SQL aggregates."""
+
+    @property
+    @abstractmethod
+    def direct(self) -> Mapping[str, str]:
+        """The same totals straight from the inputs, as SQL aggregates: plain Spark's way."""
+
+    @property
+    def final(self) -> Mapping[str, str]:
+        """The columns of a result, as SQL expressions over the totals; by default the totals."""
+        return {name: name for name in self.merge}
+
+    @property
+    def top(self) -> tuple[str, int] | None:
+        """Keep only so many results a window, those with the most of this column."""
+        return None
+
+
+def aggregate(rows: pa.Table, aggregations: Sequence[Aggregation]) -> pa.Table:
+    """Group `rows` by pane and key: their hash, latest time and number, and `aggregations`."""
+    asked = [
+        (KEY_HASH, "min", KEY_HASH),
+        (EVENT_TIME, "max", EVENT_TIME),
+        (KEY_HASH, "count", RECORDS),
+        *aggregations,
+    ]
+    grouped = rows.group_by([PANE, KEY], use_threads=False).aggregate(
+        [(column, function) for column, function, _ in asked]
+    )
+    made = {f"{column}_{function}": name for column, function, name in asked}
+    return grouped.rename_columns([made.get(name, name) for name in grouped.column_names])
+
+
+def sorted_by(rows: pa.Table, *columns: str) -> pa.Table:
+    """`rows` in ascending order of columns."""
+    return rows.take(pc.sort_indices(rows, [(column, "ascending") for column in columns]))

@@ -1,0 +1,33 @@
+"""`word_count`: how often each word occurs. A word is a run of letters and digits, lower case."""
+
+from collections.abc import Mapping
+
+from config.models.operator import WordCount as WordCountOptions
+from jobs.operators.base import RECORDS, Operator
+
+# Letters, digits and marks of every script, and apostrophes.
+_NOT_A_WORD = r"[^\\p{L}\\p{M}\\p{N}\\x27\\u2019]+"
+
+
+class WordCount(Operator):
+    """Counts words."""
+
+    Options = WordCountOptions
+    explodes = True
+
+    @property
+    def key(self) -> str:
+        words = f"split(lower({self.options.text}), '{_NOT_A_WORD}')"
+        return f"filter({words}, word -> word != '')"
+
+    @property
+    def partial_columns(self) -> Mapping[str, str]:
+        return {}
+
+    @property
+    def merge(self) -> Mapping[str, str]:
+        return {"count": f"sum({RECORDS})"}
+
+    @property
+    def direct(self) -> Mapping[str, str]:
+        return {"count": "count(1)"}

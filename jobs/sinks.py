@@ -1,0 +1,84 @@
+"""Where totals go. One sink uses Spark's own writer; several share each batch's result."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from config.models.job import Job
+from config.models.sink import ConsoleSink, FilesSink, KafkaSink, MemorySink, PostgresSink
+from config.models.source import KafkaSource
+from jobs.operators.base import KEY
+from jobs.source import connection
+
+_WINDOW_COLUMNS = ("window_start", "window_end")
+
+
+def write(results: DataFrame, job: Job) -> DataStreamWriter:
+    """The query's writer: everything but its start."""
+    sinks = job.sinks
+    writer = results.writeStream.queryName(job.name).outputMode(job.merge.output)
+    writer = writer.option("checkpointLocation", job.checkpoint)
+    if len(sinks) == 1 and isinstance(sinks[0], KafkaSink):
+        keyed = kafka_rows(results).writeStream.queryName(job.name).outputMode(job.merge.output)
+        keyed = keyed.option("checkpointLocation", job.checkpoint)
+        return keyed.format("kafka").options(**kafka_sink_options(sinks[0], job))
+    return writer.foreachBatch(_to_all(sinks, job))
+
+
+def kafka_rows(results: DataFrame) -> DataFrame:
+    """Results as Kafka records, keyed by window and key: a compacted topic keeps the last total."""
+    place = [name for name in (*_WINDOW_COLUMNS, KEY) if name in results.columns]
+    return results.select(
+        sf.to_json(sf.struct(*place)).alias("key"), sf.to_json(sf.struct("*")).alias("value")
+    )
+
+
+def kafka_sink_options(sink: Any, job: Job) -> dict[str, str]:
+    """The connector's options for a sink or for dead letters in Kafka."""
+    servers, options = sink.bootstrap_servers, sink.options
+    if isinstance(job.source, KafkaSource):
+        shared = servers in (None, job.source.bootstrap_servers)
+        options = options or (job.source.options if shared else {})
+        servers = servers or job.source.bootstrap_servers
+    return {"topic": sink.topic, **connection(servers, options)}
+
+
+def _to_all(sinks: Sequence[Any], job: Job) -> Callable[[DataFrame, int], None]:
+    def write_batch(results: DataFrame, batch: int) -> None:
+        kept = results.persist() if len(sinks) > 1 else results
+        try:
+            for sink in sinks:
+                write_one(kept, batch, sink, job)
+        finally:
+            kept.unpersist()
+
+    return write_batch
+
+
+def write_one(results: DataFrame, batch: int, sink: Any, job: Job) -> None:
+    """Write one batch's results to one sink; a replay of the batch changes nothing."""
+    if isinstance(sink, KafkaSink):
+        kafka_rows(results).write.format("kafka").options(**kafka_sink_options(sink, job)).save()
+    elif isinstance(sink, FilesSink):
+        # A folder a batch: written again by a replay, it is replaced and not doubled.
+        folder = f"{sink.path.rstrip('/')}/batch_id={batch}"
+        results.write.mode("overwrite").format(sink.format).save(folder)
+    elif isinstance(sink, ConsoleSink):
+        print(f"batch {batch}")
+        results.show(sink.rows, truncate=False)
+    elif isinstance(sink, MemorySink):
+        _to_memory(results, batch, sink)
+    else:
+        assert isinstance(sink, PostgresSink)
+        raise AssertionError(sink)
+
+
+def _to_memory(results: DataFrame, batch: int, sink: MemorySink) -> None:
+    spark = results.sparkSession
+    rows = spark.createDataFrame(results.toArrow()).withColumn("batch_id", sf.lit(batch))
+    if batch and spark.catalog.tableExists(sink.table):
+        rows = spark.table(sink.table).where(sf.col("batch_id") != batch).unionByName(rows)
+    rows.createOrReplaceTempView(sink.table)

@@ -1,0 +1,80 @@
+"""Where records come from: a streaming DataFrame with Kafka's columns, whatever the source."""
+
+import json
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from config.models.source import FilesSource, KafkaSource
+from config.secrets import Secret, reveal
+
+_SCHEMA = (
+    "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP"
+)
+COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp")
+
+
+def read(spark: SparkSession, source: KafkaSource | FilesSource) -> DataFrame:
+    """The source's records: key, value, topic, partition, offset, timestamp."""
+    if isinstance(source, KafkaSource):
+        return _kafka(spark, source)
+    return _files(spark, source)
+
+
+def _kafka(spark: SparkSession, source: KafkaSource) -> DataFrame:
+    reader = spark.readStream.format("kafka").options(**kafka_options(source, spark))
+    return reader.load().select(*COLUMNS)
+
+
+def kafka_options(source: KafkaSource, spark: SparkSession) -> dict[str, str]:
+    """The connector's options."""
+    options = {**connection(source.bootstrap_servers, source.options)}
+    options["startingOffsets"] = _start(source.start)
+    options["failOnDataLoss"] = str(source.fail_on_data_loss).lower()
+    if source.subscribe:
+        options["subscribe"] = ",".join(source.subscribe)
+    elif source.pattern:
+        options["subscribePattern"] = source.pattern
+    else:
+        options["assign"] = json.dumps(source.assign)
+    if source.records_per_batch:
+        options["maxOffsetsPerTrigger"] = str(source.records_per_batch)
+    if source.split:
+        # A topic keyed by the hot key has one hot Kafka partition: reading it is shared out too.
+        cores = spark.sparkContext.defaultParallelism
+        options["minPartitions"] = str(cores)
+        if source.records_per_task:
+            options["maxRecordsPerPartition"] = str(source.records_per_task)
+    return options
+
+
+def connection(servers: str, options: Mapping[str, str | Secret]) -> dict[str, str]:
+    """How to reach the brokers, for the connector's reader and writer alike."""
+    return {"kafka.bootstrap.servers": servers, **reveal(options)}
+
+
+def _start(start: object) -> str:
+    if isinstance(start, str):
+        return start
+    return json.dumps(start)
+
+
+def _files(spark: SparkSession, source: FilesSource) -> DataFrame:
+    reader = spark.readStream
+    if source.files_per_batch:
+        reader = reader.option("maxFilesPerTrigger", str(source.files_per_batch))
+    if source.bytes_per_batch:
+        reader = reader.option("maxBytesPerTrigger", str(source.bytes_per_batch.amount))
+    if source.format == "parquet":
+        return reader.schema(_SCHEMA).parquet(source.path).select(*COLUMNS)
+    lines = reader.format("text").load(source.path)
+    # A line's place is its file and where in it Spark's split began; its time is the file's.
+    return lines.select(
+        sf.lit(None).cast("binary").alias("key"),
+        sf.col("value").cast("binary").alias("value"),
+        sf.col("_metadata.file_path").alias("topic"),
+        sf.lit(0).alias("partition"),
+        sf.col("_metadata.file_block_start").alias("offset"),
+        sf.col("_metadata.file_modification_time").alias("timestamp"),
+    )
