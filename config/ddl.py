@@ -97,7 +97,10 @@ def _tokens(text: str) -> list[_Token]:
             )
             raise DdlError(what, place + 1, "put unusual names in backquotes")
         if match.lastgroup:
-            tokens.append(_Token(match.lastgroup, match.group(match.lastgroup), place + 1))
+            text_of = match.group(match.lastgroup)
+            if match.lastgroup == "quoted":
+                text_of = text_of.replace("``", "`")
+            tokens.append(_Token(match.lastgroup, text_of, place + 1))
         place = match.end()
     return [*tokens, _Token("end", "the end", len(text) + 1)]
 

@@ -16,8 +16,8 @@ _SHARED: list[tuple[Path, Callable[[Job], str], str]] = [
 
 
 def lint(files: Sequence[str]) -> list[str]:
-    """Every problem of every file as a printed line, sorted within each file."""
-    loaded = [load(file) for file in dict.fromkeys(files)]
+    """Every problem of every file as a printed line, by file and place."""
+    loaded = [load(file) for file in sorted(set(files))]
     _find_shared(loaded)
     return [line for one in loaded for line in one.lines()]
 

@@ -22,7 +22,7 @@ from config.operators import OperatorError, installed_names, installed_operator
 from config.problems import DocumentError, Path, Position, Problem, dotted, lines
 from config.rules import contradictions
 from config.rules.exclusive import exclusive_problems
-from config.secrets import redact
+from config.secrets import holds_secret, redact
 from config.shipped import resolve_job
 from config.yaml_reader import Node, parse, read_text, walk
 
@@ -194,7 +194,9 @@ def _literal_secrets(job: Job, root: Node, broken: set[Position]) -> list[Proble
         if node is None:
             continue
         node.secret = True
-        if position not in broken and not is_reference(node.source or node.text):
+        checked_by_name = holds_secret(str(path[-1]))
+        written = node.source or node.text
+        if not checked_by_name and position not in broken and not is_reference(written):
             found.append(Problem(position, dotted(path), *SECRET_IN_FILE))
     return found
 

@@ -7,8 +7,10 @@ mapping passes its keys through (`kafka.ssl.key.password`, `spark.hadoop.fs.s3a.
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any, cast
 
-from pydantic import SecretStr
+from pydantic import GetCoreSchemaHandler, SecretStr
+from pydantic_core import CoreSchema, core_schema
 
 HIDDEN = "***"
 SHORTEST_REDACTED = 4
@@ -37,6 +39,15 @@ class Secret(SecretStr):
 
     def __repr__(self) -> str:
         return f"Secret('{HIDDEN}')"
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: type[Any], handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        schema: Any = super().__get_pydantic_core_schema__(source, handler)
+        shown = core_schema.plain_serializer_function_ser_schema(str, when_used="json")
+        schema["serialization"] = shown
+        return cast("CoreSchema", schema)
 
 
 def holds_secret(name: str) -> bool:

@@ -9,7 +9,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-_QUANTITY = re.compile(r"([0-9]{1,15})(?:\.([0-9]{1,9}))? ?([A-Za-zµμ]+)", re.ASCII)
+_QUANTITY = re.compile(r"([0-9]{1,16})(?:\.([0-9]{1,9}))? ?([A-Za-zµμ]+)", re.ASCII)
 
 
 @dataclass(frozen=True, order=True)
@@ -77,7 +77,7 @@ class _Quantity:
         units = "|".join(cls.UNITS)
         return {
             "type": "string",
-            "pattern": rf"^[0-9]{{1,15}}(\.[0-9]{{1,9}})? ?({units})$",
+            "pattern": rf"^[0-9]{{1,16}}(\.[0-9]{{1,9}})? ?({units})$",
             "examples": cls.EXAMPLES,
         }
 

@@ -1,8 +1,9 @@
 """What all models share: strict, frozen, nothing unknown; and the checked kinds of text."""
 
+import inspect
 import re
 from collections.abc import Callable
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, cast
 
 from pydantic import (
     AfterValidator,
@@ -54,6 +55,23 @@ class Model(BaseModel):
             if not names and group == self.needed:
                 raise contradiction_error(f"one of {', '.join(group)} is missing")
         return self
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def with_type(class_name: str, base: type[M], tag: str, about: str) -> type[M]:
+    """A subclass of `base` that is chosen by `type: tag`."""
+    namespace = {
+        "__module__": base.__module__,
+        "__doc__": inspect.getdoc(base),
+        "__annotations__": {"type": Literal[tag]},
+        "type": Field(description=about),
+        # The fields' docstrings are known from `base`; to look for them in the source costs 20 ms.
+        "model_config": ConfigDict(use_attribute_docstrings=False),
+    }
+    metaclass: Any = type(base)
+    return cast("type[M]", metaclass(class_name, (base,), namespace))
 
 
 def rule_error(rule: str, suggestion: str = "", *, hide: bool = False) -> PydanticCustomError:

@@ -8,9 +8,9 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, create_model
+from pydantic import Field
 
-from config.models.base import Model
+from config.models.base import Model, with_type
 from grouping.base import GroupingParams
 from grouping.registry import GROUPINGS
 
@@ -25,12 +25,8 @@ class NoGrouping(Model):
 def _model(name: str) -> type[GroupingParams]:
     grouping = GROUPINGS[name]
     about = inspect.getdoc(grouping) or name
-    type_field: Any = (Literal[name], Field(description=about.partition("\n\n")[0]))
-    return create_model(
-        f"{grouping.__name__}Grouping",
-        __base__=grouping.Params,
-        __doc__=inspect.getdoc(grouping.Params),
-        type=type_field,
+    return with_type(
+        f"{grouping.__name__}Grouping", grouping.Params, name, about.partition("\n\n")[0]
     )
 
 

@@ -1,11 +1,11 @@
 """A whole job."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field, create_model, model_validator
 
-from config.models.base import Expression, Location, Model, contradiction_error
+from config.models.base import Expression, Location, Model, contradiction_error, with_type
 from config.models.decode import Decode
 from config.models.grouping import GroupingChoice
 from config.models.metrics import Metrics
@@ -76,10 +76,7 @@ def job_model(installed: Mapping[str, type[OperatorOptions]]) -> type[Job]:
     for model in SHIPPED_OPERATORS[1:]:
         choice |= model
     for name, options in installed.items():
-        type_field: Any = (Literal[name], ...)
-        choice |= create_model(
-            options.__name__, __base__=options, __doc__=options.__doc__, type=type_field
-        )
+        choice |= with_type(options.__name__, options, name, "An operator of another package.")
     field: Any = (
         Annotated[
             choice,

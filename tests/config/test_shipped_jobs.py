@@ -1,0 +1,258 @@
+"""The jobs that ship, the schema, and the three commands that read jobs."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from config.explain import as_yaml, explain
+from config.json_schema import schema_text
+from config.lint import lint
+from config.loader import load_job
+from config.models.grouping import GROUPING_MODELS, grouping_options
+from config.shipped import JOBS_FOLDER, SCHEMA_FILE, shipped_names
+from grouping.registry import GROUPINGS, create
+from jobs.__main__ import main
+
+CPU_SECONDS_MAX = 2.0
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("KAFKA_BOOTSTRAP_SERVERS", "UNSKEW_CHECKPOINTS", "SPARK_MASTER"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_the_three_jobs_ship() -> None:
+    assert shipped_names() == ["hashtags", "vwap", "word_count"]
+
+
+def test_shipped_jobs_lint_clean_together(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lint", *shipped_names()]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("name", shipped_names())
+def test_explained_job_lints_clean_and_is_the_same(name: str) -> None:
+    Path("explained.yaml").write_text(as_yaml(explain(name)))
+
+    assert lint(["explained.yaml"]) == []
+    assert load_job("explained.yaml") == load_job(name)
+
+
+@pytest.mark.parametrize("name", shipped_names())
+def test_explained_job_has_every_default(name: str) -> None:
+    dumped = load_job(name).model_dump(mode="json", exclude_none=True)
+
+    assert explain(name) == dumped
+
+
+@pytest.mark.parametrize("name", shipped_names())
+def test_shipped_job_fits_the_schema_and_points_to_it(name: str) -> None:
+    text = (JOBS_FOLDER / f"{name}.yaml").read_text("utf-8")
+    schema = json.loads(SCHEMA_FILE.read_text("utf-8"))
+
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(yaml.safe_load(text), schema)
+    jsonschema.validate(explain(name), schema)
+    assert text.startswith("# yaml-language-server: $schema=../schema.json\n")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"partitions": 0},
+        {"partition": 16},
+        {"trigger": {"type": "interval", "interval": "10"}},
+        {"source": {"type": "kafak"}},
+        {"operator": {"type": "vwap", "txt": "value"}},
+        {"grouping": {"type": "levle"}},
+    ],
+)
+def test_schema_refuses_a_wrong_job(change: dict[str, object]) -> None:
+    schema = json.loads(SCHEMA_FILE.read_text("utf-8"))
+
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(explain("word_count") | change, schema)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"partitions": "${env:PARTITIONS:-16}"},
+        {"trigger": {"type": "interval", "interval": "${env:INTERVAL}"}},
+        {"operator": {"type": "my_own", "anything": [1, {"a": "b"}]}},
+        {"metrics": {"port": "${env:PORT}", "hot_key_names": "${env:NAMES}"}},
+    ],
+)
+def test_schema_takes_references_and_other_operators(change: dict[str, object]) -> None:
+    schema = json.loads(SCHEMA_FILE.read_text("utf-8"))
+
+    jsonschema.validate(explain("word_count") | change, schema)
+
+
+def test_committed_schema_is_fresh() -> None:
+    assert SCHEMA_FILE.read_text("utf-8") == schema_text(), "run: unskew schema --output FILE"
+
+
+def test_every_field_of_the_schema_is_described() -> None:
+    schema = json.loads(schema_text())
+
+    for name, model in {"Job": schema, **schema["$defs"]}.items():
+        for field, about in model.get("properties", {}).items():
+            about_section = schema["$defs"].get(about.get("$ref", "").rpartition("/")[2], {})
+            assert (about | about_section).get("description"), f"{name}.{field}"
+
+
+def test_schema_holds_every_grouping() -> None:
+    definitions = json.loads(schema_text())["$defs"]
+    types = {
+        model.get("properties", {}).get("type", {}).get("const") for model in definitions.values()
+    }
+
+    assert {"none", *GROUPINGS} <= types
+    assert set(GROUPING_MODELS) == {"none", *GROUPINGS}
+
+
+@pytest.mark.parametrize("name", GROUPINGS)
+def test_grouping_of_a_job_can_be_made(name: str) -> None:
+    job = load_job("word_count", {"grouping": {"type": name}})
+
+    made = create(name, partitions=job.partitions, **grouping_options(job.grouping))
+
+    assert made.params == GROUPINGS[name].Params()
+
+
+@pytest.mark.parametrize("name", GROUPINGS)
+@pytest.mark.parametrize("partitions", [1, 10_000])
+def test_defaults_of_a_grouping_fit_any_number_of_partitions(name: str, partitions: int) -> None:
+    assert create(name, partitions=partitions).setting.partitions == partitions
+
+
+def test_every_default_of_every_grouping_survives_yaml() -> None:
+    for name in GROUPING_MODELS:
+        job = load_job("word_count", {"grouping": {"type": name}})
+        text = as_yaml(json.loads(job.model_dump_json(exclude_none=True)))
+        Path("again.yaml").write_text(text)
+
+        assert load_job("again.yaml") == job
+
+
+def test_overrides_replace_values_before_they_are_checked() -> None:
+    job = load_job(
+        "word_count",
+        {
+            "source.bootstrap_servers": "broker:1234",
+            "source.options": {"kafka.client.id": "me"},
+            "partitions": 4,
+            "sinks.0.topic": "2024",
+            "trigger": {"type": "available_now"},
+        },
+    )
+
+    assert job.source.bootstrap_servers == "broker:1234"
+    assert job.source.options == {"kafka.client.id": "me"}
+    assert job.partitions == 4
+    assert job.sinks[0].topic == "2024"
+    assert job.trigger.type == "available_now"
+
+
+def test_lint_finds_what_two_jobs_share(capsys: pytest.CaptureFixture[str]) -> None:
+    text = as_yaml(explain("word_count"))
+    Path("a.yaml").write_text(text)
+    Path("b.yaml").write_text(text.replace("checkpoints/", "./checkpoints//"))
+
+    assert main(["lint", "a.yaml", "b.yaml"]) == 2
+    assert capsys.readouterr().out == (
+        'b.yaml:1:7: name: "word_count" is also in a.yaml: their metrics and logs would mix;'
+        " change one of them\n"
+        'b.yaml:50:13: checkpoint: "checkpoints/word_count" is also in a.yaml: each job needs its'
+        " own; change one of them\n"
+    )
+
+
+def test_lint_takes_a_file_once_that_is_named_twice() -> None:
+    assert lint(["word_count", "word_count"]) == []
+
+
+def test_lint_prints_every_file_in_order(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("b.yaml").write_text("")
+    Path("a.yaml").write_text("- 1\n")
+
+    assert main(["lint", "b.yaml", "a.yaml", "c.yaml"]) == 2
+    assert [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()] == [
+        "a.yaml",
+        "b.yaml",
+        "c.yaml",
+    ]
+
+
+def test_explain_prints_yaml_or_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "vwap"]) == 0
+    as_text = capsys.readouterr().out
+    assert main(["explain", "vwap", "--json"]) == 0
+
+    assert yaml.safe_load(as_text) == json.loads(capsys.readouterr().out) == explain("vwap")
+
+
+def test_explain_of_a_bad_job_says_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("job.yaml").write_text("")
+
+    assert main(["explain", "job.yaml"]) == 2
+    assert capsys.readouterr().err == (
+        "job.yaml:1:1: job: the file is empty; see the shipped jobs for a start\n"
+    )
+
+
+def test_schema_command_writes_and_checks(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema"]) == 0
+    printed = capsys.readouterr().out
+    assert main(["schema", "--output", "schema.json"]) == 0
+    assert main(["schema", "--check"]) == 0
+
+    assert printed == Path("schema.json").read_text("utf-8") == SCHEMA_FILE.read_text("utf-8")
+
+
+def test_schema_command_where_it_cannot_write(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema", "--output", "no/such/folder.json"]) == 1
+    assert capsys.readouterr().err == (
+        "no/such/folder.json: cannot be written: No such file or directory\n"
+    )
+
+
+def test_texts_that_other_readers_take_for_something_else_are_quoted() -> None:
+    texts = ["yes", "010", "1e-4", "0o17", "1_000", "null", "", " a", "a: b", "12:30", "- a", "é\n"]
+
+    assert yaml.safe_load(as_yaml({"texts": texts})) == {"texts": texts}
+    assert "texts:\n  - 'yes'\n  - '010'\n  - '1e-4'\n  - '0o17'\n" in as_yaml({"texts": texts})
+
+
+def test_lint_is_quick_and_starts_no_spark() -> None:
+    code = (
+        "import sys, time; from jobs.__main__ import main;"
+        "code = main(['lint', 'vwap', 'word_count']);"
+        "assert not {'pyspark', 'py4j', 'fastavro', 'confluent_kafka'} & set(sys.modules);"
+        "print(code, time.process_time())"
+    )
+    root = str(Path(__file__).parents[2])
+    environment = os.environ | {"PYTHONPATH": root}
+    seconds = []
+    for _ in range(3):
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            env=environment,
+            check=True,
+        )
+        status, spent = done.stdout.split()
+        assert status == "0"
+        seconds.append(float(spent))
+
+    assert min(seconds) < CPU_SECONDS_MAX
