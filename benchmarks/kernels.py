@@ -23,6 +23,8 @@ from grouping.traces import open_trace
 PARTITIONS = (100, 1000)
 TRACE = "zipf:z=1.4,keys=100000,seed=1"
 CHUNK_RECORDS = 100_000
+WARM_BATCHES = 6
+"""Enough for what learns from reports (`posg`) to leave its first states."""
 BASELINE = "key"
 GOALS = {"key": 500e6, "shuffle": 500e6, "partial_key": 100e6, "level": 20e6}
 GOAL = 10e6
@@ -106,8 +108,9 @@ def measure(name: str, bench: Bench, rounds: int) -> Row:
         router = create(name, partitions=partitions)
         baseline = create(BASELINE, partitions=partitions)
         feedback = bench.feedback(router)
-        bench.rate(router, feedback)
-        bench.rate(baseline)
+        for _ in range(WARM_BATCHES):
+            bench.rate(router, feedback)
+            bench.rate(baseline)
         pairs = [(bench.rate(router, feedback), bench.rate(baseline)) for _ in range(rounds)]
         rates[partitions] = max(rate for rate, _ in pairs)
         ratios[partitions] = max(base for _, base in pairs) / rates[partitions]
