@@ -21,9 +21,20 @@ partition gets more than its capacity plus the work of one of the records.
 
 Costs: one look in a hash table a record, a few passes over the distinct keys, and the share must be
 held while it is counted. Bounds: a piece of `chunk_records` records is held at a time, at most
-24 bytes a record and 96 a distinct key of it; between batches nothing but `cost_keys` x 24 bytes
-and 40 bytes a partition. A share of several pieces is levelled piece by piece, each filling
-up what those before it left uneven; then the bound on pairs holds for each piece.
+24 bytes a record and 96 a distinct key of it, and the table stays for the next piece. The state is
+33 bytes a partition and 24 for each of `cost_keys`. A share of several pieces is levelled piece by
+piece, each filling up what those before it left uneven; then the bound on pairs holds for each
+piece, and a cut of the share that is not `route_chunks`' is a piece too until `begin_batch`.
+
+Pairs over keys, 10^6 records of 10^4 keys, 100 partitions, median of five seeds:
+
+| sources | uniform | z = 0.5 | 0.8 | 1.1 | 1.4 | 2.0 |
+|---|---|---|---|---|---|---|
+| 5 | 1.15 | 1.03 | 1.01 | 1.01 | 1.01 | 1.08 |
+| 48 | 1.83 | 1.17 | 1.03 | 1.01 | 1.01 | 1.08 |
+
+Where keys are alike, as in the first column, the largest keys of a source's share are a matter of
+chance, and sources agree less the more of them there are. Each source still has its n - 1 at most.
 
 Departures from McNaughton: homes come first, so nothing moves without need; jobs are keys with
 whole records, and may be in several places at once; the order above for that of the
@@ -104,6 +115,8 @@ class Level(Grouping):
 
     def __init__(self, setting: Setting, params: LevelParams) -> None:
         super().__init__(setting, params)
+        # Whoever runs a grouping gathers reports only for one that wants them: an option decides.
+        self.wants_feedback = params.balance == "seconds"  # type: ignore[misc]
         self._home, self._start, self._order, table = salts(setting.seed, 4)
         self._counts = ExactCounts(table)
         self.state |= {

@@ -31,6 +31,7 @@ from grouping.hashing import mix64
 from grouping.kernels import kernel
 
 WORDS_MIN = 1 << 10
+WORDS_START_MAX = 1 << 15
 _TAG = np.uint64(0xFFFFFFFF00000000)
 _NUMBER = np.uint64(0x00000000FFFFFFFF)
 _ONE = np.uint64(1)
@@ -67,6 +68,10 @@ class ExactCounts:
     def count(self, keys: UInt64s) -> Int32s:
         """Count `keys`; the number of each record's key."""
         numbers = np.empty(keys.size, np.int32)
+        # A new table grows through all sizes: start where that is still cheap.
+        wanted = min(WORDS_START_MAX, 1 << keys.size.bit_length())
+        if len(self) == 0 and self._table.size < wanted:
+            self._make(wanted)
         done = 0
         while True:
             done = count_keys(

@@ -58,19 +58,23 @@ def learn(
     state: dict[str, NDArray[Any]], feedback: Feedback, smoothing: float, *, speeds: bool
 ) -> None:
     """Take one batch's reports into `state`, in place."""
-    if feedback.busy_seconds.sum() <= 0 or feedback.records.sum() <= 0:
+    if not (feedback.busy_seconds.any() and feedback.records.any()):
         return
     rows = _rows(feedback)
     measured = state["speeds"].copy()
-    costs, rest = _costs(feedback, rows, measured)
-    if speeds:
-        for _ in range(_ROUNDS):
+    # Reports near the ends of what a float can hold overflow: such a batch teaches nothing.
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
+        costs, rest = _costs(feedback, rows, measured)
+        for _ in range(_ROUNDS if speeds else 0):
             measured = _speeds(feedback, rows, costs, rest, measured)
             costs, rest = _costs(feedback, rows, measured)
-        state["speeds"] += smoothing * (measured - state["speeds"])
+        seconds = _sums(rows.key_of, rows.seconds, rows.keys.size)
+    learnt = np.concatenate([costs, measured, seconds, [rest]])
+    if not (np.isfinite(learnt).all() and rest > 0):
+        return
+    state["speeds"] += smoothing * (measured - state["speeds"])
     old = float(state["cost_mean"][0])
     state["cost_mean"][0] = old + smoothing * (rest - old) if old > 0 else rest
-    seconds = _sums(rows.key_of, rows.seconds, rows.keys.size)
     _merge(state, rows.keys, costs, seconds, smoothing)
 
 
@@ -118,6 +122,8 @@ def _speeds(
     work += _without_rows(feedback, rows)[0] * rest
     worked = (work > 0) & (feedback.busy_seconds > 0)
     speeds = before.copy()
+    if not worked.any():
+        return speeds
     speeds[worked] = work[worked] / feedback.busy_seconds[worked]
     speeds[worked] /= speeds[worked].mean()
     return np.clip(speeds, 1 / SPEED_RATIO_MAX, SPEED_RATIO_MAX)

@@ -79,6 +79,11 @@ def test_no_partition_has_more_than_the_mean_work_and_one_record(
         assert split - np.unique(keys).size <= partitions - 1
 
 
+def test_reports_are_wanted_only_to_balance_seconds() -> None:
+    assert make(2).wants_feedback
+    assert not Level(Setting(2), LevelParams()).wants_feedback
+
+
 def test_a_dear_key_takes_the_room_of_many_cheap_records() -> None:
     level = make(2)
     keys = np.repeat(np.array([1, 2], np.uint64), [100, 900])

@@ -72,7 +72,7 @@ def test_memory_is_bounded_by_distinct_keys_not_records(distinct: int) -> None:
     table = ExactCounts(SALT)
     for _ in range(5):
         table.count(np.arange(distinct, dtype=np.uint64))
-    assert table.nbytes <= max(64 * distinct, WORDS_MIN * 16)
+    assert table.nbytes <= 64 * distinct
 
 
 def test_consecutive_and_strided_keys_do_not_cluster() -> None:

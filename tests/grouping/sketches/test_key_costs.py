@@ -69,6 +69,15 @@ def test_speeds_stay_within_their_bounds() -> None:
     assert np.isfinite(state["speeds"]).all()
 
 
+@pytest.mark.parametrize("seconds", [1e308, 5e-324])
+def test_reports_beyond_floats_teach_nothing(seconds: float) -> None:
+    state = empty_costs(4, 2)
+    report = feedback([10**9, 10**9], [seconds, seconds], [(0, 1, 1, 1e308), (1, 1, 1, 1e308)])
+    learn(state, report, 0.5, speeds=True)
+    assert state["costs_known"][0] == 0
+    assert state["speeds"].tolist() == [1.0, 1.0]
+
+
 def test_an_idle_partition_keeps_its_speed() -> None:
     state = empty_costs(4, 3)
     learn(state, feedback([10, 20, 0], [10.0, 10.0, 0.0], []), 1.0, speeds=True)
