@@ -82,11 +82,11 @@ class Bench:
         return routed / (time.perf_counter() - began)
 
     def feedback(self, router: Grouping) -> Feedback | None:
-        """What partitions would report of the first chunk, if the grouping wants to know."""
+        """What partitions would report of the batch, if the grouping wants to know."""
         if not router.wants_feedback:
             return None
-        keys, times = self._chunks[0]
-        (routes,) = router.route_chunks([(keys, times)])
+        keys = np.concatenate([keys for keys, _ in self._chunks])
+        routes = np.concatenate(list(router.route_chunks(self.chunks())))
         pairs = np.unique(np.stack([routes.astype(np.uint64), keys]), axis=1, return_counts=True)
         partitions = pairs[0][0].astype(np.int32)
         size = router.setting.partitions
