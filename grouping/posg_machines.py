@@ -322,9 +322,12 @@ def count_active(at: Scheduler, counted: Flags) -> None:
 
 @kernel
 def _join(at: Scheduler, op: int, least: float, mean: float) -> None:
-    """The time away counts as busy, so that nothing is owed for it; no answer is waited for."""
+    """The time away counts as busy, so that nothing is owed for it; no answer is waited for.
+
+    Nor is anything owed for what it did before it left, as far as no estimate had been made of it.
+    """
     if least < np.inf and least > at.estimated[op]:
-        at.busy[op] += least - at.estimated[op]
+        at.busy[op] = least
         at.idle[op] += least - at.estimated[op]
         at.estimated[op] = least
     if at.known[op] == 0:

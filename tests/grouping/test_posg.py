@@ -373,6 +373,20 @@ class TestPartitionsComeAndGo:
 
         assert route(posg, [0] * 90).count(2) == 30
 
+    def test_partition_that_left_before_any_estimate_owes_nothing_either(self) -> None:
+        posg = create("posg", partitions=3, window=1, seed=1, memory="stream", lift=False)
+        route(posg, [7] * 6)
+        posg.set_active([0, 1])
+        posg.begin_batch(executed(3, [(op, 7, 1.0) for op in (0, 0, 1, 1, 2, 2)]))
+        route(posg, [7] * 2)
+        posg.begin_batch(executed(3, [(0, 7, 1.0), (1, 7, 1.0)]))
+        assert scheduler_state(posg) == RUN
+        assert posg.state["estimated"] == pytest.approx(np.array([3.0, 3.0, 0.0]))
+
+        posg.set_active([0, 1, 2])
+        assert posg.state["busy"] == pytest.approx(np.array([3.0, 3.0, 3.0]))
+        assert sorted(route(posg, [7] * 6)) == [0, 0, 1, 1, 2, 2]
+
     def test_unknown_partition_costs_the_others_mean(self) -> None:
         posg = create("posg", partitions=3, window=1)
         posg.set_active([0, 1])
