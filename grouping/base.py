@@ -164,6 +164,8 @@ class Grouping(ABC):
                 raise SnapshotError(f"snapshot: {what}: expected {value!r} (got {found!r})")
         for name, array in self.state.items():
             _check_array(name, snapshot.arrays[name], array, name in self.growing)
+        if not snapshot.arrays["active"].any():
+            raise SnapshotError("snapshot: active: at least one partition (got none)")
         self.state = {name: snapshot.arrays[name].copy() for name in self.state}
         self._active_changed()
 

@@ -1,5 +1,6 @@
 """Snapshots as bytes: every array comes back, every damage is refused."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from grouping import snapshot
 from grouping.errors import SnapshotError
+from grouping.registry import GROUPINGS, create
 from grouping.snapshot import Snapshot
 
 ARRAYS = {
@@ -86,3 +88,17 @@ def test_header_that_makes_no_sense_is_refused_even_with_a_right_checksum(
 
     assert str(raised.value).startswith("snapshot: the header cannot be read: ")
     assert problem in str(raised.value)
+
+
+@pytest.mark.parametrize("name", GROUPINGS)
+def test_snapshot_without_an_active_partition_is_refused_and_changes_nothing(name: str) -> None:
+    grouping = create(name, partitions=3)
+    snapshot = grouping.snapshot()
+    nobody = {**snapshot.arrays, "active": np.zeros(3, np.uint8)}
+
+    with pytest.raises(SnapshotError) as raised:
+        grouping.restore(dataclasses.replace(snapshot, arrays=nobody))
+
+    assert str(raised.value) == "snapshot: active: at least one partition (got none)"
+    assert grouping.active.tolist() == [0, 1, 2]
+    assert grouping.snapshot().checksum() == snapshot.checksum()
