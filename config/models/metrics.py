@@ -1,6 +1,7 @@
 """The page that Prometheus reads."""
 
 import re
+from ipaddress import ip_address
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
@@ -9,7 +10,6 @@ from config.models.base import Location, Model, rule_error
 from config.secrets import Secret
 
 PORT_MAX = 65_535
-LOOPBACK = ("127.", "::1", "localhost")
 _HOST = re.compile(r"[A-Za-z0-9._-]{1,253}|[0-9A-Fa-f:.]{2,45}")
 
 
@@ -72,4 +72,7 @@ class Metrics(Model):
     @property
     def loopback(self) -> bool:
         """Is the page reachable from this machine only?"""
-        return self.host.startswith(LOOPBACK)
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"

@@ -47,7 +47,12 @@ class Vwap(OperatorOptions):
     price: Expression = "price"
     """The price of a trade, as an SQL expression."""
     volume: Expression = "volume"
-    """How much was traded, as an SQL expression."""
+    """How much was traded, as an SQL expression: more than 0."""
+    price_decimals: Annotated[int, Field(ge=0, le=8)] = 6
+    """Decimals of a price, of 18 digits in all. A number with more is rounded half up if it is a
+    float, and refused if it is exact."""
+    volume_decimals: Annotated[int, Field(ge=0, le=8)] = 6
+    """Decimals of a volume, of 18 digits in all, by the same rule."""
 
 
 class Hashtags(OperatorOptions):
@@ -56,11 +61,13 @@ class Hashtags(OperatorOptions):
     type: Literal["hashtags"]
     """Counts posts and distinct users of each hashtag."""
     hashtags: Expression = "hashtags"
-    """The hashtags of a post, as an SQL expression of type ARRAY<STRING>: each is a key."""
+    """The hashtags of a post, as an SQL expression of type ARRAY<STRING>: each is a key. A
+    post counts once for a hashtag that it names twice; null and '' are no hashtags."""
     user: Expression = "user"
     """Who posted, as an SQL expression."""
     top: Annotated[int, Field(ge=1, le=10_000)] | None = None
-    """Keep this many hashtags a window, those with the most posts; without it, all."""
+    """Keep this many hashtags a window, those with the most posts and of equal ones the first by
+    name; without it, all. Needs `merge.output: append`, where a window's results come together."""
 
 
 class Paced(OperatorOptions):

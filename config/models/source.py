@@ -1,17 +1,17 @@
 """Where records come from: Kafka, or files for replays and backfills."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
 from config.models.base import Location, Model, Servers, Topic, rule_error
 from config.models.kafka import KafkaOptions
+from config.problems import show
 from config.units import ByteSize
 
 OFFSET_EARLIEST = -2
 RECORDS_MAX = 1_000_000_000
 
-Partitions = Annotated[list[Annotated[int, Field(ge=0, le=100_000)]], Field(min_length=1)]
 Offset = Annotated[int, Field(ge=OFFSET_EARLIEST)]
 Offsets = dict[
     Topic, Annotated[dict[Annotated[int, Field(ge=0, le=100_000)], Offset], Field(min_length=1)]
@@ -30,13 +30,21 @@ def _word(value: object) -> object:
     )
 
 
-def _distinct(values: list[str]) -> list[str]:
-    repeated = next((value for index, value in enumerate(values) if value in values[:index]), None)
-    if repeated is not None:
-        raise rule_error(f'each topic once ("{repeated}" is here twice)', "remove one")
+V = TypeVar("V", str, int)
+
+
+def _distinct(values: list[V]) -> list[V]:
+    seen: set[V] = set()
+    for value in values:
+        if value in seen:
+            raise rule_error(f"each only once ({show(value)} is here twice)", "remove one")
+        seen.add(value)
     return values
 
 
+Partitions = Annotated[
+    list[Annotated[int, Field(ge=0, le=100_000)]], Field(min_length=1), AfterValidator(_distinct)
+]
 Start = Annotated[
     Annotated[Literal["earliest", "latest"], BeforeValidator(_word), Tag("word")]
     | Annotated[Offsets, Tag("by-topic")],

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from config.models.metrics import Metrics
-from config.models.operator import OperatorOptions
+from config.models.operator import Hashtags, OperatorOptions
 from config.models.window import Merge
 from config.rules.registry import Contradiction, rule
 from config.units import Duration
@@ -83,7 +83,7 @@ def files_hold_final_results(sinks: list[Any], merge: Merge) -> Iterator[Contrad
 @rule("operator", "window")
 def top_needs_a_window(operator: OperatorOptions, window: Any) -> Iterator[Contradiction]:
     """The top hashtags are those of a window."""
-    if operator.type == "hashtags" and getattr(operator, "top", None) and window.type == "none":
+    if window.type == "none" and isinstance(operator, Hashtags) and operator.top:
         yield Contradiction(
             ("operator", "top"),
             "top contradicts window.type none: the top is that of a window",

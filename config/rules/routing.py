@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from config.models.grouping import grouping_options
-from config.models.operator import OperatorOptions
+from config.models.operator import OperatorOptions, Paced
 from config.rules.registry import Contradiction, rule
 from grouping.base import Setting
 from grouping.errors import GroupingError
@@ -27,7 +27,7 @@ def splitting_is_allowed(operator: OperatorOptions, grouping: Any) -> Iterator[C
 @rule("operator", "partitions")
 def slow_partitions_exist(operator: OperatorOptions, partitions: int) -> Iterator[Contradiction]:
     """A factor for a partition that is not there would go unnoticed."""
-    for partition in getattr(operator, "partition_factors", None) or {}:
+    for partition in operator.partition_factors if isinstance(operator, Paced) else ():
         if partition >= partitions:
             yield Contradiction(
                 ("operator", "partition_factors", str(partition)),
@@ -41,7 +41,9 @@ def slow_partitions_are_routed_to(
     operator: OperatorOptions, grouping: Any
 ) -> Iterator[Contradiction]:
     """Without routing there are no partitions to be slow."""
-    if grouping.type == "none" and getattr(operator, "partition_factors", None):
+    if not isinstance(operator, Paced) or not operator.partition_factors:
+        return
+    if grouping.type == "none":
         yield Contradiction(
             ("operator", "partition_factors"),
             "partition_factors contradicts grouping.type none: nothing is routed",
