@@ -52,6 +52,8 @@ Departures, and why:
 >>> fish.route(np.full(8, 7, np.uint64)).tolist(), fish.hot_keys().tolist()
 ([2, 0, 1, 3, 0, 1, 2, 3], [7])
 
+The choice among the candidates is in `fish_choice.py`.
+
 Reference: Y. Huang, "Efficient Time-Evolving Stream Processing at Scale" (paper 000).
 """
 
@@ -72,6 +74,16 @@ from grouping.base import (
     Setting,
     UInt64s,
 )
+from grouping.fish_choice import (
+    Everyone,
+    Lists,
+    least_of,
+    least_of_all,
+    look_up,
+    new_everyone,
+    new_lists,
+    set_up,
+)
 from grouping.hashing import salts
 from grouping.kernels import kernel
 from grouping.sketches import decaying, ring
@@ -80,8 +92,6 @@ from grouping.sketches.ring import Ring
 from grouping.sketches.space_saving import Counters, admit, find
 
 _MICROSECONDS = 1e6
-_CACHE_PER_PARTITION = 32
-_CACHE_PER_COUNTER = 4
 _NO_TIMES = np.empty(0, np.int64)
 _STARTED, _PRIOR, _SINCE = 0, 1, 2  # places in the clock
 
@@ -136,31 +146,6 @@ class _Load(NamedTuple):
     served: Float64s
     clock: Int64s
     """Has it started; the time (microseconds) it was last read; records since."""
-
-
-class _Lists(NamedTuple):
-    """Candidates of hot keys, looked up once; built again when the ring changes."""
-
-    starts: Int64s
-    lengths: Int64s
-    pool: Int32s
-    used: Int64s
-    marks: Int64s
-
-
-class _Tournament(NamedTuple):
-    """The least waiting of all active partitions: a complete binary tree, the root at 1.
-
-    Waiting times only grow between resets, so those in the tree may lag: the winner's is brought up
-    to date until it is still the winner.
-    """
-
-    partitions: Int32s
-    """By place: the active partitions in the order in which they win when equal."""
-    waits: Float64s
-    """By node: the least waiting time of the places below it, when it was last looked at."""
-    winners: Int32s
-    """By node: that place."""
 
 
 class Fish(Grouping):
@@ -241,21 +226,9 @@ class Fish(Grouping):
         self.state["backlog"][self.state["active"] == 0] = 0
         n, active, counters = self.setting.partitions, self.active.size, self.params.counters
         self._ring = ring.ring_of(self._places, self.state["active"])
-        pool = _CACHE_PER_PARTITION * n + _CACHE_PER_COUNTER * counters
-        self._lists = _Lists(
-            starts=np.zeros(counters, np.int64),
-            lengths=np.zeros(counters, np.int64),
-            pool=np.empty(pool, np.int32),
-            used=np.zeros(1, np.int64),
-            marks=ring.new_marks(n),
-        )
+        self._lists = new_lists(n, counters)
         first = self.setting.source * active // self.setting.sources
-        places = 1 << (active - 1).bit_length()
-        self._all = _Tournament(
-            partitions=np.roll(self.active, -first),
-            waits=np.full(2 * places, np.inf),
-            winners=np.zeros(2 * places, np.int32),
-        )
+        self._all = new_everyone(np.roll(self.active, -first))
         self._costs_changed()
 
     def _costs_changed(self) -> None:
@@ -299,8 +272,8 @@ def _route_all(
     candidates_min: Int64s,
     load: _Load,
     nodes: Ring,
-    lists: _Lists,
-    everyone: _Tournament,
+    lists: Lists,
+    everyone: Everyone,
 ) -> None:
     # Arrays are taken out of their tuples here: inside a loop numba counts references to them.
     counts, errors = counters.counts, counters.errors
@@ -338,9 +311,9 @@ def _route_all(
             candidates[slot] = wanted
         if wanted >= n:
             if not ready:
-                _set_up(partitions, waits, winners, waiting)
+                set_up(partitions, waits, winners, waiting)
                 ready = True
-            chosen = _least_of_all(partitions, waits, winners, waiting)
+            chosen = least_of_all(partitions, waits, winners, waiting)
         elif wanted == 2:
             node = ring.at(positions, firsts, shift, ring.position(key, rule.salt))
             chosen = np.int64(owners[node])
@@ -348,8 +321,8 @@ def _route_all(
             chosen = other if waiting[other] < waiting[chosen] else chosen
         else:
             if lengths[slot] < wanted:
-                _look_up(lists, slot, wanted, nodes, ring.position(key, rule.salt))
-            chosen = _least_of(pool, starts[slot], wanted, waiting)
+                look_up(lists, slot, wanted, nodes, ring.position(key, rule.salt))
+            chosen = least_of(pool, starts[slot], wanted, waiting)
         backlog[chosen] += 1.0
         waiting[chosen] = backlog[chosen] * cost[chosen]
         out[i] = chosen
@@ -399,66 +372,3 @@ def _clock_turned(
         clock[_SINCE] = 0
     clock[_SINCE] += 1
     return turned
-
-
-@kernel
-def _look_up(lists: _Lists, slot: np.int64, wanted: np.int64, nodes: Ring, place: np.int64) -> None:
-    """Put the first `wanted` candidates of the key at `place` into the pool."""
-    if lists.used[0] + wanted > lists.pool.size:
-        lists.lengths[:] = 0
-        lists.used[0] = 0
-    start = lists.used[0]
-    ring.walk(nodes, place, lists.marks, lists.pool[start : start + wanted])
-    lists.starts[slot] = start
-    lists.lengths[slot] = wanted
-    lists.used[0] = start + wanted
-
-
-@kernel
-def _least_of(pool: Int32s, start: np.int64, count: np.int64, waiting: Float64s) -> np.int64:
-    """The candidate with the shortest waiting time, the first of equals: lines 13-17."""
-    chosen = np.int64(pool[start])
-    least = waiting[chosen]
-    for i in range(start + 1, start + count):
-        partition = np.int64(pool[i])
-        shorter = waiting[partition] < least
-        chosen = partition if shorter else chosen
-        least = waiting[partition] if shorter else least
-    return chosen
-
-
-@kernel
-def _set_up(partitions: Int32s, waits: Float64s, winners: Int32s, waiting: Float64s) -> None:
-    """Play the whole tournament: waiting times may have fallen."""
-    leaves = waits.size // 2
-    for place in range(partitions.size):
-        waits[leaves + place] = waiting[partitions[place]]
-        winners[leaves + place] = place
-    for node in range(leaves - 1, 0, -1):
-        best = 2 * node + (1 if waits[2 * node + 1] < waits[2 * node] else 0)
-        waits[node] = waits[best]
-        winners[node] = winners[best]
-
-
-@kernel
-def _least_of_all(
-    partitions: Int32s, waits: Float64s, winners: Int32s, waiting: Float64s
-) -> np.int64:
-    """The active partition with the shortest waiting time, the first of equals."""
-    while True:
-        place = np.int64(winners[1])
-        partition = np.int64(partitions[place])
-        wait = waiting[partition]
-        if wait == waits[1]:
-            return partition
-        node = waits.size // 2 + place
-        waits[node] = wait
-        while node > 1:
-            other = node ^ 1
-            # The left one of two equals wins.
-            loses = waits[other] < wait or (waits[other] == wait and other < node)
-            wait = waits[other] if loses else wait
-            place = np.int64(winners[other]) if loses else place
-            node >>= 1
-            waits[node] = wait
-            winners[node] = place

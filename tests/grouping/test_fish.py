@@ -203,7 +203,7 @@ def test_a_new_hot_key_spreads_within_one_epoch():
 def test_a_hot_key_of_before_has_two_candidates_again_after_a_few_epochs():
     grouping = fish(32)
     grouping.route(np.full(5000, 1, np.uint64))
-    grouping.route(np.arange(2, 5002, dtype=np.uint64))
+    grouping.route(np.arange(2, 5502, dtype=np.uint64))
     assert 1 not in grouping.hot_keys().tolist()
     routes = [grouping.route(np.array([1, 10_000 + i], np.uint64))[0] for i in range(2)]
     assert set(routes) <= set(candidates_of(grouping, 1, 2))
@@ -241,6 +241,13 @@ def test_state_does_not_grow_with_the_keys():
     assert {name: array.nbytes for name, array in grouping.state.items()} == sizes
     assert sum(sizes.values()) <= 76 * 1000 + 17 * 100 + 100
     assert grouping._lists.pool.nbytes == pool == 128 * 100 + 16 * 1000
+
+
+def test_a_pool_that_runs_over_changes_no_route():
+    keys = zipf(1.0, 200, 20_000, 3)
+    roomy, tight = fish(40), fish(40)
+    tight._lists = tight._lists._replace(pool=np.empty(40, np.int32))
+    assert np.array_equal(tight.route(keys), roomy.route(keys))
 
 
 def test_slow_partitions_get_as_much_less_as_they_are_slower():
