@@ -1,7 +1,9 @@
 """Starting Spark with what a streaming job here needs, and stopping it without leftovers."""
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -45,21 +47,46 @@ def session(name: str, settings: Mapping[str, str] | None = None) -> Iterator[Sp
     own = {"spark.jars": connector, "spark.driver.extraJavaOptions": logging}
     for key, value in {**_SETTINGS, **own, **(settings or {})}.items():
         builder = builder.config(key, value)
-    spark = builder.getOrCreate()
     try:
+        with _signals_deferred():
+            spark = builder.getOrCreate()
         yield spark
     finally:
-        _stop(spark)
+        _stop()
 
 
-def _stop(spark: SparkSession) -> None:
+@contextmanager
+def _signals_deferred() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM wait for a moment.
+
+    pyspark's launcher, interrupted while its JVM starts, forgets that JVM, which then lives on.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    arrived: list[int] = []
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(one, lambda number, _frame: arrived.append(number)) for one in signals]
+    try:
+        yield
+    finally:
+        for one, handler in zip(signals, before, strict=True):
+            signal.signal(one, handler)
+        for number in arrived[:1]:
+            signal.raise_signal(number)
+
+
+def _stop() -> None:
     """Stop Spark and wait for its JVM, which otherwise lives on for a moment after us."""
-    gateway = spark.sparkContext._gateway  # noqa: SLF001 - pyspark has no public way to end the JVM
-    spark.stop()
+    # pyspark has no public way to end the JVM, nor to start another one afterwards.
+    context, gateway = SparkContext._active_spark_context, SparkContext._gateway  # noqa: SLF001
+    if context is not None:
+        context.stop()
     if gateway is not None:
         gateway.shutdown()
         process = getattr(gateway, "proc", None)
         if process is not None:
             process.stdin.close()
             process.wait(_JVM_STOP_SECONDS)
-    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - so that a next one can start
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+    SparkSession._instantiatedSession = None  # noqa: SLF001

@@ -1,0 +1,58 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jobs.__main__ import COMMANDS
+
+
+def unskew(*words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "jobs", *words], capture_output=True, text=True, check=False
+    )
+
+
+def test_help_lists_every_command_and_needs_no_spark() -> None:
+    code = (
+        "import sys\nfrom jobs.__main__ import main\n"
+        "try: main(['--help'])\nexcept SystemExit: pass\n"
+        "print(sorted({'pyspark', 'numba', 'kafka'} & set(sys.modules)))"
+    )
+    printed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+    assert all(f"  {name} " in printed for name in COMMANDS)
+    assert printed.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself(name: str) -> None:
+    done = unskew(name, "--help")
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"usage: unskew {name}")
+
+
+def test_every_command_has_its_module(root: Path) -> None:
+    modules = {path.stem for path in (root / "jobs" / "commands").glob("*.py")} - {"__init__"}
+    assert modules == set(COMMANDS)
+
+
+def test_an_unknown_command_is_an_error_of_use() -> None:
+    done = unskew("lnit")
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "jobs", "schema"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    process.stdout.close()  # long before anything is printed
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+    assert process.wait() == 141

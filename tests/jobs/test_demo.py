@@ -1,0 +1,67 @@
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+pytestmark = [pytest.mark.spark, pytest.mark.e2e]
+
+
+def demo(*words: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "jobs", "demo", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_totals_are_exact_under_both_groupings_and_nothing_is_left() -> None:
+    process = demo("--lines", "5000")
+    seen: set[psutil.Process] = set()
+    while process.poll() is None:
+        try:
+            seen.update(psutil.Process(process.pid).children(recursive=True))
+        except psutil.NoSuchProcess:
+            break
+        time.sleep(0.5)
+    printed, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert "Traceback" not in errors
+    assert printed.count(" exact ") == 2
+    assert "broken on purpose" in printed
+    _, alive = psutil.wait_procs(seen, timeout=5)
+    assert alive == []
+
+
+def test_ctrl_c_exits_130_and_leaves_nothing() -> None:
+    process = demo("--lines", "5000")
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "written" in line:
+            break
+    time.sleep(2)  # Spark is starting now
+    children = psutil.Process(process.pid).children(recursive=True)
+    assert children
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+    _, alive = psutil.wait_procs(children, timeout=15)
+    assert alive == []
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--grouping", "levle"], "demo: --grouping: one of "),
+        (["--lines", "5"], "demo: --lines: from 1000 to 10000000 (got 5)"),
+    ],
+)
+def test_wrong_options_are_errors_of_use(words: list[str], message: str) -> None:
+    process = demo(*words)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert errors.startswith(message)

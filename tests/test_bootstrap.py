@@ -1,0 +1,79 @@
+"""The set-up: repeated, failing, interrupted. A whole one is what CI does before these tests."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture
+def checkout(root: Path, tmp_path: Path) -> Path:
+    """A checkout with nothing set up."""
+    for name in ("deploy", "jobs", "config", "grouping"):
+        shutil.copytree(root / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(root / name, tmp_path)
+    return tmp_path
+
+
+def offline() -> dict[str, str]:
+    """An environment in which pip finds no package."""
+    return {**os.environ, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "", "PIP_NO_CACHE_DIR": "1"}
+
+
+def bootstrap(folder: Path) -> list[str]:
+    return [sys.executable, str(folder / "deploy" / "bootstrap.py")]
+
+
+def test_a_second_run_does_nothing(root: Path) -> None:
+    if not (root / ".venv" / "unskew-setup").exists():
+        subprocess.run(["make", "setup"], cwd=root, check=True)
+    started = time.monotonic()
+    done = subprocess.run(["make", "setup"], cwd=root, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "")
+    assert time.monotonic() - started < 3
+
+
+def test_a_failed_step_is_named_and_leaves_no_stamp(checkout: Path) -> None:
+    done = subprocess.run(
+        bootstrap(checkout), capture_output=True, text=True, env=offline(), check=False
+    )
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("set-up: this step failed: ")
+    assert last.endswith("; mend that and run the same command again")
+    assert "Traceback" not in done.stderr
+    assert not (checkout / ".venv" / "unskew-setup").exists()
+
+
+def test_a_broken_environment_is_made_anew(checkout: Path) -> None:
+    python = checkout / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text("#!/bin/sh\nexit 1\n")
+    python.chmod(0o755)
+    subprocess.run(bootstrap(checkout), capture_output=True, env=offline(), check=False)
+    assert subprocess.run([python, "-c", "import pip"], check=False).returncode == 0
+
+
+def test_ctrl_c_ends_it_with_130_and_no_process_left(checkout: Path) -> None:
+    process = subprocess.Popen(
+        bootstrap(checkout), stderr=subprocess.PIPE, text=True, env=offline()
+    )
+    assert process.stderr is not None
+    process.stderr.readline()  # it is at work: the environment is being made
+    time.sleep(0.2)
+    children = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert errors.splitlines()[-1] == "set-up: interrupted; the same command goes on from here"
+    _, alive = psutil.wait_procs(children, timeout=10)
+    assert alive == []
