@@ -12,7 +12,7 @@ Guarantees: a key outside the counters goes to two partitions at most; a key's c
 prefix of one fixed order. A new hot key has its candidates within the epoch. Costs: a hash lookup,
 then d comparisons for a hot key with fewer candidates than all, O(log n) where all are candidates.
 State: 76 bytes a counter at most, 17 bytes a partition and under 100 more, whatever the keys. Built
-again and not saved: 20 bytes a virtual node, and the lists of hot keys' candidates in 128 bytes a
+again and not saved: 28 bytes a virtual node, and the lists of hot keys' candidates in 128 bytes a
 partition and 32 a counter.
 
 Departures, and why:
