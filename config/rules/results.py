@@ -91,6 +91,21 @@ def top_needs_a_window(operator: OperatorOptions, window: Any) -> Iterator[Contr
         )
 
 
+@rule("operator", "window", "merge")
+def top_needs_append(
+    operator: OperatorOptions, window: Any, merge: Merge
+) -> Iterator[Contradiction]:
+    """An update brings the results that changed; the top of those is not the window's."""
+    if not isinstance(operator, Hashtags) or not operator.top:
+        return
+    if window.type != "none" and merge.output != "append":
+        yield Contradiction(
+            ("operator", "top"),
+            f"top contradicts merge.output {merge.output}: only a complete window has a top",
+            "write merge.output: append, or remove top",
+        )
+
+
 @rule("metrics")
 def passwords_travel_encrypted(metrics: Metrics) -> Iterator[Contradiction]:
     """Basic authentication is readable on the way."""
