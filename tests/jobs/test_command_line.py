@@ -45,14 +45,12 @@ def test_an_unknown_command_is_an_error_of_use() -> None:
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "jobs", "schema"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    process.stdout.close()  # long before anything is printed
-    assert process.stderr is not None
-    assert process.stderr.read() == ""
-    assert process.wait() == 141
+    command = [sys.executable, "-m", "jobs", "schema"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()  # long before anything is printed
+        errors = process.stderr.read()
+    assert (process.returncode, errors) == (141, "")
