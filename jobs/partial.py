@@ -14,7 +14,7 @@ from grouping.base import UInt64s
 from grouping.journal import Journal
 from grouping.report import HEAVY_KEYS, LATENCY_BOUNDS_SECONDS, SAMPLED_KEYS, Report
 from grouping.spark import task_place
-from jobs.operators.base import KEY, KEY_HASH, RECORDS, Operator
+from jobs.operators.base import KEY, KEY_HASH, RECORDS, SECONDS, Operator
 
 BAD = "bad"
 ARRIVED = "arrived"
@@ -110,7 +110,7 @@ class _Meter:
         self.records += rows.num_rows
         self.busy_seconds += seconds
         self.state_bytes += partials.nbytes
-        columns = [KEY_HASH, KEY, RECORDS] if self.name_keys else [KEY_HASH, RECORDS]
+        columns = [KEY_HASH, RECORDS, *self._named(), *_timed(partials)]
         self.counted.append(partials.select(columns))
         self._add_latencies(rows)
 
@@ -127,17 +127,23 @@ class _Meter:
         self.latency_counts += np.rint(counts).astype(np.int64)
         self.latency_seconds += float(waited.sum()) * share
 
+    def _named(self) -> list[str]:
+        return [KEY] if self.name_keys else []
+
     def report(self, bad: dict[str, int]) -> Report:
         """The report of all chunks."""
-        names = [KEY_HASH, KEY] if self.name_keys else [KEY_HASH]
+        names = [KEY_HASH, *self._named()]
         if self.counted:
             table = pa.concat_tables(self.counted)
-            keys = table.group_by(names).aggregate([(RECORDS, "sum")])
+            sums = [(name, "sum") for name in (RECORDS, *_timed(table))]
+            keys = table.group_by(names).aggregate(sums)
         else:
             keys = pa.table({name: [] for name in [*names, f"{RECORDS}_sum"]})
         hashes: UInt64s = keys[KEY_HASH].to_numpy().astype(np.int64).view(np.uint64)
         counts = keys[f"{RECORDS}_sum"].to_numpy().astype(np.int64)
-        heavy = np.argsort(-counts, kind="stable")[:HEAVY_KEYS]
+        timed = f"{SECONDS}_sum" in keys.column_names
+        seconds = keys[f"{SECONDS}_sum"].to_numpy() if timed else np.empty(0)
+        heavy = np.argsort(-(seconds if timed else counts), kind="stable")[:HEAVY_KEYS]
         return Report(
             self.records,
             hashes.size,
@@ -147,7 +153,18 @@ class _Meter:
             latency_seconds=self.latency_seconds,
             heavy_hashes=hashes[heavy],
             heavy_records=counts[heavy],
-            heavy_names=tuple(keys[KEY].take(heavy[:16]).to_pylist()) if self.name_keys else (),
+            heavy_seconds=seconds[heavy] if timed else seconds,
+            heavy_names=_texts(keys[KEY].take(heavy[:16])) if self.name_keys else (),
             sample_hashes=np.sort(hashes)[:SAMPLED_KEYS],
             bad=bad,
         )
+
+
+def _timed(partials: pa.Table) -> list[str]:
+    """Does the operator say what its keys took?"""
+    return [SECONDS] if SECONDS in partials.column_names else []
+
+
+def _texts(keys: pa.ChunkedArray) -> tuple[str, ...]:
+    """Keys as texts; Spark's strings may hold bytes that are none."""
+    return tuple(one.decode(errors="replace") for one in keys.cast(pa.binary()).to_pylist())

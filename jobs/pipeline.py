@@ -1,6 +1,7 @@
 """The pipeline, top to bottom: source, decode, prepare, route, partial, merge, finish."""
 
 import math
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -35,16 +36,43 @@ class Pipeline:
     def results(self, spark: SparkSession) -> DataFrame:
         """The totals of each window and key, as the sinks take them."""
         operator = operator_for(self.job.operator)
-        raw = source.read(spark, self.job.source)
-        decoded = decode(raw, self.job.decode, source.COLUMNS)
-        prepared = self._prepared(decoded, operator)
-        if isinstance(self.job.grouping, NoGrouping):
+        prepared = self._read(spark, operator)
+        if self.plain:
             good = prepared.where(sf.col(BAD).isNull())
             totals = self._grouped(good).agg(*_aggregates(operator.direct))
         else:
-            partials = self._partials(self._routed(prepared), operator)
+            partials = self._partials(self._partitioned(prepared), operator)
             totals = self._grouped(partials).agg(*_aggregates(operator.merge))
         return _finished(totals, operator)
+
+    @property
+    def plain(self) -> bool:
+        """Is all the work plain Spark's? There are no reports then, and no partial stage."""
+        native = operator_for(self.job.operator).native
+        return isinstance(self.job.grouping, NoGrouping) and native
+
+    def refused(self, spark: SparkSession) -> DataFrame:
+        """What must not be counted, with its reason and place, where no partial stage keeps it."""
+        prepared = self._read(spark, operator_for(self.job.operator))
+        return prepared.where(sf.col(BAD).isNotNull()).select(f"{BAD}.*")
+
+    def router(self, sources: int) -> Router:
+        """What routes; a grouping other than `none` is asked for."""
+        choice = self.job.grouping
+        return Router(
+            choice.type,
+            self.job.partitions,
+            self.job.seed,
+            sources,
+            grouping_options(choice),
+            self.journal,
+            time.perf_counter,
+        )
+
+    def _read(self, spark: SparkSession, operator: Operator) -> DataFrame:
+        raw = source.read(spark, self.job.source)
+        decoded = decode(raw, self.job.decode, source.COLUMNS)
+        return self._prepared(decoded, operator)
 
     def _prepared(self, decoded: DataFrame, operator: Operator) -> DataFrame:
         """The operator's key and inputs, the times, and `bad` for what must not be counted."""
@@ -55,7 +83,8 @@ class Pipeline:
         checked = decoded.select(
             key.alias(KEY),
             *[sf.expr(text).alias(name) for name, text in operator.inputs.items()],
-            sf.expr(self.job.event_time).cast("timestamp").alias(EVENT_TIME),
+            # A time that is none is refused; a plain cast would stop the query.
+            sf.expr(f"try_cast(({self.job.event_time}) as timestamp)").alias(EVENT_TIME),
             sf.col("raw_timestamp").alias(ARRIVED),
             reason.alias(REASON),
             *[sf.col(f"raw_{name}") for name in source.COLUMNS],
@@ -93,19 +122,17 @@ class Pipeline:
         width = window.duration.amount
         if isinstance(window, SlidingWindow):
             width = math.gcd(width, window.slide.amount)
-        return sf.floor(micros / sf.lit(width)).cast("bigint")
+        return micros - sf.pmod(micros, sf.lit(width))
+
+    def _partitioned(self, prepared: DataFrame) -> DataFrame:
+        """Rows in the partitions that work on them: routed, or by Spark's own hash of the key."""
+        if isinstance(self.job.grouping, NoGrouping):
+            return prepared.repartition(self.job.partitions, KEY_HASH)
+        return self._routed(prepared)
 
     def _routed(self, prepared: DataFrame) -> DataFrame:
-        choice = self.job.grouping
         parallel = max(1, prepared.sparkSession.sparkContext.defaultParallelism)
-        router = Router(
-            choice.type,
-            self.job.partitions,
-            self.job.seed,
-            parallel,
-            grouping_options(choice),
-            self.journal,
-        )
+        router = self.router(parallel)
         return route_hashes(prepared, sf.col(KEY_HASH), router, ARRIVED).drop(PARTITION_KEY)
 
     def _partials(self, routed: DataFrame, operator: Operator) -> DataFrame:

@@ -1,31 +1,34 @@
 """Where totals go. One sink uses Spark's own writer; several share each batch's result."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from config.models.job import Job
 from config.models.sink import ConsoleSink, FilesSink, KafkaSink, MemorySink, PostgresSink
 from config.models.source import KafkaSource
+from jobs.operators import operator_for
 from jobs.operators.base import KEY
 from jobs.source import connection
 
 _WINDOW_COLUMNS = ("window_start", "window_end")
+_PLACE = "place_in_window"
 
 
 def write(results: DataFrame, job: Job) -> DataStreamWriter:
     """The query's writer: everything but its start."""
     sinks = job.sinks
+    top = operator_for(job.operator).top
     writer = results.writeStream.queryName(job.name).outputMode(job.merge.output)
     writer = writer.option("checkpointLocation", job.checkpoint)
-    if len(sinks) == 1 and isinstance(sinks[0], KafkaSink):
+    if len(sinks) == 1 and isinstance(sinks[0], KafkaSink) and top is None:
         keyed = kafka_rows(results).writeStream.queryName(job.name).outputMode(job.merge.output)
         keyed = keyed.option("checkpointLocation", job.checkpoint)
         return keyed.format("kafka").options(**kafka_sink_options(sinks[0], job))
-    return writer.foreachBatch(_to_all(sinks, job))
+    return writer.foreachBatch(_to_all(job, top, results.sparkSession))
 
 
 def kafka_rows(results: DataFrame) -> DataFrame:
@@ -46,12 +49,28 @@ def kafka_sink_options(sink: Any, job: Job) -> dict[str, str]:
     return {"topic": sink.topic, **connection(servers, options)}
 
 
-def _to_all(sinks: Sequence[Any], job: Job) -> Callable[[DataFrame, int], None]:
+def top_of_each_window(results: DataFrame, column: str, count: int) -> DataFrame:
+    """The `count` results of each window with the most of `column`; of equals the first by key.
+
+    Exact for one batch of a query in append mode: a window is emitted once, whole, in one batch.
+    """
+    order = (sf.col(column).desc(), sf.col(KEY))
+    place = sf.row_number().over(Window.partitionBy(*_WINDOW_COLUMNS).orderBy(*order))
+    return results.withColumn(_PLACE, place).where(sf.col(_PLACE) <= count).drop(_PLACE)
+
+
+def _to_all(
+    job: Job, top: tuple[str, int] | None, home: SparkSession
+) -> Callable[[DataFrame, int], None]:
     def write_batch(results: DataFrame, batch: int) -> None:
-        kept = results.persist() if len(sinks) > 1 else results
+        written = results if top is None else top_of_each_window(results, *top)
+        kept = written.persist() if len(job.sinks) > 1 else written
         try:
-            for sink in sinks:
-                write_one(kept, batch, sink, job)
+            for sink in job.sinks:
+                if isinstance(sink, MemorySink):
+                    _to_memory(kept, batch, sink, home)
+                else:
+                    write_one(kept, batch, sink, job)
         finally:
             kept.unpersist()
 
@@ -69,16 +88,14 @@ def write_one(results: DataFrame, batch: int, sink: Any, job: Job) -> None:
     elif isinstance(sink, ConsoleSink):
         print(f"batch {batch}")
         results.show(sink.rows, truncate=False)
-    elif isinstance(sink, MemorySink):
-        _to_memory(results, batch, sink)
     else:
         assert isinstance(sink, PostgresSink)
         raise AssertionError(sink)
 
 
-def _to_memory(results: DataFrame, batch: int, sink: MemorySink) -> None:
-    spark = results.sparkSession
-    rows = spark.createDataFrame(results.toArrow()).withColumn("batch_id", sf.lit(batch))
-    if batch and spark.catalog.tableExists(sink.table):
-        rows = spark.table(sink.table).where(sf.col("batch_id") != batch).unionByName(rows)
+def _to_memory(results: DataFrame, batch: int, sink: MemorySink, home: SparkSession) -> None:
+    # A batch's own session is a copy that ends with the query: the table belongs into the first.
+    rows = home.createDataFrame(results.toArrow()).withColumn("batch_id", sf.lit(batch))
+    if batch and home.catalog.tableExists(sink.table):
+        rows = home.table(sink.table).where(sf.col("batch_id") != batch).unionByName(rows)
     rows.createOrReplaceTempView(sink.table)

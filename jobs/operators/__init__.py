@@ -4,9 +4,17 @@ from importlib.metadata import entry_points
 
 from config.models.operator import ENTRY_POINT_GROUP, OperatorOptions
 from jobs.operators.base import Operator
+from jobs.operators.hashtags import Hashtags
+from jobs.operators.paced import Paced
+from jobs.operators.vwap import Vwap
 from jobs.operators.word_count import WordCount
 
-SHIPPED: dict[str, type[Operator]] = {"word_count": WordCount}
+SHIPPED: dict[str, type[Operator]] = {
+    "word_count": WordCount,
+    "vwap": Vwap,
+    "hashtags": Hashtags,
+    "paced": Paced,
+}
 
 
 def operator_for(options: OperatorOptions) -> Operator:
@@ -16,4 +24,9 @@ def operator_for(options: OperatorOptions) -> Operator:
         return shipped(options)
     entry = next(iter(entry_points(group=ENTRY_POINT_GROUP, name=options.type)))
     installed: type[Operator] = entry.load()
-    return installed(options)
+    # The options as the operator's own class: the one that a job's model is made of exists in this
+    # process only, and the operator is sent to others.
+    own = installed.Options
+    return installed(
+        own.model_construct(**{name: getattr(options, name) for name in own.model_fields})
+    )

@@ -9,10 +9,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from config.models.operator import OperatorOptions
+from grouping.base import Int64s
 
 # Columns that every prepared row has, beside the operator's inputs. `pane` is the stretch of event
 # time whose records share all their windows.
@@ -21,6 +22,11 @@ KEY_HASH = "key_hash"
 PANE = "pane"
 EVENT_TIME = "event_time"
 RECORDS = "records"
+# A partial column that never leaves the task: what its records took, for groupings that balance
+# time. The report takes it up.
+SECONDS = "seconds"
+# A row's group by pane and key, counted from 0, where an operator works on groups itself.
+NUMBER = "number"
 
 Aggregation = tuple[str, str, str]
 """An input, a function of Arrow's `group_by`, and the partial column that it makes."""
@@ -32,6 +38,9 @@ class Operator(ABC):
     Options: ClassVar[type[OperatorOptions]]
     explodes: ClassVar[bool] = False
     """Is `key` an array, each element of which makes a row of its own?"""
+    native: ClassVar[bool] = True
+    """Can plain Spark do all of the work by `direct`? If not, `grouping: none` partitions by the
+    key's hash, as Spark does, and then calls `partial` too."""
 
     def __init__(self, options: Any) -> None:
         self.options = options
@@ -62,7 +71,10 @@ class Operator(ABC):
         return ()
 
     def partial(self, rows: pa.Table) -> pa.Table:
-        """One row for each pane and key in `rows`."""
+        """One row for each pane and key in `rows`; further columns beside the named may be there.
+
+        An operator that knows what each key took adds the column `seconds`.
+        """
         return aggregate(rows, self.aggregations)
 
     @property
@@ -101,6 +113,32 @@ def aggregate(rows: pa.Table, aggregations: Sequence[Aggregation]) -> pa.Table:
     return grouped.rename_columns([made.get(name, name) for name in grouped.column_names])
 
 
-def sorted_by(rows: pa.Table, *columns: str) -> pa.Table:
-    """`rows` in ascending order of columns."""
-    return rows.take(pc.sort_indices(rows, [(column, "ascending") for column in columns]))
+def numbered(rows: pa.Table) -> pa.Table:
+    """`rows` with `number`: 0 for the pane and key of the first row, then 1, and so on."""
+    keys = _chunk(rows[KEY]).dictionary_encode()
+    panes = _chunk(rows[PANE]).dictionary_encode()
+    both = panes.indices.to_numpy().astype(np.int64) * len(keys.dictionary)
+    both += keys.indices.to_numpy()
+    return rows.append_column(NUMBER, pa.array(both).dictionary_encode().indices)
+
+
+def numbers_of(rows: pa.Table) -> Int64s:
+    """The column `number`."""
+    numbers: Int64s = rows[NUMBER].to_numpy().astype(np.int64)
+    return numbers
+
+
+def unscaled(column: pa.ChunkedArray) -> Int64s:
+    """Decimals of up to 18 digits without nulls as whole numbers of their last digit."""
+    array = _chunk(column)
+    if not len(array):
+        return np.empty(0, np.int64)
+    # Little-endian pairs of words; of a number that fits into one, the lower word is all.
+    words = np.frombuffer(array.buffers()[1], np.int64)
+    low: Int64s = words[2 * array.offset : 2 * (array.offset + len(array)) : 2]
+    return low
+
+
+def _chunk(column: pa.ChunkedArray) -> pa.Array:
+    array = column.combine_chunks()
+    return array.chunk(0) if isinstance(array, pa.ChunkedArray) else array

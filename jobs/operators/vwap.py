@@ -1,0 +1,176 @@
+"""`vwap`: the volume-weighted average price of each symbol, in exact decimals.
+
+Prices and volumes have 18 digits, `price_decimals` and `volume_decimals` of them behind the point;
+their product has 37, its sum 38. A trade whose amount leaves less than twelve digits for summing is
+refused, so that a sum of up to 10^12 trades cannot overflow. Nothing is ever a float; one that
+comes in is rounded half up to the decimals once, before anything is added.
+
+The average has the decimals of a price, at least six, rounded half up. Prices may be negative, as
+those of spreads and of energy are. A trade of no volume is refused: nothing changed hands, so its
+price must not become a high, a low, an open or a close. Of the first trades at the same event time
+the cheapest is the open, of the last ones the dearest is the close.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from config.models.operator import Vwap as VwapOptions
+from grouping.base import Int64s
+from grouping.kernels import kernel
+from jobs.operators.base import (
+    EVENT_TIME,
+    NUMBER,
+    RECORDS,
+    Operator,
+    aggregate,
+    numbered,
+    numbers_of,
+    unscaled,
+)
+
+_DIGITS = 18
+_SUM_DIGITS = 38
+_ADDED_DIGITS = 12
+
+
+class Vwap(Operator):
+    """Average price, volume, trades, high, low, open and close."""
+
+    Options = VwapOptions
+    options: VwapOptions
+
+    @property
+    def key(self) -> str:
+        return f"cast({self.options.symbol} as string)"
+
+    @property
+    def inputs(self) -> Mapping[str, str]:
+        return {
+            "price": _decimal(self.options.price, self.options.price_decimals),
+            "volume": _decimal(self.options.volume, self.options.volume_decimals),
+        }
+
+    @property
+    def rules(self) -> Mapping[str, str]:
+        price, volume = self.inputs["price"], self.inputs["volume"]
+        decimals = self.options.price_decimals + self.options.volume_decimals
+        amount_end = 10 ** (_SUM_DIGITS - _ADDED_DIGITS - decimals)
+        return {
+            **_number_rules("price", self.options.price, price),
+            **_number_rules("volume", self.options.volume, volume),
+            "volume_negative": f"{volume} < 0",
+            "volume_zero": f"{volume} = 0",
+            "amount_out_of_range": f"abs({price} * {volume}) >= {amount_end}BD",
+        }
+
+    @property
+    def partial_columns(self) -> Mapping[str, str]:
+        price = f"DECIMAL({_DIGITS}, {self.options.price_decimals})"
+        return {
+            "amount": f"DECIMAL({_SUM_DIGITS}, {self._amount_decimals})",
+            "volume": f"DECIMAL({_SUM_DIGITS}, {self.options.volume_decimals})",
+            "high": price,
+            "low": price,
+            "open_time": "TIMESTAMP",
+            "open": price,
+            "close_time": "TIMESTAMP",
+            "close": price,
+        }
+
+    @property
+    def _amount_decimals(self) -> int:
+        return self.options.price_decimals + self.options.volume_decimals
+
+    def partial(self, rows: pa.Table) -> pa.Table:
+        """Arrow adds the decimals; a kernel finds the rows that open and close each group."""
+        amounts = pc.multiply(rows["price"], rows["volume"])
+        rows = numbered(rows.append_column("amount", amounts))
+        partials = aggregate(
+            rows,
+            [
+                ("amount", "sum", "amount"),
+                ("volume", "sum", "volume"),
+                ("price", "max", "high"),
+                ("price", "min", "low"),
+                (NUMBER, "min", NUMBER),
+            ],
+        )
+        times = rows[EVENT_TIME].to_numpy().astype("datetime64[us]").astype(np.int64)
+        ends = np.empty((2, partials.num_rows), np.int64)
+        _first_and_last(numbers_of(rows), times, unscaled(rows["price"]), ends)
+        for name, found in zip(("open", "close"), ends, strict=True):
+            places = pa.array(found[numbers_of(partials)])
+            partials = partials.append_column(f"{name}_time", rows[EVENT_TIME].take(places))
+            partials = partials.append_column(name, rows["price"].take(places))
+        return partials
+
+    @property
+    def merge(self) -> Mapping[str, str]:
+        return {
+            "amount": "sum(amount)",
+            "volume": "sum(volume)",
+            "trades": f"sum({RECORDS})",
+            "high": "max(high)",
+            "low": "min(low)",
+            "open": "min(struct(open_time, open)).open",
+            "close": "max(struct(close_time, close)).close",
+        }
+
+    @property
+    def direct(self) -> Mapping[str, str]:
+        return {
+            "amount": "sum(price * volume)",
+            "volume": "sum(volume)",
+            "trades": "count(1)",
+            "high": "max(price)",
+            "low": "min(price)",
+            "open": f"min(struct({EVENT_TIME}, price)).price",
+            "close": f"max(struct({EVENT_TIME}, price)).price",
+        }
+
+    @property
+    def final(self) -> Mapping[str, str]:
+        volume = f"cast(volume as {self.partial_columns['volume']})"
+        kept = {name: name for name in ("trades", "high", "low", "open", "close")}
+        return {"vwap": f"amount / {volume}", "volume": volume, **kept}
+
+
+def _decimal(expression: str, decimals: int) -> str:
+    return f"try_cast(({expression}) as DECIMAL({_DIGITS}, {decimals}))"
+
+
+def _number_rules(name: str, expression: str, decimal: str) -> dict[str, str]:
+    """Why an expression is not a decimal of the stated precision."""
+    number = f"try_cast(({expression}) as DOUBLE)"
+    exact = f"try_cast(({expression}) as DECIMAL(38, 18))"
+    return {
+        f"{name}_null": f"({expression}) is null",
+        f"{name}_not_a_number": f"{number} is null or isnan({number})",
+        f"{name}_out_of_range": f"{decimal} is null",
+        f"{name}_too_precise": (
+            f"typeof({expression}) not in ('float', 'double') and {decimal} <> {exact}"
+        ),
+    }
+
+
+@kernel
+def _first_and_last(
+    numbers: Int64s, times: Int64s, prices: Int64s, ends: npt.NDArray[np.int64]
+) -> None:
+    """Of each group, the row with the least and with the greatest (time, price)."""
+    ends[:] = -1
+    for row in range(numbers.size):
+        number = numbers[row]
+        first, last = ends[0, number], ends[1, number]
+        if first < 0:
+            ends[0, number] = ends[1, number] = row
+            continue
+        time, price = times[row], prices[row]
+        if time < times[first] or (time == times[first] and price < prices[first]):
+            ends[0, number] = row
+        if time > times[last] or (time == times[last] and price > prices[last]):
+            ends[1, number] = row
