@@ -1,0 +1,78 @@
+import numpy as np
+
+from grouping.report import SAMPLED_KEYS, Report, feedback_of, replication_of
+
+
+def report(hashes: list[int], **changes: object) -> Report:
+    keys = np.array(hashes, np.uint64)
+    values: dict[str, object] = {
+        "records": 10 * len(hashes),
+        "keys": len(hashes),
+        "busy_seconds": 0.5,
+        "state_bytes": 64,
+        "heavy_hashes": keys,
+        "heavy_records": np.full(keys.size, 10, np.int64),
+        "sample_hashes": np.sort(keys)[:SAMPLED_KEYS],
+        **changes,
+    }
+    return Report(**values)  # type: ignore[arg-type]
+
+
+def test_a_report_survives_the_journal() -> None:
+    one = report(
+        [3, 1, 2**64 - 1],
+        bad={"null_key": 2},
+        place="host/1",
+        heavy_names=("a", "ü", ""),
+        heavy_seconds=np.array([0.1, 0.2, 0.3]),
+        latency_seconds=1.5,
+    )
+    copy = Report.from_snapshot(one.to_snapshot(8))
+    for name, value in vars(one).items():
+        found = getattr(copy, name)
+        assert np.array_equal(found, value) if isinstance(value, np.ndarray) else found == value
+
+
+def test_feedback_has_every_partition_also_those_without_a_report() -> None:
+    snapshots = {number: report([7]).to_snapshot(4) for number in (0, 2)}
+    feedback = feedback_of(snapshots, 4)
+    assert feedback is not None
+    assert feedback.records.tolist() == [10, 0, 10, 0]
+    assert feedback.busy_seconds.tolist() == [0.5, 0.0, 0.5, 0.0]
+    assert feedback.key_hashes.size == 0
+
+
+def test_rows_come_in_the_order_of_partitions() -> None:
+    timed = {
+        number: report([number], heavy_seconds=np.array([0.25 * number])).to_snapshot(4)
+        for number in (2, 1)
+    }
+    feedback = feedback_of(timed, 4)
+    assert feedback is not None
+    assert feedback.key_partitions.tolist() == [1, 2]
+    assert feedback.key_hashes.tolist() == [1, 2]
+    assert feedback.key_seconds.tolist() == [0.25, 0.5]
+
+
+def test_reports_of_another_number_of_partitions_are_no_feedback() -> None:
+    assert feedback_of({0: report([1]).to_snapshot(8)}, 4) is None
+    assert feedback_of({}, 4) is None
+
+
+def test_replication_is_exact_for_few_keys() -> None:
+    reports = {0: report([1, 2, 3]), 1: report([3, 4]), 2: report([])}
+    assert replication_of(reports) == 5 / 4
+    assert replication_of({}) == 1.0
+
+
+def test_replication_of_many_keys_is_estimated_within_two_percent() -> None:
+    generator = np.random.default_rng(1)
+    keys = generator.integers(0, 2**64, 200_000, dtype=np.uint64)
+    home = np.arange(keys.size) % 8
+    split = generator.random(keys.size) < 0.3
+    reports = {}
+    for partition in range(8):
+        here = keys[(home == partition) | (split & ((home + 1) % 8 == partition))]
+        reports[partition] = report(here.tolist())
+    exact = 1 + split.mean()
+    assert abs(replication_of(reports) / exact - 1) < 0.02
