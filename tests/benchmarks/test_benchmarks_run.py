@@ -1,0 +1,130 @@
+"""The benchmark programs run, at sizes that show nothing but that they do, and print tables."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from benchmarks import balance, kernels, posg_tables
+from benchmarks.balance import Cell, Subject, imbalance_max
+from benchmarks.kernels import Row
+from benchmarks.tables import Table, show, verdict
+from grouping.registry import GROUPINGS
+
+TINY = "--records 2000 --seeds 1 --zipf 1.4"
+
+
+def call(program: Callable[[Sequence[str]], None], arguments: str) -> None:
+    program(arguments.split())
+
+
+def rows_of(capsys: pytest.CaptureFixture[str]) -> list[list[str]]:
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines]
+
+
+def test_heads_have_a_row_for_each_relative(capsys: pytest.CaptureFixture[str]) -> None:
+    call(balance.main, f"heads {TINY} --partitions 10")
+
+    header, _, *rows = rows_of(capsys)
+    assert header[-1] == "meets"
+    assert [row[3] for row in rows] == [Subject(*subject).label for subject in balance.SUBJECTS]
+    assert all(len(row) == len(header) for row in rows)
+
+
+def test_fish_is_judged_and_its_rivals_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    call(balance.main, f"fish {TINY} --partitions 64")
+
+    verdicts = {row[3]: row[-1] for row in rows_of(capsys)[2:]}
+    assert verdicts.pop("fish") in ("yes", "no: time")
+    assert set(verdicts) == {"shuffle", "key", "partial_key", "d_choices", "w_choices"}
+    assert set(verdicts.values()) == {"-"}
+
+
+def test_every_grouping_meets_three_numbers_of_sources(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    call(balance.main, f"sources {TINY} --partitions 20")
+
+    rows = rows_of(capsys)[2:]
+    assert [(row[3], row[4]) for row in rows] == [
+        (name, sources) for name in GROUPINGS for sources in ("1", "5", "48")
+    ]
+
+
+def test_rows_are_written_as_json_too(tmp_path: Path) -> None:
+    call(balance.main, f"level {TINY} --partitions 10 64 --json {tmp_path}/rows.json")
+
+    written = json.loads((tmp_path / "rows.json").read_text())
+    assert written["seeds"] == 1
+    assert list(written["tables"]) == ["level"]
+    # Zipf's law on 10 partitions, and eight other traces on 10 and 64, with three sources each.
+    assert len(written["tables"]["level"]) == 3 + 8 * 2 * 3
+    alone = [row for row in written["tables"]["level"] if row["sources"] == 1]
+    assert all(row["excess"] < 1 for row in alone)
+
+
+def test_kernels_print_a_line_a_grouping(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernels, "PARTITIONS", (3, 30))
+    call(kernels.main, "--records 1000 --rounds 1 --grouping partial_key")
+
+    machine, _, header, line = capsys.readouterr().out.splitlines()
+    assert "Python" in machine
+    assert header.split()[0] == "grouping"
+    assert line.split()[0] == "partial_key"
+
+
+def test_of_repeated_rows_the_best_is_kept_with_the_best_baseline() -> None:
+    monday = Row("fish", {100: 10e6, 1000: 8e6}, {100: 40.0, 1000: 50.0}, 0.8, {1000: 7}, 0.9)
+    tuesday = Row("fish", {100: 20e6, 1000: 5e6}, {100: 30.0, 1000: 60.0}, 0.25, {1000: 7}, 0.5)
+
+    assert kernels.best([monday, tuesday]) == Row(
+        "fish", {100: 20e6, 1000: 8e6}, {100: 30.0, 1000: 50.0}, 0.4, {1000: 7}, 0.5
+    )
+
+
+def test_posg_tables_print_the_paper_beside_the_measured(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    call(posg_tables.main, "--seeds 1 --records 500 --table instances")
+
+    header, _, *rows = rows_of(capsys)
+    assert header[:3] == ["table", "value", "paper"]
+    assert [row[1] for row in rows] == ["1", "2", "3", "5", "10"]
+
+
+def test_a_row_that_misses_stays_and_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    def rows() -> Iterator[dict[str, object]]:
+        yield {"n": 5, "share": 0.5, "meets": verdict({"time": True, "pairs": None})}
+        yield {"n": 10, "share": None, "meets": verdict({"time": False, "pairs": False})}
+        yield {"n": 20, "share": 0.1, "meets": verdict({"time": None})}
+
+    show(Table("title", "What it must show.", {"n": "3", "share": "6.2f"}, rows()))
+
+    assert capsys.readouterr().out == (
+        "## title\n"
+        "\n"
+        "What it must show.\n"
+        "\n"
+        "|   n |  share | meets    |\n"
+        "| --: | -----: | -------- |\n"
+        "|   5 |   0.50 | yes      |\n"
+        "|  10 |      - | no: time, pairs |\n"
+        "|  20 |   0.10 | -        |\n"
+        "\n"
+        "2 of 3 rows have a line to meet; 1 miss it.\n"
+        "\n"
+    )
+
+
+def test_lines_are_those_that_were_promised() -> None:
+    raised = Subject("d_choices", {"raise_choices": True})
+    assert imbalance_max(Subject("w_choices", {}), Cell(5, 1.2)) == 1e-5
+    assert imbalance_max(Subject("d_choices", {}), Cell(50, 1.2)) == 5e-4
+    assert imbalance_max(Subject("d_choices", {}), Cell(5, 1.2)) == 1e-2
+    assert imbalance_max(Subject("d_choices", {}), Cell(10, 1.2)) == 3e-3
+    assert imbalance_max(raised, Cell(10, 1.2)) == 5e-4
+    assert imbalance_max(Subject("partial_key", {}), Cell(5, 1.2)) is None
