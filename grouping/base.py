@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
+from grouping.arguments import check_active, check_feedback, check_range, checked_array
 from grouping.errors import GroupingError, SnapshotError
 from grouping.snapshot import Snapshot
 
@@ -50,10 +51,10 @@ class Setting:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _check_range("partitions", self.partitions, 1, PARTITIONS_MAX)
-        _check_range("sources", self.sources, 1, SOURCES_MAX)
-        _check_range("source", self.source, 0, self.sources - 1)
-        _check_range("seed", self.seed, 0, SEED_MAX)
+        check_range("partitions", self.partitions, 1, PARTITIONS_MAX)
+        check_range("sources", self.sources, 1, SOURCES_MAX)
+        check_range("source", self.source, 0, self.sources - 1)
+        check_range("seed", self.seed, 0, SEED_MAX)
 
 
 @dataclass(frozen=True)
@@ -98,13 +99,13 @@ class Grouping(ABC):
 
     def route(self, keys: UInt64s, timestamps: Int64s | None = None) -> Int32s:
         """The partition of each key, in order. `keys` are 64-bit hashes."""
-        keys = _checked("keys", keys, np.uint64)
+        keys = checked_array("keys", keys, np.uint64)
         if not self.wants_timestamps:
             timestamps = None
         elif timestamps is None:
             raise GroupingError(f"{self.name}: timestamps: missing, and this grouping needs them")
         else:
-            timestamps = _checked("timestamps", timestamps, np.int64)
+            timestamps = checked_array("timestamps", timestamps, np.int64)
             if timestamps.size != keys.size:
                 raise GroupingError(
                     f"{self.name}: timestamps: as many as keys, {keys.size} (got {timestamps.size})"
@@ -122,16 +123,12 @@ class Grouping(ABC):
     def begin_batch(self, feedback: Feedback | None = None) -> None:
         """A micro-batch begins: all partitions are idle, and the last one's reports are known."""
         if feedback is not None:
-            _check_feedback(feedback, self.setting.partitions)
+            check_feedback(feedback, self.setting.partitions)
         self._begin_batch(feedback)
 
     def set_active(self, partitions: Sequence[int]) -> None:
         """From now on route to these partitions only."""
-        chosen = sorted(set(partitions))
-        if not chosen:
-            raise GroupingError("active: at least one partition must stay")
-        for partition in (chosen[0], chosen[-1]):
-            _check_range("active", partition, 0, self.setting.partitions - 1)
+        chosen = check_active(partitions, self.setting.partitions)
         self.state["active"][:] = 0
         self.state["active"][chosen] = 1
         self._active_changed()
@@ -179,38 +176,6 @@ class Grouping(ABC):
     def _active_changed(self) -> None:
         """`state["active"]` is new: bring what follows from it up to date."""
         self.active = np.flatnonzero(self.state["active"]).astype(np.int32)
-
-
-def _check_range(field_name: str, value: object, low: int, high: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise GroupingError(f"{field_name}: a whole number (got {value!r})")
-    if not low <= value <= high:
-        raise GroupingError(f"{field_name}: from {low} to {high} (got {value})")
-
-
-def _checked(what: str, array: object, kind: type[Any]) -> NDArray[Any]:
-    if not isinstance(array, np.ndarray) or array.dtype != kind or array.ndim != 1:
-        got = f"{array.dtype}, {array.ndim}-d" if isinstance(array, np.ndarray) else type(array)
-        raise GroupingError(f"{what}: a one-dimensional array of {np.dtype(kind)} (got {got})")
-    return np.ascontiguousarray(array)
-
-
-def _check_feedback(feedback: Feedback, partitions: int) -> None:
-    for what in ("records", "busy_seconds"):
-        values = getattr(feedback, what)
-        if values.shape != (partitions,):
-            raise GroupingError(f"feedback.{what}: {partitions} values (got {values.size})")
-        if not (np.isfinite(values).all() and (values >= 0).all()):
-            raise GroupingError(f"feedback.{what}: finite and not negative")
-    rows = feedback.key_hashes.size
-    for what in ("key_partitions", "key_records", "key_seconds"):
-        values = getattr(feedback, what)
-        if values.size != rows:
-            raise GroupingError(f"feedback.{what}: {rows} rows (got {values.size})")
-        if not (np.isfinite(values).all() and (values >= 0).all()):
-            raise GroupingError(f"feedback.{what}: finite and not negative")
-    if rows and feedback.key_partitions.max() >= partitions:
-        raise GroupingError(f"feedback.key_partitions: below {partitions}")
 
 
 def _check_array(name: str, found: NDArray[Any], like: NDArray[Any], growing: bool) -> None:

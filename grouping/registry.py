@@ -1,5 +1,7 @@
 """All groupings by name, and `create`, which makes one from plain options."""
 
+from typing import Any
+
 from pydantic import ValidationError
 
 from grouping.base import Grouping, Setting
@@ -57,8 +59,12 @@ def create(
 
 
 def _problems(name: str, error: ValidationError) -> list[str]:
-    return [
-        f"{name}.{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"
-        f" (got {problem['input']!r})"
-        for problem in error.errors()
-    ]
+    return [_problem(name, dict(problem)) for problem in error.errors()]
+
+
+def _problem(name: str, problem: dict[str, Any]) -> str:
+    if problem["type"] == "value_error":
+        # Of several options together: the message names them and their values itself.
+        return f"{name}.{problem['ctx']['error']}"
+    path = ".".join([name, *map(str, problem["loc"])])
+    return f"{path}: {problem['msg']} (got {problem['input']!r})"

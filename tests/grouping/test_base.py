@@ -116,6 +116,13 @@ def test_bad_option_is_named(params: dict[str, object], field: str) -> None:
     assert str(raised.value).endswith(f"(got {next(iter(params.values()))!r})")
 
 
+def test_options_that_do_not_go_together_are_named_without_noise() -> None:
+    with pytest.raises(GroupingError) as raised:
+        create("dynamic_key", partitions=2, expected_keys=1000, baby_keys_max=64)
+
+    assert str(raised.value) == "dynamic_key.baby_keys_max: at least expected_keys, 1000 (got 64)"
+
+
 def test_every_bad_option_is_reported_at_once() -> None:
     with pytest.raises(GroupingError, match=r"dynamic_key\.decay: .*; dynamic_key\.memory: "):
         create("dynamic_key", partitions=2, decay=2.0, memory=7)
@@ -191,6 +198,9 @@ def test_empty_and_strided_and_read_only_keys_are_routed() -> None:
         ([-1, 0], "active: from 0 to 2 (got -1)"),
         ([0.0], "active: a whole number (got 0.0)"),
         ([True], "active: a whole number (got True)"),
+        ([0, 1.5, 2], "active: a whole number (got 1.5)"),
+        ([0, "1", 2], "active: a whole number (got '1')"),
+        ([2, None], "active: a whole number (got None)"),
     ],
 )
 def test_bad_active_set_is_refused_and_changes_nothing(partitions: list[int], problem: str) -> None:
@@ -236,7 +246,8 @@ def _feedback(**changes: object) -> Feedback:
 
 def test_good_feedback_reaches_the_grouping_also_with_zeros_only() -> None:
     tally = _tally()
-    feedback = [_feedback(), Feedback(np.zeros(3, np.int64), np.zeros(3)), None]
+    zeros = np.zeros(3, np.int64)
+    feedback = [_feedback(), Feedback(zeros, np.zeros(3)), Feedback(zeros, zeros), None]
 
     for item in feedback:
         tally.begin_batch(item)
@@ -248,7 +259,26 @@ def test_good_feedback_reaches_the_grouping_also_with_zeros_only() -> None:
     ("changes", "problem"),
     [
         ({"records": np.array([1, 2])}, "feedback.records: 3 values (got 2)"),
-        ({"records": np.array([[1, 2, 3]])}, "feedback.records: 3 values (got 3)"),
+        (
+            {"records": np.array([[1, 2, 3]])},
+            "feedback.records: a one-dimensional array of int64 (got int64, 2-d)",
+        ),
+        (
+            {"records": [1, 2, 3]},
+            "feedback.records: a one-dimensional array of int64 (got <class 'list'>)",
+        ),
+        (
+            {"records": np.array([1.0, 2.0, 3.0])},
+            "feedback.records: a one-dimensional array of int64 (got float64, 1-d)",
+        ),
+        (
+            {"key_hashes": np.array([-1, 7])},
+            "feedback.key_hashes: a one-dimensional array of uint64 (got int64, 1-d)",
+        ),
+        (
+            {"busy_seconds": np.array([0.0, 1e13, 1.0])},
+            "feedback.busy_seconds: at most 1e+12 (got 10000000000000.0)",
+        ),
         ({"records": np.array([1, 2, -3])}, "feedback.records: finite and not negative"),
         ({"busy_seconds": np.zeros(4)}, "feedback.busy_seconds: 3 values (got 4)"),
         (

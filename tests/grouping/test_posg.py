@@ -479,6 +479,16 @@ class TestBadInput:
 
         assert posg.snapshot().checksum() == before
 
+    @pytest.mark.parametrize("memory", ["batch", "stream"])
+    def test_largest_costs_lead_to_no_partition_that_is_away(self, memory: str) -> None:
+        posg = create("posg", partitions=3, window=1, memory=memory, lift=False)
+        for _ in range(4):
+            posg.begin_batch(Feedback(np.array([1, 1, 1]), np.full(3, 1e12)))
+            route(posg, [7] * 9)
+        posg.set_active([1, 2])
+
+        assert set(route(posg, [7] * 9)) == {1, 2}
+
     def test_rows_of_no_records_are_no_costs(self) -> None:
         posg = create("posg", partitions=1, window=1)
         posg.begin_batch(executed(1, [(0, 7, 1.0)], records=0))
