@@ -1,0 +1,106 @@
+"""An operator of a user's own: found by entry point, sent to tasks, timed, merged."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pyspark.sql import SparkSession
+
+from config.loader import load_job
+from grouping.report import Report
+from jobs.service import Service
+
+pytestmark = pytest.mark.spark
+
+MODULE = '''
+from typing import Annotated
+
+from pydantic import Field
+
+from config.models.operator import OperatorOptions
+from jobs.operators.rows import RowOperator
+
+
+class LongestOptions(OperatorOptions):
+    """The longest text of each user."""
+
+    least: Annotated[int, Field(ge=0)] = 0
+    """Shorter texts are as long as this."""
+
+
+class Longest(RowOperator):
+    Options = LongestOptions
+    key = "user"
+    inputs = {"text": "text"}
+    rules = {"no_text": "text is null"}
+    partial_columns = {"longest": "INT", "hours": "ARRAY<TIMESTAMP>"}
+    merge = {"longest": "max(longest)", "hours": "array_sort(flatten(collect_list(hours)))"}
+
+    def start(self):
+        return {"longest": self.options.least, "hours": []}
+
+    def add(self, state, row):
+        state["longest"] = max(state["longest"], len(row.text))
+        state["hours"].append(row.event_time)
+        return state
+
+    def result(self, state):
+        return state
+'''
+
+
+@pytest.mark.parametrize("grouping", ["shuffle", "none"])
+def test_an_installed_operator_runs(
+    operator_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grouping: str
+) -> None:
+    info = tmp_path / "site" / "user_longest-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Name: user_longest\n")
+    (info / "entry_points.txt").write_text("[unskew.operators]\nlongest = user_longest:Longest\n")
+    module = tmp_path / "site" / "user_longest.py"
+    module.write_text(MODULE)
+    monkeypatch.syspath_prepend(str(module.parent))
+    monkeypatch.delitem(sys.modules, "user_longest", raising=False)
+    operator_spark.sparkContext.addPyFile(str(module))
+    lines = [
+        {"user": "a", "text": "four", "at": "2026-03-01T10:00:00Z"},
+        {"user": "a", "text": "seventeen letters", "at": "2026-03-01T09:00:00Z"},
+        {"user": "b", "text": "-", "at": "2026-03-01T08:00:00Z"},
+        {"user": "b", "at": "2026-03-01T08:00:00Z"},
+        {"user": "b", "text": "when?"},
+    ]
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.json").write_text("\n".join(map(json.dumps, lines)))
+    job = load_job(
+        "word_count",
+        {
+            "source": {"type": "files", "path": str(tmp_path / "in")},
+            "decode": {"type": "json", "schema": "user STRING, text STRING, at STRING"},
+            "operator": {"type": "longest", "least": 2},
+            "event_time": "at",
+            "grouping": {"type": grouping},
+            "partitions": 2,
+            "window": {"type": "none"},
+            "lateness": None,
+            "merge": {"partitions": 1},
+            "trigger": {"type": "available_now"},
+            "sinks": [{"type": "memory", "table": "longest"}],
+            "dead_letters": {"type": "files", "path": str(tmp_path / "bad")},
+            "checkpoint": str(tmp_path / "checkpoint"),
+        },
+    )
+
+    service = Service(job, operator_spark)
+    service.run()
+
+    rows = operator_spark.table("longest").orderBy("key").collect()
+    assert [(row.key, row.longest, [at.hour for at in row.hours]) for row in rows] == [
+        ("a", 17, [9, 10]),
+        ("b", 2, [8]),
+    ]
+    reports = [Report.from_snapshot(found) for found in service.journal.reports(0).values()]
+    bad = {reason: count for report in reports for reason, count in report.bad.items()}
+    assert bad == {"no_text": 1, "no_event_time": 1}
+    assert np.concatenate([report.heavy_seconds for report in reports]).min() > 0
