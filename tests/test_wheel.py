@@ -74,5 +74,5 @@ def test_shipped_jobs_lint_and_explain(installed: Path, job: str, tmp_path: Path
 
 def test_jars_are_found_by_the_list_in_the_wheel(installed: Path) -> None:
     done = unskew(installed, "jars", "spark")
-    assert len(done.stdout.splitlines()) == 4
+    assert len(done.stdout.splitlines()) == 5
     assert all(Path(line).exists() for line in done.stdout.splitlines())

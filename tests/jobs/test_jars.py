@@ -22,7 +22,7 @@ def test_every_listed_artifact_has_a_checksum() -> None:
 
 def test_paths_exist_and_are_the_sets_own() -> None:
     spark = jars.jars("spark")
-    assert len(spark) == 4
+    assert len(spark) == 5
     assert all(path.exists() and path.parent.name == "spark" for path in spark)
 
 
@@ -99,7 +99,7 @@ def test_the_command_prints_paths_and_json() -> None:
         [*command, "--json"], capture_output=True, text=True, check=True
     ).stdout
     assert {name: len(paths) for name, paths in json.loads(printed).items()} == {
-        "spark": 4,
+        "spark": 5,
         "broker": 45,
     }
 
