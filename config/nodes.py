@@ -6,14 +6,26 @@ from config.problems import Part, Position
 from config.scalars import Scalar
 from config.yaml_reader import Node
 
+_OPTIONS = frozenset({"spark", "options"})
+
 
 def override(root: Node, dotted_path: str, value: object) -> None:
     """Put `value` at `dotted_path` (`sinks.0.topic`), making the mappings that lead there."""
-    parts: list[Part] = [int(part) if part.isdecimal() else part for part in dotted_path.split(".")]
+    parts = _parts(dotted_path)
     node = root
     for part in parts[:-1]:
         node = _child(node, part)
     _put(node, parts[-1], node_of(value, node.position))
+
+
+def _parts(dotted_path: str) -> list[Part]:
+    words = dotted_path.split(".")
+    for place, word in enumerate(words[:-1]):
+        if word in _OPTIONS:
+            # Below it are names with dots of their own, such as spark.sql.session.timeZone.
+            words[place + 1 :] = [".".join(words[place + 1 :])]
+            break
+    return [int(word) if word.isdecimal() else word for word in words]
 
 
 def node_of(value: object, position: Position) -> Node:

@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import fs
 
@@ -33,6 +34,7 @@ KEPT_BATCHES = 20
 _PUBLISHED = "dead-letters.published"
 _BATCH = re.compile(r"\d{12}")
 _STATE = re.compile(r"source-(\d+)\.state")
+_ROUTING = re.compile(r"source-(\d+)\.routing")
 _REPORT = re.compile(r"partition-(\d+)\.report")
 
 
@@ -91,6 +93,17 @@ class Journal:
         """Write a partition's report; False if an earlier attempt has."""
         return self._write(batch, f"partition-{partition:05d}.report", report.to_bytes())
 
+    def write_routing(self, batch: int, source: int, seconds: float) -> bool:
+        """Write what routing took a source; no part of its state, since no two attempts agree."""
+        arrays = {"seconds": np.array([seconds])}
+        taken = Snapshot("routing", 1, 1, 0, arrays)
+        return self._write(batch, f"source-{source:05d}.routing", taken.to_bytes())
+
+    def routing_seconds(self, batch: int) -> dict[int, float]:
+        """What routing one batch took, by source."""
+        found = self._all(batch, _ROUTING)
+        return {source: float(taken.arrays["seconds"][0]) for source, taken in found.items()}
+
     def write_bad(self, batch: int, partition: int, table: pa.Table) -> bool:
         """Keep the records that a partition refused, until they are with the dead letters."""
         sink = pa.BufferOutputStream()
@@ -124,6 +137,21 @@ class Journal:
         for number in self.batches():
             if number < before:
                 system.delete_dir(f"{root}/{number:012d}")
+
+    def drop_from(self, batch: int) -> None:
+        """Remove `batch` and all after it: they were not committed and will be run again."""
+        system, root = self._open()
+        for number in self.batches():
+            if number >= batch:
+                system.delete_dir(f"{root}/{number:012d}")
+
+    def forget_states(self) -> None:
+        """Remove every routing state, so that the sources begin anew."""
+        system, root = self._open()
+        for number in self.batches():
+            for name in self._names(f"{number:012d}"):
+                if _STATE.fullmatch(name):
+                    system.delete_file(f"{root}/{number:012d}/{name}")
 
     def size_bytes(self) -> int:
         """What the journal takes, all batches together."""

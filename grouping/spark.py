@@ -14,10 +14,10 @@ The keys of one record in the same batch may meet in several partitions (that is
 comes after must be mergeable: partial results here, exact totals in a `groupBy(key)` behind it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +26,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.functions import arrow_udf
 
-from grouping.base import Chunk, Feedback, Grouping, Int64s, UInt64s
+from grouping.base import Chunk, Feedback, Grouping, Int32s, Int64s, UInt64s
 from grouping.errors import GroupingError
 from grouping.journal import Journal
 from grouping.registry import create
@@ -34,6 +34,7 @@ from grouping.report import feedback_of
 
 PARTITION_KEY = "partition_key"
 _BATCH_ID = "streaming.sql.batchId"
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class Router:
     sources: int = 1
     options: dict[str, Any] = field(default_factory=dict)
     journal: Journal | None = None
+    clock: Callable[[], float] | None = None
+    """Measures what routing takes, for the journal; routes never depend on it."""
 
     # Spark tells the kind of a UDF by its annotations: hence one for each number of columns.
     def route_keys(self, chunks: Iterator[pa.Array]) -> Iterator[pa.Array]:
@@ -59,8 +62,13 @@ class Router:
     def _route(self, chunks: Iterable[Chunk]) -> Iterator[pa.Array]:
         batch, source = task_place()
         router = self.grouping_for(batch, source)
-        for routes in router.route_chunks(chunks):
-            yield pa.array(routes)
+        if self.clock is None:
+            yield from map(pa.array, router.route_chunks(chunks))
+        else:
+            watch = _Stopwatch(self.clock)
+            yield from map(pa.array, watch.inside(router.route_chunks(watch.outside(chunks))))
+            if self.journal is not None:
+                self.journal.write_routing(batch, source, watch.seconds)
         if self.journal is not None:
             self.journal.write_state(batch, source, router.snapshot())
 
@@ -88,6 +96,33 @@ class Router:
         if self.journal is None or not router.wants_feedback:
             return None
         return feedback_of(self.journal.reports_before(batch), self.partitions)
+
+
+class _Stopwatch:
+    """Time spent in making routes, without the time spent in waiting for rows."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self.seconds = 0.0
+
+    def inside(self, routes: Iterable[Int32s]) -> Iterator[Int32s]:
+        """Pass routes on; the time to make each counts."""
+        return self._passed(iter(routes), 1)
+
+    def outside(self, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+        """Pass chunks on; waiting for each, which happens while a route is made, does not."""
+        return self._passed(iter(chunks), -1)
+
+    def _passed(self, items: Iterator[_Item], sign: int) -> Iterator[_Item]:
+        while True:
+            started = self._clock()
+            try:
+                item = next(items)
+            except StopIteration:
+                return
+            finally:
+                self.seconds += sign * (self._clock() - started)
+            yield item
 
 
 def route(

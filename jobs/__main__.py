@@ -16,6 +16,8 @@ COMMANDS = {
     "lint": "check job files and print every problem",
     "explain": "print the effective job: defaults filled in, secrets hidden",
     "schema": "write the JSON schema of job files",
+    "run": "execute a job until it ends or is stopped",
+    "inspect": "show the balance of a job by what its checkpoint keeps",
     "simulate": "route a trace with groupings and compare balance, state and time",
     "compare": "simulate all groupings on a trace, the best first, and say if one is needed",
     "jars": "fetch the JVM artifacts into the cache and print their paths",

@@ -16,8 +16,9 @@ from config.errors import OutsideError
 from config.loader import load_job
 from config.models.job import Job
 from grouping.base import Int64s
+from jobs.batch import BatchDone
 from jobs.broker import Broker
-from jobs.service import BatchDone, Service, job_session
+from jobs.service import Service, job_session
 
 LINES = "lines"
 LINE_WORDS = 10

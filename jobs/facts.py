@@ -63,8 +63,10 @@ class BatchFacts:
         return int(self.busy_seconds.argmax())
 
 
-def facts_of(journal: Journal, batch: int, partitions: int | None = None) -> BatchFacts | None:
-    """The facts of one batch; None if no partition reported."""
+def facts_of(
+    journal: Journal, batch: int, partitions: int | None = None, hot_keys: int = HOT_KEYS
+) -> BatchFacts | None:
+    """The facts of one batch, with so many hot keys; None if no partition reported."""
     snapshots = journal.reports(batch)
     if not snapshots:
         return None
@@ -88,15 +90,15 @@ def facts_of(journal: Journal, batch: int, partitions: int | None = None) -> Bat
         latency_counts=latencies,
         replication=replication_of(reports),
         bad=dict(bad),
-        hot_keys=_hot_keys(reports),
+        hot_keys=_hot_keys(reports, hot_keys),
     )
 
 
-def _hot_keys(reports: Mapping[int, Report]) -> tuple[HotKey, ...]:
+def _hot_keys(reports: Mapping[int, Report], limit: int) -> tuple[HotKey, ...]:
     records: Counter[int] = Counter()
     names: dict[int, str] = {}
     for report in reports.values():
         hashes = [int(key) for key in report.heavy_hashes]
         records.update(dict(zip(hashes, map(int, report.heavy_records), strict=True)))
         names.update(zip(hashes, report.heavy_names, strict=False))
-    return tuple(HotKey(key, names.get(key), count) for key, count in records.most_common(HOT_KEYS))
+    return tuple(HotKey(key, names.get(key), count) for key, count in records.most_common(limit))

@@ -1,102 +1,196 @@
 """Running a job: start its query, follow it batch by batch, stop it cleanly."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from config.errors import OutsideError
+from config.models.grouping import NoGrouping
 from config.models.job import Job
-from config.models.window import IntervalTrigger
 from config.secrets import reveal
 from grouping.journal import KEPT_BATCHES, Journal
 from jobs import dead_letters
-from jobs.facts import BatchFacts, facts_of
+from jobs.batch import BatchDone, Lag, lag_of, routing_of
+from jobs.facts import facts_of
+from jobs.identity import claim
+from jobs.merge_state import merge_state
 from jobs.pipeline import Pipeline, journal_of
+from jobs.places import names_in
+from jobs.reasons import SPARK_ERRORS, reasons
+from jobs.refused import Refused
 from jobs.session import session
 from jobs.sinks import write
+from jobs.stop import GRACE_SECONDS, Stop
+from jobs.trigger import triggered
 
 _POLL_SECONDS: Any = 0.2  # declared a whole number by pyspark, used as any
 
-
-@dataclass(frozen=True)
-class BatchDone:
-    """A finished batch: Spark's progress, and the facts by the reports (none without rows)."""
-
-    progress: dict[str, Any]
-    facts: BatchFacts | None
-
-    @property
-    def seconds(self) -> float:
-        """How long it took."""
-        return float(self.progress["durationMs"].get("triggerExecution", 0)) / 1000
-
-
 Observer = Callable[[BatchDone], None]
+
+
+class Follower:
+    """What watches a service; a subclass overrides what it is interested in."""
+
+    def batch(self, done: BatchDone) -> None:
+        """A batch is done."""
+
+    def idle(self, lag: Lag) -> None:
+        """The query looked for records and found none."""
+
+    def refused(self, counts: Mapping[str, int]) -> None:
+        """Dead letters that no report of a batch counts."""
+
+    def tick(self) -> None:
+        """A moment passed."""
+
+    def enter(self, state: str) -> None:
+        """The query is in another state now: stopping, stopped, failed."""
 
 
 class Service:
     """One running job."""
 
-    def __init__(self, job: Job, spark: SparkSession, observers: tuple[Observer, ...] = ()) -> None:
+    def __init__(
+        self,
+        job: Job,
+        spark: SparkSession,
+        observers: tuple[Observer, ...] = (),
+        followers: tuple[Follower, ...] = (),
+        stop: Stop | None = None,
+    ) -> None:
         self.job = job
         self.spark = spark
         self.journal: Journal = journal_of(job)
+        self._pipeline = Pipeline(job, self.journal)
+        self._router = None if isinstance(job.grouping, NoGrouping) else self._pipeline.router(1)
+        self._refused = Refused(self._pipeline)
         self._observers = observers
+        self._followers = followers
+        self._stop = stop or Stop()
         self._seen = -1
+        self._newest: object = None
 
     def run(self) -> None:
-        """Run until the query ends by itself or `KeyboardInterrupt` stops it."""
-        query = self._start()
+        """Run until the query ends by itself or is asked to stop."""
+        queries: list[StreamingQuery] = []
         try:
-            while not query.awaitTermination(_POLL_SECONDS):
-                self._observe(query)
-        except StreamingQueryException as error:
-            raise OutsideError(*_reasons(self.job, error)) from error
-        finally:
-            if query.isActive:
-                query.stop()
-        self._observe(query)
+            with told(self.job):
+                try:
+                    self._prepare()
+                    queries += self._start()
+                    self._follow(queries)
+                finally:
+                    _stop_all(queries)
+                for query in queries:
+                    self._observe(query)
+        except BaseException:
+            self._enter("failed")
+            raise
+        self._enter("stopped")
 
-    def _start(self) -> StreamingQuery:
-        results = Pipeline(self.job, self.journal).results(self.spark)
-        writer = write(results, self.job)
-        trigger = self.job.trigger
-        if isinstance(trigger, IntervalTrigger):
-            writer = writer.trigger(processingTime=trigger.interval.interval)
-        else:
-            writer = writer.trigger(availableNow=True)
-        return writer.start()
+    def _prepare(self) -> None:
+        """Bring journal and dead letters to where the checkpoint is."""
+        committed = last_commit(self.job)
+        if not claim(self._pipeline):
+            self.journal.forget_states()
+        # What a batch left that was not committed is made again, perhaps by other rules.
+        self.journal.drop_from(committed + 1)
+        self._publish(committed)
+        self._seen = committed
+
+    def _start(self) -> Iterator[StreamingQuery]:
+        if self._pipeline.plain:
+            # First, so that no bad record is too old for it where the source starts at the latest.
+            yield self._refused.start(self.spark)
+        results = self._pipeline.results(self.spark)
+        yield triggered(write(results, self.job), self.job).start()
+
+    def _follow(self, queries: list[StreamingQuery]) -> None:
+        main = queries[-1]
+        while not all(query.awaitTermination(_POLL_SECONDS) for query in queries):
+            self._observe(main)
+            for follower in self._followers:
+                follower.tick()
+            if self._stop.asked:
+                self._enter("stopping")
+                self._finish(main)
+                return
+
+    def _finish(self, query: StreamingQuery) -> None:
+        """Let the batch under way finish, if it does in time."""
+        seen, deadline = self._seen, time.monotonic() + GRACE_SECONDS
+        while query.isActive and query.status["isTriggerActive"] and self._seen == seen:
+            if time.monotonic() > deadline:
+                return
+            query.awaitTermination(_POLL_SECONDS)
+            self._observe(query)
 
     def _observe(self, query: StreamingQuery) -> None:
-        for progress in query.recentProgress:
-            batch = int(progress["batchId"])
-            if batch > self._seen and "addBatch" in progress["durationMs"]:
-                self._seen = batch
-                self._after_batch(batch, dict(progress))
+        if query.name != self.job.name:
+            return
+        newest = query.lastProgress
+        mark = newest and (newest["batchId"], newest["timestamp"])
+        if newest is not None and mark != self._newest:
+            self._newest = mark
+            for progress in (json.loads(one.json) for one in query.recentProgress):
+                self._progress(progress)
+        counts = self._refused.taken()
+        if counts:
+            for follower in self._followers:
+                follower.refused(counts)
+
+    def _progress(self, progress: dict[str, Any]) -> None:
+        batch = int(progress["batchId"])
+        if "addBatch" not in progress["durationMs"]:
+            if batch > self._seen:
+                for follower in self._followers:
+                    follower.idle(lag_of(progress))
+        elif batch > self._seen:
+            self._seen = batch
+            self._after_batch(batch, progress)
 
     def _after_batch(self, batch: int, progress: dict[str, Any]) -> None:
-        dead_letters.publish(self.spark, self.job, self.journal, batch)
-        done = BatchDone(progress, facts_of(self.journal, batch))
-        for observer in self._observers:
+        self._publish(batch)
+        done = BatchDone(
+            progress,
+            facts_of(self.journal, batch, hot_keys=max(10, self.job.metrics.hot_keys)),
+            routing_of(self._router, self.journal, batch),
+            merge_state(self.job.checkpoint),
+            self.journal.size_bytes(),
+            len(self.journal.batches()),
+        )
+        for observer in (*self._observers, *(follower.batch for follower in self._followers)):
             observer(done)
         self.journal.purge(batch - KEPT_BATCHES)
 
+    def _publish(self, newest: int) -> None:
+        """Send on what committed batches refused; a crash may have left some of several."""
+        for batch in self.journal.batches():
+            if batch <= newest:
+                dead_letters.publish(self.spark, self.job, self.journal, batch)
 
-def run_job(job: Job, *observers: Observer) -> None:
+    def _enter(self, state: str) -> None:
+        for follower in self._followers:
+            follower.enter(state)
+
+
+def run_job(job: Job, *followers: Follower, stop: Stop | None = None) -> None:
     """Run a job in a session of its own."""
-    with job_session(job) as spark:
-        Service(job, spark, observers).run()
+    with told(job), job_session(job) as spark:
+        if stop is None or not stop.asked:
+            Service(job, spark, followers=followers, stop=stop).run()
 
 
 @contextmanager
 def job_session(job: Job) -> Iterator[SparkSession]:
     """The Spark session that a job asks for."""
     settings = {
+        "spark.sql.streaming.stopTimeout": "10s",
         **reveal(job.spark),
         "spark.sql.shuffle.partitions": str(job.merge.partitions),
     }
@@ -104,8 +198,24 @@ def job_session(job: Job) -> Iterator[SparkSession]:
         yield spark
 
 
-def _reasons(job: Job, error: StreamingQueryException) -> list[str]:
-    """The causes of a failed query, innermost last, without their traces."""
-    text = str(error.desc if hasattr(error, "desc") else error)
-    first = next((line for line in text.splitlines() if line.strip()), "the query failed")
-    return [f"{job.name}: {first.strip()}"]
+@contextmanager
+def told(job: Job) -> Iterator[None]:
+    """Spark's exceptions as one clear line."""
+    try:
+        yield
+    except SPARK_ERRORS as error:
+        raise OutsideError(reasons(job, error)) from error
+
+
+def last_commit(job: Job) -> int:
+    """The newest batch that the checkpoint says is done; -1 before the first."""
+    names = names_in(f"{job.checkpoint.rstrip('/')}/commits")
+    return max((int(name) for name in names if name.isdecimal()), default=-1)
+
+
+def _stop_all(queries: list[StreamingQuery]) -> None:
+    # Why a query failed is known by now; one that does not stop in time ends with its session.
+    with suppress(*SPARK_ERRORS):
+        for query in queries:
+            if query.isActive:
+                query.stop()

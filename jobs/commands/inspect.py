@@ -1,0 +1,46 @@
+"""`unskew inspect`: what the journal in a checkpoint says of its job, running or not."""
+
+import argparse
+import importlib.util
+import json
+import sys
+
+from config.errors import OutsideError, UsageError
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.description = (
+        "Show batches, load of each partition, imbalance, hot keys and sizes from the journal in a"
+        " job's checkpoint. Neither Spark nor the job needs to run. The journal keeps the newest"
+        " batches only."
+    )
+    parser.add_argument(
+        "checkpoint", metavar="CHECKPOINT", help="the job's checkpoint, path or URI"
+    )
+    parser.add_argument("--batches", type=int, metavar="N", help="only the newest N batches")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    parser.add_argument("--plot", metavar="FILE.png", help="draw load and balance into a file")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print, or draw, what there is."""
+    if arguments.batches is not None and arguments.batches < 1:
+        raise UsageError(f"inspect: --batches: at least 1 (got {arguments.batches})")
+    if arguments.plot and importlib.util.find_spec("matplotlib") is None:
+        raise OutsideError("inspect: --plot needs matplotlib: install unskew[plot]")
+    from jobs import inspection_output as output  # noqa: PLC0415 - on use: --help must not wait
+    from jobs.inspection import inspect  # noqa: PLC0415
+
+    found = inspect(arguments.checkpoint, arguments.batches)
+    if arguments.plot:
+        try:
+            output.draw(arguments.plot, found)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise OutsideError(f"inspect: --plot {arguments.plot}: {reason}") from error
+    if arguments.json:
+        sys.stdout.write(json.dumps(found.data(), indent=2) + "\n")
+    else:
+        output.print_tables(found)
+    return 0

@@ -1,0 +1,136 @@
+"""`unskew run`: execute a job until it ends or is stopped."""
+
+import argparse
+import os
+import sys
+import traceback
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from config.errors import OutsideError, UnskewError, UsageError
+
+if TYPE_CHECKING:
+    from config.loader import Loaded
+
+_LOG_FORMS = ("auto", "json", "console")
+_SPARK_LEVELS = ("off", "error", "warn", "info")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.description = (
+        "Run a job. On a terminal one line shows the latest batch, otherwise each batch is a line"
+        " of the log, on standard error. Ctrl-C and SIGTERM let the batch under way finish, or"
+        " abandon it after 15 s; the next start goes on from the checkpoint. Exit codes: 0 the job"
+        " ended or SIGTERM stopped it, 130 Ctrl-C did, 1 something outside failed, 2 the command"
+        " line or the job file is wrong."
+    )
+    parser.add_argument(
+        "job", metavar="JOB", help="a job file, or the name of a shipped job such as word_count"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="PATH=VALUE",
+        help="replace a value of the file, for example --set source.bootstrap_servers=kafka:9092"
+        " or --set spark.spark.master=local[2]; VALUE is YAML",
+    )
+    parser.add_argument(
+        "--available-now", action="store_true", help="process what is there, then end"
+    )
+    parser.add_argument(
+        "--log", choices=_LOG_FORMS, default="auto", help="how to report (default: by the terminal)"
+    )
+    parser.add_argument(
+        "--spark-log",
+        choices=_SPARK_LEVELS,
+        help="what of Spark's own log to show (default: off, with --debug error)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the job; the exit code."""
+    from config.loader import load  # noqa: PLC0415 - on use: --help must not wait for it
+    from config.secrets import redact  # noqa: PLC0415
+
+    loaded = load(arguments.job, overrides(arguments.set, available_now=arguments.available_now))
+    if loaded.job is None or loaded.problems:
+        raise UsageError(*loaded.lines())
+    _spark_log(arguments)
+    try:
+        return _run(loaded, arguments)
+    except UnskewError as error:
+        lines = [redact(line, loaded.hidden) for line in error.problems]
+        cause: BaseException = error
+    except (KeyboardInterrupt, BrokenPipeError):
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever it is, a user gets one line
+        text = " ".join(str(error).split())[:300]
+        told = f"{loaded.job.name}: unexpected {type(error).__name__}: {text}"
+        lines = [redact(told, loaded.hidden) + "; --debug shows where"]
+        cause = error
+    if arguments.log == "json":
+        from jobs.status import Log  # noqa: PLC0415
+
+        Log(loaded.job.name, "json").event("failed", "error", problems=lines)
+        if arguments.debug:
+            traceback.print_exception(cause)
+        return OutsideError.exit_code
+    raise OutsideError(*lines) from cause
+
+
+def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
+    # Spark, numba and Prometheus take a second to import: a wrong job is told before.
+    from jobs.board import HealthFollower  # noqa: PLC0415
+    from jobs.health import Health, stall_seconds  # noqa: PLC0415
+    from jobs.metrics import Board  # noqa: PLC0415
+    from jobs.metrics_server import MetricsServer  # noqa: PLC0415
+    from jobs.pipeline import Pipeline, journal_of  # noqa: PLC0415
+    from jobs.preflight import check  # noqa: PLC0415
+    from jobs.service import run_job  # noqa: PLC0415
+    from jobs.status import Line, Log  # noqa: PLC0415
+    from jobs.stop import Stop, signals_to  # noqa: PLC0415
+
+    job = loaded.job
+    assert job is not None
+    stop = Stop()
+    live = arguments.log == "auto" and sys.stderr.isatty()
+    health = Health(stall_seconds(job))
+    board = Board(job.name, health, (job.grouping.type, job.operator.type), job.metrics.hot_keys)
+    with ExitStack() as stack:
+        stack.enter_context(signals_to(stop))
+        check(Pipeline(job, journal_of(job)))
+        server = stack.enter_context(MetricsServer(job.metrics, board, health))
+        status: Any = Line(job.name) if live else Log(job.name, arguments.log)
+        status.event("metrics", url=server.url)
+        run_job(job, HealthFollower(health, board), status, stop=stop)
+    return stop.exit_code
+
+
+def overrides(words: list[str], *, available_now: bool = False) -> dict[str, object]:
+    """What `--set` says, by path."""
+    from config.problems import DocumentError  # noqa: PLC0415
+    from config.yaml_reader import parse  # noqa: PLC0415
+
+    found: dict[str, object] = {}
+    for word in words:
+        path, equals, text = word.partition("=")
+        if not equals or not all(path.split(".")):
+            raise UsageError(f"run: --set: PATH=VALUE, such as partitions=32 (got {word!r})")
+        try:
+            node, problems = parse(text)
+        except DocumentError as error:
+            problems = list(error.problems)
+        if problems:
+            raise UsageError(f"run: --set {path}: {problems[0].rule}")
+        found[path] = node.data()
+    if available_now:
+        found["trigger"] = {"type": "available_now"}
+    return found
+
+
+def _spark_log(arguments: argparse.Namespace) -> None:
+    level = arguments.spark_log or ("error" if arguments.debug else "off")
+    given = os.environ.get("SPARK_SUBMIT_OPTS", "")
+    os.environ["SPARK_SUBMIT_OPTS"] = f"{given} -Dunskew.log.level={level}".strip()

@@ -1,0 +1,339 @@
+"""The metrics: one table that defines them all, and the board that holds their values.
+
+The board's page is replaced as a whole after each batch, so a scrape sees one batch or the next,
+never half of each, and never waits for one.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+)
+from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.registry import Collector
+
+from grouping.report import LATENCY_BOUNDS_SECONDS
+from jobs.batch import BatchDone, Lag, lag_of
+from jobs.facts import BatchFacts, HotKey
+from jobs.health import STATES, Health
+
+PREFIX = "unskew_"
+NAME_LENGTH_MAX = 80
+BATCH_BOUNDS_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric: its name without prefix, its kind, what it says, and its own labels."""
+
+    name: str
+    kind: str
+    help: str
+    labels: tuple[str, ...] = ()
+
+    @property
+    def exported(self) -> str:
+        """The name that Prometheus knows."""
+        return f"{PREFIX}{self.name}_total" if self.kind == "counter" else f"{PREFIX}{self.name}"
+
+    @property
+    def all_labels(self) -> tuple[str, ...]:
+        """Its labels; every metric says which query it is of."""
+        return ("query", *self.labels)
+
+
+_PARTITION = ("partition",)
+METRICS = (
+    Metric("query_info", "gauge", "Always 1; what the query runs.", ("grouping", "operator")),
+    Metric("query_up", "gauge", "1 while the query runs and gives signs of life, otherwise 0."),
+    Metric("query_state", "gauge", "1 for the state that the query is in.", ("state",)),
+    Metric("query_start_timestamp_seconds", "gauge", "When this process began, as Unix time."),
+    Metric("last_batch_timestamp_seconds", "gauge", "When the last batch was done, as Unix time."),
+    Metric("last_batch_number", "gauge", "The number of the last batch."),
+    Metric("partitions", "gauge", "Partitions that records are routed to."),
+    Metric("batches", "counter", "Batches done."),
+    Metric("batch_seconds", "histogram", "How long batches took, from trigger to commit."),
+    Metric("batch_part_seconds", "gauge", "How long each part of the last batch took.", ("part",)),
+    Metric("records", "counter", "Records done; with grouping none, as Spark counts its input."),
+    Metric("batch_records", "gauge", "Records of the last batch."),
+    Metric("partition_records", "counter", "Records done by a partition.", _PARTITION),
+    Metric("partition_batch_records", "gauge", "Its records of the last batch.", _PARTITION),
+    Metric("partition_busy_seconds", "counter", "Time a partition was at work.", _PARTITION),
+    Metric("partition_batch_busy_seconds", "gauge", "The same, in the last batch.", _PARTITION),
+    Metric(
+        "partition_latency_seconds",
+        "histogram",
+        "From a record's timestamp in the queue to when its partition was done with it.",
+        _PARTITION,
+    ),
+    Metric("partition_state_keys", "gauge", "Distinct keys it had in the last batch.", _PARTITION),
+    Metric("partition_state_bytes", "gauge", "What its partial results took then.", _PARTITION),
+    Metric("max_over_mean_ratio", "gauge", "Records of the fullest partition over the mean."),
+    Metric("busy_max_over_mean_ratio", "gauge", "Time of the slowest partition over the mean."),
+    Metric("replication_ratio", "gauge", "(Key, partition) pairs over distinct keys."),
+    Metric("hot_keys", "gauge", "Keys that the grouping treats as hot, all sources together."),
+    Metric(
+        "hot_key_records",
+        "gauge",
+        "Records of the largest keys in the last batch, as many as metrics.hot_keys; by hash, or"
+        " by name with metrics.hot_key_names.",
+        ("key",),
+    ),
+    Metric("sources", "gauge", "Sources that routed the last batch."),
+    Metric("routing_seconds", "counter", "Time spent in routing, all sources together."),
+    Metric("batch_routing_seconds", "gauge", "The same, in the last batch."),
+    Metric(
+        "grouping_signal",
+        "gauge",
+        "The grouping's own figures after the last batch, mean and greatest over the sources.",
+        ("signal", "over_sources"),
+    ),
+    Metric("late_rows", "counter", "Partial results dropped because their window was over."),
+    Metric("dead_letters", "counter", "Records that could not be used, by reason.", ("reason",)),
+    Metric(
+        "kafka_lag_records",
+        "gauge",
+        "Records in Kafka that were not read when the last batch began.",
+        ("topic", "kafka_partition"),
+    ),
+    Metric("merge_state_rows", "gauge", "Rows in the state of the merge."),
+    Metric("merge_state_bytes", "gauge", "Memory of the state of the merge."),
+    Metric(
+        "merge_partition_state_rows",
+        "gauge",
+        "Rows of a state partition in the checkpoint, as of its newest snapshot.",
+        ("merge_partition",),
+    ),
+    Metric(
+        "merge_partition_state_bytes",
+        "gauge",
+        "What a restart would load of a state partition from the checkpoint.",
+        ("merge_partition",),
+    ),
+    Metric("journal_bytes", "gauge", "Size of the journal."),
+    Metric("journal_batches", "gauge", "Batches that the journal holds."),
+)
+BY_NAME: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in METRICS})
+
+Labels = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Buckets:
+    """A histogram so far: counts by bucket (not cumulative), and the sum."""
+
+    counts: tuple[int, ...]
+    sum: float
+
+    def plus(self, counts: tuple[int, ...], total: float) -> "Buckets":
+        """This and more."""
+        both = tuple(one + other for one, other in zip(self.counts, counts, strict=True))
+        return Buckets(both, self.sum + total)
+
+
+Values = dict[str, dict[Labels, Any]]
+
+
+class Board(Collector):
+    """The values of all metrics of one query."""
+
+    def __init__(
+        self, query: str, health: Health, info: Labels = ("", ""), hot_keys: int = 10
+    ) -> None:
+        self._query = query
+        self._health = health
+        self._hot_keys = hot_keys
+        self._page: Values = {
+            "query_info": {info: 1},
+            "query_start_timestamp_seconds": {(): time.time()},
+        }
+
+    def registry(self) -> CollectorRegistry:
+        """A registry with this board and nothing else."""
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(self)
+        return registry
+
+    def batch(self, done: BatchDone) -> None:
+        """A batch is done."""
+        gauges: Values = {
+            "last_batch_timestamp_seconds": {(): time.time()},
+            "last_batch_number": {(): done.batch},
+            "batch_part_seconds": {(part,): taken for part, taken in done.parts.items()},
+            "batch_records": {(): done.records},
+            "kafka_lag_records": _lag(lag_of(done.progress)),
+            "merge_state_rows": {(): done.merge_rows},
+            "merge_state_bytes": {(): done.merge_bytes},
+            "merge_partition_state_rows": {
+                (str(one.partition),): one.rows for one in done.merge if one.rows is not None
+            },
+            "merge_partition_state_bytes": {(str(one.partition),): one.bytes for one in done.merge},
+            "journal_bytes": {(): done.journal_bytes},
+            "journal_batches": {(): done.journal_batches},
+        }
+        counters: Values = {
+            "batches": {(): 1},
+            "records": {(): done.records},
+            "late_rows": {(): done.late_rows},
+        }
+        page = {**self._page, **gauges, **_facts(done.facts, self._hot_keys), **_routing(done)}
+        _add(page, {**counters, **_counted(done)})
+        _observe(page, "batch_seconds", (), BATCH_BOUNDS_SECONDS, done.seconds)
+        if done.facts:
+            _observe_latencies(page, done.facts)
+        self._page = page
+
+    def idle(self, lag: Lag) -> None:
+        """The query looked for records and found none, or is behind by these."""
+        self._page = {**self._page, "kafka_lag_records": _lag(lag)}
+
+    def refused(self, counts: Mapping[str, int]) -> None:
+        """Further dead letters, that no report counted."""
+        page = dict(self._page)
+        _add(page, {"dead_letters": {(reason,): count for reason, count in counts.items()}})
+        self._page = page
+
+    def value(self, name: str, *labels: str) -> Any:
+        """One value, None if there is none (yet)."""
+        return self._page.get(name, {}).get(labels)
+
+    def collect(self) -> Iterator[Family]:
+        """Every metric of the table, with the values it has."""
+        state = self._health.state
+        now: Values = {
+            **self._page,
+            "query_state": {(one,): int(one == state) for one in STATES},
+            "query_up": {(): int(state == "running")},
+        }
+        for metric in METRICS:
+            yield _family(metric, self._query, now.get(metric.name, {}))
+
+    def describe(self) -> Iterator[Family]:
+        """The same metrics without values."""
+        return (_family(metric, self._query, {}) for metric in METRICS)
+
+
+def _add(page: Values, counts: Values) -> None:
+    for name, found in counts.items():
+        sums = dict(page.get(name, {}))
+        for labels, count in found.items():
+            sums[labels] = sums.get(labels, 0) + count
+        page[name] = sums
+
+
+def _facts(facts: BatchFacts | None, hot_keys: int) -> Values:
+    if facts is None:
+        return {}
+    return {
+        "partitions": {(): facts.records.size},
+        "max_over_mean_ratio": {(): facts.max_over_mean},
+        "busy_max_over_mean_ratio": {(): facts.busy_max_over_mean},
+        "replication_ratio": {(): facts.replication},
+        "partition_batch_records": _by_partition(facts.records),
+        "partition_batch_busy_seconds": _by_partition(facts.busy_seconds),
+        "partition_state_keys": _by_partition(facts.keys),
+        "partition_state_bytes": _by_partition(facts.state_bytes),
+        "hot_key_records": {(key_text(key),): key.records for key in facts.hot_keys[:hot_keys]},
+    }
+
+
+def _routing(done: BatchDone) -> Values:
+    routing = done.routing
+    if routing is None:
+        return {}
+    signals: dict[Labels, Any] = {
+        (name, over): value
+        for name, pair in routing.signals.items()
+        for over, value in zip(("mean", "max"), pair, strict=True)
+    }
+    return {
+        "sources": {(): routing.sources},
+        "hot_keys": {(): routing.hot_keys},
+        "batch_routing_seconds": {(): routing.seconds},
+        "grouping_signal": signals,
+    }
+
+
+def _counted(done: BatchDone) -> Values:
+    counts: Values = {}
+    if done.facts is not None:
+        counts["partition_records"] = _by_partition(done.facts.records)
+        counts["partition_busy_seconds"] = _by_partition(done.facts.busy_seconds)
+        counts["dead_letters"] = {(name,): count for name, count in done.facts.bad.items()}
+    if done.routing is not None:
+        counts["routing_seconds"] = {(): done.routing.seconds}
+    return counts
+
+
+def _lag(lag: Lag) -> dict[Labels, Any]:
+    return {(topic, partition): behind for (topic, partition), behind in lag.items()}
+
+
+def _by_partition(values: Any) -> dict[Labels, Any]:
+    return {(str(number),): value for number, value in enumerate(values.tolist())}
+
+
+def key_text(key: HotKey) -> str:
+    """A hot key as displays name it: its name where the job shows names, else its hash."""
+    if key.name is None:
+        return f"{key.hash:016x}"
+    return key.name if len(key.name) <= NAME_LENGTH_MAX else f"{key.name[:NAME_LENGTH_MAX]}..."
+
+
+def _observe(
+    page: Values, name: str, labels: Labels, bounds: tuple[float, ...], value: float
+) -> None:
+    counts = [0] * (len(bounds) + 1)
+    counts[sum(bound < value for bound in bounds)] = 1
+    _observe_counts(page, name, {labels: (tuple(counts), value)})
+
+
+def _observe_latencies(page: Values, facts: BatchFacts) -> None:
+    found: dict[Labels, tuple[tuple[int, ...], float]] = {
+        (str(number),): (tuple(counts), seconds)
+        for number, (counts, seconds) in enumerate(
+            zip(facts.latency_counts.tolist(), facts.latency_seconds.tolist(), strict=True)
+        )
+    }
+    _observe_counts(page, "partition_latency_seconds", found)
+
+
+def _observe_counts(
+    page: Values, name: str, found: Mapping[Labels, tuple[tuple[int, ...], float]]
+) -> None:
+    histograms = dict(page.get(name, {}))
+    for labels, (counts, total) in found.items():
+        before = histograms.get(labels, Buckets((0,) * len(counts), 0.0))
+        histograms[labels] = before.plus(counts, total)
+    page[name] = histograms
+
+
+def _family(metric: Metric, query: str, values: Mapping[Labels, Any]) -> Family:
+    name, labels = f"{PREFIX}{metric.name}", metric.all_labels
+    if metric.kind == "histogram":
+        histogram = HistogramMetricFamily(name, metric.help, labels=labels)
+        for own, buckets in values.items():
+            histogram.add_metric((query, *own), _cumulative(metric, buckets), buckets.sum)
+        return histogram
+    kinds: dict[str, Any] = {"gauge": GaugeMetricFamily, "counter": CounterMetricFamily}
+    family: Family = kinds[metric.kind](name, metric.help, labels=labels)
+    for own, value in values.items():
+        family.add_metric((query, *own), value)  # type: ignore[attr-defined]
+    return family
+
+
+def _cumulative(metric: Metric, buckets: Buckets) -> list[tuple[str, float]]:
+    bounds = BATCH_BOUNDS_SECONDS if metric.name == "batch_seconds" else LATENCY_BOUNDS_SECONDS
+    texts = [*map(str, bounds), "+Inf"]
+    total, found = 0, []
+    for text, count in zip(texts, buckets.counts, strict=True):
+        total += count
+        found.append((text, float(total)))
+    return found

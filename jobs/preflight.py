@@ -1,0 +1,162 @@
+"""What can be found out before Spark starts: brokers, topics, folders, the journal.
+
+Only what is certain is refused here. Where the Kafka client needs SASL or TLS its options are
+Java's, which no client here reads: there Spark's own error is told, see `reasons`.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigResource
+from confluent_kafka.admin._resource import ResourceType
+
+from config.errors import OutsideError
+from config.models.job import Job
+from config.models.sink import FilesDeadLetters, FilesSink, KafkaDeadLetters, KafkaSink
+from config.models.source import FilesSource, KafkaSource
+from config.secrets import reveal
+from config.suggestions import nearest
+from grouping.errors import SnapshotError
+from jobs.identity import compare
+from jobs.pipeline import Pipeline
+from jobs.places import open_place
+from jobs.sinks import kafka_sink_options
+
+ANSWER_SECONDS = 5.0
+_SHOWN_TOPICS = 8
+_PREFIX = "kafka."
+
+
+def check(pipeline: Pipeline) -> None:
+    """Every problem there is, as one error."""
+    job = pipeline.job
+    problems = [*_folders(job), *_brokers(job), *_checkpoint(pipeline)]
+    if problems:
+        raise OutsideError(*problems)
+
+
+def _folders(job: Job) -> Iterator[str]:
+    """Can the folders be made that the job writes to? Others fail as clearly when written to."""
+    places = [("checkpoint", job.checkpoint)]
+    places += [
+        (f"sinks.{index}.path", sink.path)
+        for index, sink in enumerate(job.sinks)
+        if isinstance(sink, FilesSink)
+    ]
+    if isinstance(job.dead_letters, FilesDeadLetters):
+        places.append(("dead_letters.path", job.dead_letters.path))
+    for field, location in places:
+        if "://" in location:
+            continue
+        system, path = open_place(location)
+        probe = f"{path}/.unskew-probe"
+        try:
+            system.create_dir(path)
+            system.open_output_stream(probe).close()
+            system.delete_file(probe)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            yield f"{field}: {location}: cannot be written: {reason}; check the path and its owner"
+    if isinstance(job.source, FilesSource) and "://" not in job.source.path:
+        yield from _readable(job.source.path)
+
+
+def _readable(location: str) -> Iterator[str]:
+    if any(char in location for char in "*?[{"):
+        return
+    system, path = open_place(location)
+    if system.get_file_info(path).type.name == "NotFound":
+        yield f"source.path: {location}: does not exist; make the folder, files may come later"
+
+
+def _checkpoint(pipeline: Pipeline) -> Iterator[str]:
+    """Is it this job's? The routing goes on from the newest states and reports: are they whole?"""
+    journal = pipeline.journal
+    try:
+        compare(pipeline)
+        for batch in journal.batches()[-2:]:
+            journal.states(batch)
+            journal.reports(batch)
+    except OutsideError as error:
+        yield from error.problems
+    except (SnapshotError, OSError) as error:
+        yield str(error)
+
+
+def _brokers(job: Job) -> Iterator[str]:
+    for (servers, wanted), options in _wanted(job).items():
+        if any(name.startswith(("kafka.sasl.", "kafka.ssl.")) for name in options) or (
+            options.get("kafka.security.protocol", "PLAINTEXT").upper() != "PLAINTEXT"
+        ):
+            continue
+        yield from _topics(servers, wanted)
+
+
+Wanted = tuple[tuple[str, str, bool], ...]
+"""Where the job names a topic, the topic, and whether it is written to."""
+
+
+def _wanted(job: Job) -> Mapping[tuple[str, Wanted], Mapping[str, str]]:
+    """By brokers and topics, the client's options."""
+    topics: dict[str, list[tuple[str, str, bool]]] = {}
+    options: dict[str, Mapping[str, str]] = {}
+    source = job.source
+    if isinstance(source, KafkaSource):
+        servers = source.bootstrap_servers
+        options[servers] = reveal(source.options)
+        field = "source.subscribe" if source.subscribe else "source.assign"
+        read = source.subscribe or list(source.assign or ())
+        topics[servers] = [(field, topic, False) for topic in read]
+    targets: list[tuple[str, Any]] = [
+        *((f"sinks.{index}", sink) for index, sink in enumerate(job.sinks)),
+        ("dead_letters", job.dead_letters),
+    ]
+    for place, target in targets:
+        if isinstance(target, KafkaSink | KafkaDeadLetters):
+            found = kafka_sink_options(target, job)
+            servers = found.pop(f"{_PREFIX}bootstrap.servers")
+            options[servers] = {**options.get(servers, {}), **found}
+            topics.setdefault(servers, []).append((f"{place}.topic", target.topic, True))
+    return {(servers, tuple(wanted)): options[servers] for servers, wanted in topics.items()}
+
+
+def _topics(servers: str, wanted: Wanted) -> Iterator[str]:
+    # What goes wrong is told once, by us.
+    settings: dict[str, Any] = {"log_level": 0, "error_cb": lambda _error: None}
+    client = AdminClient({"bootstrap.servers": servers, **settings})
+    try:
+        cluster = client.list_topics(timeout=ANSWER_SECONDS)
+    except KafkaException:
+        yield (
+            f"bootstrap_servers: {servers}: no broker answers within {ANSWER_SECONDS:.0f} s;"
+            " start it, or check the address"
+        )
+        return
+    known = sorted(name for name in cluster.topics if not name.startswith("__"))
+    missing = [one for one in wanted if one[1] not in cluster.topics]
+    if any(written for _, _, written in missing) and _makes_topics(client, cluster.brokers):
+        missing = [one for one in missing if not one[2]]
+    for field, topic, _ in missing:
+        near = nearest(topic, known)
+        advice = f'did you mean "{near}"?' if near else f"make it; there are {_listed(known)}"
+        yield f"{field}: {topic}: no such topic on {servers}; {advice}"
+
+
+def _listed(names: list[str]) -> str:
+    if not names:
+        return "none"
+    more = len(names) - _SHOWN_TOPICS
+    return ", ".join(names[:_SHOWN_TOPICS]) + (f" and {more} more" if more > 0 else "")
+
+
+def _makes_topics(client: AdminClient, brokers: Mapping[int, Any]) -> bool:
+    """Does the broker make a topic when it is written to? Unknown counts as yes."""
+    resource = ConfigResource(ResourceType.BROKER, str(next(iter(brokers))))
+    try:
+        (answer,) = client.describe_configs([resource]).values()
+        entry = answer.result(timeout=ANSWER_SECONDS).get("auto.create.topics.enable")
+    except (KafkaException, TimeoutError):
+        return True
+    return entry is None or entry.value == "true"

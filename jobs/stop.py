@@ -1,0 +1,57 @@
+"""Stopping on request: signals are noted, and the service looks at them between two steps.
+
+An exception out of a signal handler could cut a call into the JVM in half, and leave a connection
+that answers the next question with the last one's answer.
+"""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+GRACE_SECONDS = 15.0
+"""How long a batch under way may take to finish once a stop is asked for; then it is abandoned."""
+DEADLINE_SECONDS = 29.0
+"""When the process ends even if Spark does not; the checkpoint goes on all the same."""
+EXIT_INTERRUPTED = 130
+EXIT_STOPPED = 0
+
+
+class Stop:
+    """Whether, and how, the service was asked to stop."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+
+    @property
+    def asked(self) -> bool:
+        """Shall it stop?"""
+        return self.signal is not None
+
+    @property
+    def exit_code(self) -> int:
+        """SIGTERM is how a service is stopped in order: 0. Ctrl-C is an interruption: 130."""
+        return EXIT_INTERRUPTED if self.signal == signal.SIGINT else EXIT_STOPPED
+
+    def ask(self, number: int = signal.SIGTERM, _frame: Any = None) -> None:
+        """Stop; asked a second time, without waiting for the batch."""
+        if self.signal is not None:
+            raise KeyboardInterrupt
+        self.signal = number
+        timer = threading.Timer(DEADLINE_SECONDS, os._exit, (self.exit_code,))
+        timer.daemon = True
+        timer.start()
+
+
+@contextmanager
+def signals_to(stop: Stop) -> Iterator[None]:
+    """Ctrl-C and SIGTERM ask `stop`."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, stop.ask) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
