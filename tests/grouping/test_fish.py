@@ -110,6 +110,9 @@ def test_earlier_times_change_nothing_and_extreme_ones_have_a_result():
     grouping = fish(3, memory="stream")
     assert grouping.route(np.full(6, 7, np.uint64), times).max() < 3
     assert np.isfinite(grouping.state["backlog"]).all()
+    grouping = fish(3, memory="stream")
+    grouping.route(np.full(2, 7, np.uint64), times[2:4])
+    assert times[3] - grouping.state["clock"][1] < 10_000_000
 
 
 @pytest.mark.parametrize(
