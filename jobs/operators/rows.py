@@ -21,8 +21,9 @@ YAML. `add` sees the rows of one pane and key in the order they came, each with 
 `key` and `event_time` as attributes. What `result` returns is merged by the SQL aggregates of
 `merge`, so it must satisfy the law: `jobs.operators.law` checks it.
 
-The time of each key is measured and fed back, so groupings that balance time know what keys cost. A
-row costs some five microseconds besides what `add` does: where that is too much, override `partial`.
+The time of each key is measured and fed back, so groupings that balance time know what keys cost.
+A row costs some five microseconds besides what `add` does: where that is too much, override
+`partial`.
 """
 
 import time

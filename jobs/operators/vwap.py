@@ -60,11 +60,15 @@ class Vwap(Operator):
         decimals = self.options.price_decimals + self.options.volume_decimals
         amount_end = 10 ** (_SUM_DIGITS - _ADDED_DIGITS - decimals)
         return {
-            **_number_rules("price", self.options.price, price),
-            **_number_rules("volume", self.options.volume, volume),
+            **_number_rules("price", self.options.price, price, self.options.price_decimals),
+            **_number_rules("volume", self.options.volume, volume, self.options.volume_decimals),
             "volume_negative": f"{volume} < 0",
             "volume_zero": f"{volume} = 0",
-            "amount_out_of_range": f"abs({price} * {volume}) >= {amount_end}BD",
+            # The product of decimals is dear: floats say first whether it can be that large.
+            "amount_out_of_range": (
+                f"abs(double({price}) * double({volume})) > {amount_end // 2}D"
+                f" and abs({price} * {volume}) >= {amount_end}BD"
+            ),
         }
 
     @property
@@ -143,16 +147,24 @@ def _decimal(expression: str, decimals: int) -> str:
     return f"try_cast(({expression}) as DECIMAL({_DIGITS}, {decimals}))"
 
 
-def _number_rules(name: str, expression: str, decimal: str) -> dict[str, str]:
-    """Why an expression is not a decimal of the stated precision."""
+def _number_rules(name: str, expression: str, decimal: str, decimals: int) -> dict[str, str]:
+    """Why an expression is not a decimal of the stated precision.
+
+    What depends on its type alone is a constant to Spark: a rule that cannot hold costs nothing.
+    """
+    kind = f"typeof({expression})"
     number = f"try_cast(({expression}) as DOUBLE)"
     exact = f"try_cast(({expression}) as DECIMAL(38, 18))"
+    own_decimals = f"try_cast(regexp_extract({kind}, ',([0-9]+)', 1) as int)"
     return {
         f"{name}_null": f"({expression}) is null",
-        f"{name}_not_a_number": f"{number} is null or isnan({number})",
+        f"{name}_not_a_number": (
+            f"{kind} in ('float', 'double', 'string') and ({number} is null or isnan({number}))"
+        ),
         f"{name}_out_of_range": f"{decimal} is null",
         f"{name}_too_precise": (
-            f"typeof({expression}) not in ('float', 'double') and {decimal} <> {exact}"
+            f"{kind} not in ('float', 'double', 'tinyint', 'smallint', 'int', 'bigint')"
+            f" and coalesce({own_decimals} > {decimals}, true) and {decimal} <> {exact}"
         ),
     }
 
