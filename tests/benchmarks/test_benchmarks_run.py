@@ -36,7 +36,9 @@ def test_heads_have_a_row_for_each_relative(capsys: pytest.CaptureFixture[str]) 
 def test_fish_is_judged_and_its_rivals_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     call(balance.main, f"fish {TINY} --partitions 64")
 
-    verdicts = {row[3]: row[-1] for row in rows_of(capsys)[2:]}
+    rows = rows_of(capsys)[2:]
+    assert [row[1] for row in rows] == ["10"] * 6 + ["1"] * 6
+    verdicts = {row[4]: row[-1] for row in rows}
     assert verdicts.pop("fish") in ("yes", "no: time")
     assert set(verdicts) == {"shuffle", "key", "partial_key", "d_choices", "w_choices"}
     assert set(verdicts.values()) == {"-"}
