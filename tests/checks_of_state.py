@@ -58,6 +58,30 @@ def a_restored_grouping_continues_identically(member: Member) -> None:
 
 
 @check
+def a_short_life_is_sound(member: Member) -> None:
+    """In range, and the same when it is cut and restored: short, for the dearest of options."""
+    steps, routes = record_steps(member.make(), batches(count=2, records=600))
+    half, other = member.make(), member.make()
+    for step, expected in zip(steps[:6], routes[:6], strict=True):
+        if step.keys is None or step.times is None:
+            step.play(half)
+            continue
+        chunks = [(step.keys[a:b], step.times[a:b]) for a, b in ((0, 1), (1, 1), (1, None))]
+        answer = np.concatenate(list(half.route_chunks(chunks)))
+        assert np.array_equal(answer, expected), "cut, it routes otherwise"
+        assert np.isin(answer, half.active).all(), f"out of range: {np.unique(answer)}"
+    other.restore(half.snapshot())
+    half.set_active([1, 4])
+    other.set_active([1, 4])
+    for step in steps[6:]:
+        answer = step.play(other)
+        assert np.array_equal(answer, step.play(half)), "restored, it routes otherwise"
+        assert np.isin(answer, [1, 4]).all(), f"routes to partitions away: {np.unique(answer)}"
+    assert half.signals() == other.signals(), "restored, it has other figures"
+    assert np.isfinite(list(half.signals().values())).all(), str(half.signals())
+
+
+@check
 def a_snapshot_is_a_value(member: Member) -> None:
     """It shares no memory with the grouping that made it, nor with one restored from it."""
     steps, _ = record_steps(member.make(), batches(count=2))
@@ -137,7 +161,7 @@ def inputs_are_left_alone(member: Member) -> None:
         array.flags.writeable = False
     routes = grouping.route(keys, times)
     kept = routes.copy()
-    feedback = report(keys, routes, PARTITIONS, by_record=True)
+    feedback = report(keys, routes.copy(), PARTITIONS, by_record=True)
     for array in vars(feedback).values():
         array.flags.writeable = False
     grouping.begin_batch(feedback)
