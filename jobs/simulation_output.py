@@ -22,6 +22,8 @@ from grouping.simulation.report import Report
 from jobs.simulation_options import Experiment
 
 _PIPE_WIDTH = 250
+_NAME = "grouping"
+_NAME_WIDTH = 26
 
 
 def run_all(experiment: Experiment) -> list[Report]:
@@ -47,13 +49,33 @@ def print_table(experiment: Experiment, reports: Sequence[Report]) -> None:
         markup=False,
         highlight=False,
     )
-    table = Table(box=box.SIMPLE_HEAD)
     rows = [_cells(report) for report in reports]
-    for name in rows[0]:
-        table.add_column(name, justify="left" if name == "grouping" else "right", overflow="fold")
-    for row in rows:
-        table.add_row(*row.values())
-    console.print(table)
+    for names in _fitting(list(rows[0]), rows, console.width):
+        table = Table(box=box.SIMPLE_HEAD)
+        for name in names:
+            if name == _NAME:
+                table.add_column(name, overflow="fold", max_width=_NAME_WIDTH)
+            else:
+                # A figure that is cut in two cannot be read.
+                table.add_column(name, justify="right", no_wrap=True)
+        for row in rows:
+            table.add_row(*(row[name] for name in names))
+        console.print(table)
+
+
+def _fitting(names: list[str], rows: list[dict[str, str]], width: int) -> list[list[str]]:
+    """Columns for one table below the other, each with the groupings' names and within `width`."""
+    widths = {name: max(len(row[name]) for row in [{name: name}, *rows]) + 2 for name in names}
+    first = min(widths[_NAME], _NAME_WIDTH + 2)
+    tables, used = [[_NAME]], first
+    for name in names[1:]:
+        # A space stands beside each column.
+        if used + widths[name] + len(tables[-1]) + 1 > width and len(tables[-1]) > 1:
+            tables.append([_NAME])
+            used = first
+        tables[-1].append(name)
+        used += widths[name]
+    return tables
 
 
 def draw(path: str, experiment: Experiment, reports: Sequence[Report]) -> None:
@@ -83,7 +105,7 @@ def draw(path: str, experiment: Experiment, reports: Sequence[Report]) -> None:
 
 def _cells(report: Report) -> dict[str, str]:
     cells = {
-        "grouping": _label(report),
+        _NAME: _label(report),
         "max/mean": f"{report.max_over_mean:.3f}",
         "imbalance": f"{report.imbalance:.2e}",
         "stddev %": f"{report.stddev:.3g}",

@@ -80,6 +80,23 @@ def test_table_has_a_row_a_grouping(capsys) -> None:
     assert [row[0] for row in rows if row and row[0] in GROUPINGS] == ["key", "shuffle"]
 
 
+def test_figures_are_whole_on_a_narrow_terminal(capsys, monkeypatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")  # 80 columns, no colours
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+
+    code, out, _ = unskew(
+        capsys,
+        *("simulate", "--grouping", "shuffle", "--trace", "uniform:records=20000"),
+        *("--partitions", "4", "--cost-us", "100", "--batch-records", "10000"),
+    )
+
+    assert code == 0
+    assert max(map(len, out.splitlines())) <= 80
+    assert out.count("grouping") > 1
+    for figure in ("max/mean", "1.000", "replication", "execution s", "0.5", "routed M/s"):
+        assert f" {figure} " in out
+
+
 def test_compare_ranks_all_groupings_and_gives_a_verdict(capsys) -> None:
     code, out, _ = unskew(
         capsys, "compare", "--trace", "zipf:z=2.0,records=20000", "--partitions", "10", "--json"
