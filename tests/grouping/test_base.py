@@ -232,22 +232,15 @@ def test_active_set_may_be_any_sequence(partition_sets: object) -> None:
     assert tally.active.tolist() == [1, 2]
 
 
-def _feedback(**changes: object) -> Feedback:
-    fields: dict[str, object] = {
-        "records": np.array([1, 2, 0]),
-        "busy_seconds": np.array([0.1, 0.2, 0.0]),
-        "key_partitions": np.array([0, 2], np.int32),
-        "key_hashes": np.array([7, 8], np.uint64),
-        "key_records": np.array([1, 1]),
-        "key_seconds": np.array([0.1, 0.0]),
-    }
-    return Feedback(**{**fields, **changes})  # type: ignore[arg-type]
-
-
 def test_good_feedback_reaches_the_grouping_also_with_zeros_only() -> None:
     tally = _tally()
     zeros = np.zeros(3, np.int64)
-    feedback = [_feedback(), Feedback(zeros, np.zeros(3)), Feedback(zeros, zeros), None]
+    feedback = [
+        Feedback(zeros + 1, np.ones(3)),
+        Feedback(zeros, np.zeros(3)),
+        Feedback(zeros, zeros),
+        None,
+    ]
 
     for item in feedback:
         tally.begin_batch(item)
@@ -255,58 +248,12 @@ def test_good_feedback_reaches_the_grouping_also_with_zeros_only() -> None:
     assert tally.fed == feedback
 
 
-@pytest.mark.parametrize(
-    ("changes", "problem"),
-    [
-        ({"records": np.array([1, 2])}, "feedback.records: 3 values (got 2)"),
-        (
-            {"records": np.array([[1, 2, 3]])},
-            "feedback.records: a one-dimensional array of int64 (got int64, 2-d)",
-        ),
-        (
-            {"records": [1, 2, 3]},
-            "feedback.records: a one-dimensional array of int64 (got <class 'list'>)",
-        ),
-        (
-            {"records": np.array([1.0, 2.0, 3.0])},
-            "feedback.records: a one-dimensional array of int64 (got float64, 1-d)",
-        ),
-        (
-            {"key_hashes": np.array([-1, 7])},
-            "feedback.key_hashes: a one-dimensional array of uint64 (got int64, 1-d)",
-        ),
-        (
-            {"busy_seconds": np.array([0.0, 1e13, 1.0])},
-            "feedback.busy_seconds: at most 1e+12 (got 10000000000000.0)",
-        ),
-        ({"records": np.array([1, 2, -3])}, "feedback.records: finite and not negative"),
-        ({"busy_seconds": np.zeros(4)}, "feedback.busy_seconds: 3 values (got 4)"),
-        (
-            {"busy_seconds": np.array([0, np.nan, 1])},
-            "feedback.busy_seconds: finite and not negative",
-        ),
-        (
-            {"busy_seconds": np.array([0, np.inf, 1])},
-            "feedback.busy_seconds: finite and not negative",
-        ),
-        ({"key_records": np.array([1])}, "feedback.key_records: 2 rows (got 1)"),
-        ({"key_seconds": np.array([1.0, -1.0])}, "feedback.key_seconds: finite and not negative"),
-        ({"key_partitions": np.array([0, 3], np.int32)}, "feedback.key_partitions: below 3"),
-        (
-            {"key_partitions": np.array([0, -1], np.int32)},
-            "feedback.key_partitions: finite and not negative",
-        ),
-    ],
-)
-def test_bad_feedback_is_named_and_changes_nothing(
-    changes: dict[str, object], problem: str
-) -> None:
+def test_bad_feedback_changes_nothing() -> None:
     tally = _tally()
 
-    with pytest.raises(GroupingError) as raised:
-        tally.begin_batch(_feedback(**changes))
+    with pytest.raises(GroupingError, match=r"^feedback\.records: 3 values \(got 2\)$"):
+        tally.begin_batch(Feedback(np.array([1, 2]), np.zeros(3)))
 
-    assert str(raised.value) == problem
     assert tally.fed == []
 
 
