@@ -53,7 +53,7 @@ def test_two_heavy_keys_get_a_partition_each_and_the_buckets_the_others() -> Non
     assert grouping.hot_keys().tolist() == [11, 22]
     assert np.unique(out[keys == 11]).size == np.unique(out[keys == 22]).size == 1
     assert loads[[out[0], out[300]]].tolist() == [300, 300]
-    assert loads.sum() - 600 == 400
+    assert np.sort(loads)[:2].tolist() == pytest.approx([200, 200], abs=20)
 
 
 def test_mapping_is_made_at_the_exact_record() -> None:
