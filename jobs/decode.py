@@ -28,7 +28,7 @@ def decode(raw: DataFrame, how: Decode, raw_columns: Sequence[str]) -> DataFrame
     """
     text = sf.col("value").cast("string")
     broken = sf.when(sf.col("value").isNull(), NO_VALUE)
-    if not isinstance(how, AvroDecode):
+    if isinstance(how, TextDecode | JsonDecode | CsvDecode):
         broken = broken.when(~sf.expr("is_valid_utf8(cast(value as string))"), NOT_UTF8)
     kept = [sf.col(name).alias(f"raw_{name}") for name in raw_columns]
     if isinstance(how, TextDecode):
@@ -47,6 +47,7 @@ def _parsed(how: Decode, text: Column) -> Column:
         return sf.from_json(text, f"{how.ddl}, {_CORRUPT} STRING", options)
     if isinstance(how, CsvDecode):
         return sf.from_csv(text, f"{how.ddl}, {_CORRUPT} STRING", _csv_options(how))
+    assert isinstance(how, AvroDecode)
     return _avro(how)
 
 

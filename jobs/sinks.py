@@ -7,8 +7,9 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from config.errors import OutsideError
 from config.models.job import Job
-from config.models.sink import ConsoleSink, FilesSink, KafkaSink, MemorySink, PostgresSink
+from config.models.sink import ConsoleSink, FilesSink, KafkaSink, MemorySink
 from config.models.source import KafkaSource
 from jobs.operators import operator_for
 from jobs.operators.base import KEY
@@ -89,8 +90,7 @@ def write_one(results: DataFrame, batch: int, sink: Any, job: Job) -> None:
         print(f"batch {batch}")
         results.show(sink.rows, truncate=False)
     else:
-        assert isinstance(sink, PostgresSink)
-        raise AssertionError(sink)
+        raise OutsideError(f"sinks: {sink.type}: this version cannot write to it; use another")
 
 
 def _to_memory(results: DataFrame, batch: int, sink: MemorySink, home: SparkSession) -> None:

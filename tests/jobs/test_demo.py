@@ -2,6 +2,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import psutil
 import pytest
@@ -9,47 +11,54 @@ import pytest
 pytestmark = [pytest.mark.spark, pytest.mark.e2e]
 
 
-def demo(*words: str) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
+SECONDS_MAX = 280.0
+
+
+@contextmanager
+def demo(*words: str) -> Iterator["subprocess.Popen[str]"]:
+    process = subprocess.Popen(
         [sys.executable, "-m", "jobs", "demo", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.communicate(timeout=SECONDS_MAX)
 
 
 def test_totals_are_exact_under_both_groupings_and_nothing_is_left() -> None:
-    process = demo("--lines", "5000")
     seen: set[psutil.Process] = set()
-    while process.poll() is None:
-        try:
-            seen.update(psutil.Process(process.pid).children(recursive=True))
-        except psutil.NoSuchProcess:
-            break
-        time.sleep(0.5)
-    printed, errors = process.communicate(timeout=60)
+    with demo("--lines", "5000") as process:
+        while process.poll() is None:
+            with suppress(psutil.NoSuchProcess):
+                seen.update(psutil.Process(process.pid).children(recursive=True))
+            time.sleep(0.5)
+        printed, errors = process.communicate(timeout=SECONDS_MAX)
     assert process.returncode == 0, errors
     assert "Traceback" not in errors
     assert printed.count(" exact ") == 2
     assert "broken on purpose" in printed
-    _, alive = psutil.wait_procs(seen, timeout=5)
+    _, alive = psutil.wait_procs(seen, timeout=30)
     assert alive == []
 
 
 def test_ctrl_c_exits_130_and_leaves_nothing() -> None:
-    process = demo("--lines", "5000")
-    assert process.stdout is not None
-    for line in process.stdout:
-        if "written" in line:
-            break
-    time.sleep(2)  # Spark is starting now
-    children = psutil.Process(process.pid).children(recursive=True)
-    assert children
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    with demo("--lines", "5000") as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if "written" in line:
+                break
+        time.sleep(2)  # Spark is starting now
+        children = psutil.Process(process.pid).children(recursive=True)
+        assert children
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=SECONDS_MAX)
     assert process.returncode == 130
     assert "Traceback" not in errors
-    _, alive = psutil.wait_procs(children, timeout=15)
+    _, alive = psutil.wait_procs(children, timeout=30)
     assert alive == []
 
 
@@ -61,7 +70,7 @@ def test_ctrl_c_exits_130_and_leaves_nothing() -> None:
     ],
 )
 def test_wrong_options_are_errors_of_use(words: list[str], message: str) -> None:
-    process = demo(*words)
-    _, errors = process.communicate(timeout=60)
+    with demo(*words) as process:
+        _, errors = process.communicate(timeout=SECONDS_MAX)
     assert process.returncode == 2
     assert errors.startswith(message)
