@@ -37,9 +37,9 @@ class MetricsServer:
             served = (registry, health)
             credentials = _credentials(settings.basic_auth)
 
+        tls = _tls(settings.tls) if settings.tls is not None else None
         self._server = _listening(settings, Handler)
-        if settings.tls is not None:
-            self._server.tls = _tls(settings.tls)
+        self._server.tls = tls
         self._thread = Thread(target=self._server.serve_forever, name="metrics", daemon=True)
         self._thread.start()
 

@@ -4,6 +4,7 @@ Only what is certain is refused here. Where the Kafka client needs SASL or TLS i
 Java's, which no client here reads: there Spark's own error is told, see `reasons`.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -26,15 +27,28 @@ from jobs.sinks import kafka_sink_options
 
 ANSWER_SECONDS = 5.0
 _SHOWN_TOPICS = 8
+_MASTER = re.compile(
+    r"local(\[(\*|[1-9]\d*)(,\s*\d+)?\])?|local-cluster\[.*\]|(spark|k8s)://.+|yarn"
+)
 _PREFIX = "kafka."
 
 
 def check(pipeline: Pipeline) -> None:
     """Every problem there is, as one error."""
     job = pipeline.job
-    problems = [*_folders(job), *_brokers(job), *_checkpoint(pipeline)]
+    problems = [*_master(job), *_folders(job), *_brokers(job), *_checkpoint(pipeline)]
     if problems:
         raise OutsideError(*problems)
+
+
+def _master(job: Job) -> Iterator[str]:
+    """Spark's launcher answers a wrong one with a trace, and then is gone."""
+    master = reveal(job.spark).get("spark.master", "local")
+    if not _MASTER.fullmatch(master):
+        yield (
+            f"spark.spark.master: {master}: no master that Spark knows; write local[*],"
+            " spark://HOST:PORT, k8s://URL or yarn"
+        )
 
 
 def _folders(job: Job) -> Iterator[str]:

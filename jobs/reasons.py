@@ -3,13 +3,14 @@
 import re
 from typing import Any
 
-from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark.errors.exceptions.captured import CapturedException
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 
 from config.models.job import Job
 
 CAUSES_MAX = 20
 LENGTH_MAX = 600
+_BEGINNING = 500
 # What of a text is for Spark's developers.
 _CLASS_TAG = re.compile(r"^\[[A-Z0-9_]+(\.[A-Z0-9_]+)*\]\s*")
 _TAIL = re.compile(r"\s*(SQLSTATE: \w+|;\s*line \d+ pos \d+|\bline \d+, pos \d+).*$", re.DOTALL)
@@ -21,7 +22,7 @@ _SPARK_ONLY = frozenset({"SparkException", "AnalysisException", "ParseException"
 
 _KNOWN = (
     (
-        re.compile(r"data may have been lost|data was lost|failOnDataLoss", re.IGNORECASE),
+        re.compile(r"KAFKA_DATA_LOSS|data may have been lost"),
         "records that the checkpoint expects are gone from Kafka (see fail_on_data_loss)",
     ),
     (
@@ -35,6 +36,10 @@ _KNOWN = (
     (
         re.compile(r"CONCURRENT_STREAM_LOG_UPDATE|CONCURRENT_QUERY|[Cc]oncurrent update to the"),
         "checkpoint: another query writes to it at this moment; run a job once",
+    ),
+    (
+        re.compile(r"JAVA_GATEWAY_EXITED"),
+        "Spark's JVM did not start; what it said stands above",
     ),
     (
         re.compile(r"No space left on device"),
@@ -53,7 +58,8 @@ _KNOWN = (
 def reasons(job: Job, error: BaseException) -> str:
     """One line that says why the query failed."""
     texts = causes(error)
-    everything = "\n".join(texts)
+    # Their beginnings: further on there may be whole plans, in which any word may stand.
+    everything = "\n".join(text[:_BEGINNING] for text in texts)
     for pattern, meaning in _KNOWN:
         found = pattern.search(everything)
         if found:
@@ -110,5 +116,5 @@ def _python(text: str) -> str:
     return last[:LENGTH_MAX]
 
 
-SPARK_ERRORS = (CapturedException, Py4JJavaError, Py4JError)
+SPARK_ERRORS = (PySparkException, Py4JError)
 """What pyspark raises when something fails in the JVM."""

@@ -109,7 +109,9 @@ class Line(Follower):
     def _show(self) -> None:
         refused = f"  {self._refused:,} dead letters" if self._refused else ""
         age = int(self._clock() - self._since)
-        text = f"{self._job}: {self._text}{refused}  {age} s ago"
+        # The age comes early: a narrow terminal cuts the end off.
+        what, gap, figures = self._text.partition("  ")
+        text = f"{self._job}: {what}, {age} s ago{gap}{figures}{refused}"
         text = text[: shutil.get_terminal_size().columns - 1]
         if text != self._shown:
             self._shown = text

@@ -131,6 +131,12 @@ def overrides(words: list[str], *, available_now: bool = False) -> dict[str, obj
 
 
 def _spark_log(arguments: argparse.Namespace) -> None:
+    if not arguments.debug:
+        from pyspark.logger import PySparkLogger  # noqa: PLC0415
+
+        # Pyspark logs every exception with its trace beside raising it.
+        for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+            PySparkLogger.getLogger(name).disabled = True
     level = arguments.spark_log or ("error" if arguments.debug else "off")
     given = os.environ.get("SPARK_SUBMIT_OPTS", "")
     os.environ["SPARK_SUBMIT_OPTS"] = f"{given} -Dunskew.log.level={level}".strip()

@@ -1,0 +1,180 @@
+"""`unskew run` against a real broker, as processes of their own."""
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from grouping.journal import FOLDER, Journal
+from jobs.broker import Broker
+from jobs.merge_state import merge_state
+from tests.jobs.running import (
+    Samples,
+    consumed,
+    finished,
+    job_words,
+    make_topics,
+    produce,
+    running,
+    totals,
+)
+
+pytestmark = [pytest.mark.e2e, pytest.mark.spark]
+
+SNAPSHOTS = {
+    "spark__spark.sql.streaming.stateStore.minDeltasForSnapshot": 1,
+    "spark__spark.sql.streaming.stateStore.maintenanceInterval": "500ms",
+}
+
+
+def loads(metrics: Samples, name: str = "unskew_partition_batch_records") -> list[float]:
+    return [metrics[name, str(partition)] for partition in range(4)]
+
+
+def inspected(checkpoint: Path) -> dict[str, object]:
+    code, output, errors = finished(["inspect", str(checkpoint), "--json"])
+    assert (code, errors) == (0, "")
+    found: dict[str, object] = json.loads(output)
+    return found
+
+
+def journal_agrees(metrics: Samples, checkpoint: Path) -> None:
+    """What Prometheus reads is what the journal says."""
+    found = inspected(checkpoint)
+    last = found["batches"][-1]  # type: ignore[index]
+    for name, key in (
+        ("unskew_last_batch_number", "batch"),
+        ("unskew_batch_records", "records"),
+        ("unskew_max_over_mean_ratio", "max_over_mean"),
+        ("unskew_busy_max_over_mean_ratio", "busy_max_over_mean"),
+        ("unskew_replication_ratio", "replication"),
+        ("unskew_batch_routing_seconds", "routing_seconds"),
+        ("unskew_sources", "sources"),
+    ):
+        assert metrics[name, ""] == pytest.approx(last[key], rel=1e-12), name
+    for one in found["partitions"]:  # type: ignore[attr-defined]
+        number = str(one["partition"])
+        for name, key in (
+            ("unskew_partition_batch_records", "records"),
+            ("unskew_partition_batch_busy_seconds", "busy_seconds"),
+            ("unskew_partition_state_keys", "state_keys"),
+            ("unskew_partition_state_bytes", "state_bytes"),
+        ):
+            assert metrics[name, number] == one["last_batch"][key], (name, number)
+    assert metrics["unskew_journal_bytes", ""] == found["journal"]["bytes"]  # type: ignore[index]
+    merge = {str(one["partition"]): one["bytes"] for one in found["merge"]}  # type: ignore[attr-defined]
+    assert {label for name, label in metrics if name == "unskew_merge_partition_state_bytes"} == {
+        *merge
+    }
+
+
+@pytest.mark.timeout(600)
+def test_balance_shows_restarts_go_on_and_totals_are_exact(broker: Broker, tmp_path: Path) -> None:
+    make_topics(broker, "story")
+    checkpoint = tmp_path / "story"
+    expected = produce(broker, "story", 2000, seed=1)
+    first = expected.total()
+
+    words = job_words(broker.address, tmp_path, "story", grouping__type="key", **SNAPSHOTS)
+    with running(words, tmp_path / "1") as job:
+        metrics = job.wait_for_records(first)
+        assert (job.get("/healthz"), job.get("/readyz")) == ((200, "running\n"),) * 2
+        journal_agrees(metrics, checkpoint)
+        assert sum(loads(metrics, "unskew_partition_records_total")) == first
+        assert metrics["unskew_max_over_mean_ratio", ""] > 1.3
+        assert metrics["unskew_dead_letters_total", "not_utf8"] == 20
+        assert metrics["unskew_merge_state_rows", ""] == len(expected)
+        assert metrics["unskew_query_state", "running"] == 1
+        lag = {label: value for (name, label), value in metrics.items() if "lag" in name}
+        assert lag == {"0,story": 0, "1,story": 0}
+        # Without waiting for another batch: the newest snapshots count every word once.
+        job.wait(
+            lambda: sum(one.rows or 0 for one in merge_state(str(checkpoint))) == len(expected)
+        )
+        code, seconds = job.stop(signal.SIGTERM)
+        assert code == 0, job.text()
+        assert seconds < 30
+        assert "Traceback" not in job.text()
+
+    # A crash after the commit and before its dead letters went out: they go out at the next start.
+    journal = Journal(str(checkpoint / FOLDER))
+    (newest,) = [batch for batch in journal.batches() if journal.published(batch)]
+    (checkpoint / FOLDER / f"{newest:012d}" / "dead-letters.published").unlink()
+    more = produce(broker, "story", 1000, seed=2)
+    expected.update(more)
+
+    with running(
+        job_words(broker.address, tmp_path, "story", grouping__type="level"), tmp_path / "2"
+    ) as job:
+        metrics = job.wait_for_records(more.total())
+        journal_agrees(metrics, checkpoint)
+        assert metrics["unskew_max_over_mean_ratio", ""] < 1.01
+        assert ("unskew_grouping_signal", "max,moved_records") in metrics
+        code, seconds = job.stop(signal.SIGINT)
+        assert code == 130, job.text()
+        assert seconds < 30
+
+    expected.update(produce(broker, "story", 500, seed=3))
+    words = job_words(broker.address, tmp_path, "story", partitions=6)
+    code, _, errors = finished(words, "--available-now", "--log", "console")
+    assert code == 0, errors
+    assert totals(broker, "story-counts") == dict(expected)
+    dead = consumed(broker, "story-dead")
+    assert len(dead) == 20 + 20 + 10 + 5
+    assert {dict(one.headers())["reason"] for one in dead} == {b"not_utf8"}
+    assert (
+        len({(dict(one.headers())["partition"], dict(one.headers())["offset"]) for one in dead})
+        == 35
+    )
+
+
+def test_plain_spark_gives_the_same_totals_and_keeps_its_dead_letters(
+    broker: Broker, tmp_path: Path
+) -> None:
+    make_topics(broker, "plain")
+    expected = produce(broker, "plain", 1000, seed=4)
+    words = job_words(broker.address, tmp_path, "plain", grouping__type="none")
+    code, _, errors = finished(words, "--available-now", "--log", "json")
+    assert code == 0, errors
+    assert totals(broker, "plain-counts") == dict(expected)
+    assert len(consumed(broker, "plain-dead")) == 10
+    events = [json.loads(line) for line in errors.splitlines() if line.startswith("{")]
+    assert [one["not_utf8"] for one in events if one["event"] == "dead_letters"] == [10]
+    assert finished(["inspect", str(tmp_path / "plain")])[0] == 1
+
+
+def test_an_expression_that_spark_refuses_is_one_line(broker: Broker, tmp_path: Path) -> None:
+    make_topics(broker, "refused")
+    words = job_words(broker.address, tmp_path, "refused", event_time="no_such_function(value)")
+    code, output, errors = finished(words, "--available-now", "--log", "console")
+    assert (code, output) == (1, "")
+    told = [line for line in errors.splitlines() if "metrics url=" not in line]
+    assert len(told) == 1, errors
+    assert told[0].startswith("word_count: ")
+    assert "no_such_function" in told[0]
+    assert "SQLSTATE" not in told[0]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_batch_that_takes_too_long_is_abandoned_and_made_again(
+    broker: Broker, tmp_path: Path
+) -> None:
+    make_topics(broker, "long")
+    lines = produce(broker, "long", 4000, seed=5)
+    paced = "{{type: paced, key: cast(offset % 3 as string), cost: {}}}"
+    slow = job_words(broker.address, tmp_path, "long", operator=paced.format("100 ms"))
+    with running(slow, tmp_path / "log") as job:
+        offsets = tmp_path / "long" / "offsets" / "0"
+        job.wait(offsets.exists)
+        code, seconds = job.stop(signal.SIGTERM)
+        assert code == 0, job.text()
+        assert 14 < seconds < 32
+    quick = job_words(broker.address, tmp_path, "long", operator=paced.format("0 us"))
+    code, _, errors = finished(quick, "--available-now", "--log", "console")
+    assert code == 0, errors
+    found = totals(broker, "long-counts")
+    assert sorted(found) == ["0", "1", "2"]
+    assert sum(found.values()) == 4000 - len(consumed(broker, "long-dead"))
+    assert lines.total() == 5 * sum(found.values())
