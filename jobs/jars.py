@@ -19,8 +19,9 @@ from pathlib import Path
 
 from config.errors import OutsideError
 from grouping.cache import cache_folder
-from jobs.java import java_command
+from jobs.java import java_command, system_java
 from jobs.resources import resource
+from jobs.trust import java_options
 
 SETS = ("spark", "broker")
 _PATTERN = "[conf]/[artifact]-[revision].[ext]"
@@ -72,7 +73,10 @@ def sha256(path: Path) -> str:
 def resolve(target: Path, say: Callable[[str], None]) -> None:
     """Let Ivy resolve `ivy.xml` and copy every artifact to `target`."""
     user_dir = cache_folder("ivy")
-    command = [str(java_command()), f"-Divy.default.ivy.user.dir={user_dir}", "-jar", str(_ivy())]
+    command = [str(java_command()), f"-Divy.default.ivy.user.dir={user_dir}"]
+    if system_java() is None:  # a machine's own Java comes with the machine's own trust
+        command += java_options(user_dir / "authorities.jks")
+    command += ["-jar", str(_ivy()), "-verbose"]
     settings = os.environ.get("UNSKEW_IVY_SETTINGS")
     if settings:
         command += ["-settings", settings]
@@ -89,13 +93,21 @@ def resolve(target: Path, say: Callable[[str], None]) -> None:
             ivy.kill()
             raise
     if ivy.returncode != 0:
-        named = re.compile(r"\s*:: (\S+#\S+: .+)")  # "org#name;version: not found"
-        reasons = [found.group(1) for line in lines if (found := named.match(line))]
         raise OutsideError(
             "jars: Ivy could not fetch them; is a Maven repository reachable?"
             " (UNSKEW_IVY_SETTINGS names a settings file for a mirror)",
-            *[f"jars: {reason}" for reason in dict.fromkeys(reasons)],
+            *[f"jars: {reason}" for reason in dict.fromkeys(_reasons(lines))],
         )
+
+
+def _reasons(lines: list[str]) -> Iterator[str]:
+    """Why Ivy failed: what the network said, then "org#name;version: not found"."""
+    for line in lines:
+        if found := re.search(r"Server access error at url \S+ \((.+)\)", line):
+            yield found.group(1)
+    for line in lines:
+        if found := re.match(r"\s*:: (\S+#\S+: .+)", line):
+            yield found.group(1)
 
 
 def _follow(output: Iterator[str], lines: list[str], say: Callable[[str], None]) -> None:

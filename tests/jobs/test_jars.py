@@ -91,6 +91,17 @@ def test_an_unreachable_repository_is_one_clear_message(
     assert "jars: org.apache.kafka#kafka_2.13;4.3.1: not found" in lines
 
 
+def test_what_the_network_said_is_told() -> None:
+    output = [
+        "Server access error at url REPOSITORY/a.pom (javax.net.SSLException: no path)",
+        "\t\t:: org.apache.kafka#kafka_2.13;4.3.1: not found",
+    ]
+    assert list(jars._reasons(output)) == [
+        "javax.net.SSLException: no path",
+        "org.apache.kafka#kafka_2.13;4.3.1: not found",
+    ]
+
+
 def test_the_command_prints_paths_and_json() -> None:
     command = [sys.executable, "-m", "jobs", "jars"]
     plain = subprocess.run([*command, "spark"], capture_output=True, text=True, check=True).stdout
