@@ -54,3 +54,22 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
         process.stdout.close()  # long before anything is printed
         errors = process.stderr.read()
     assert (process.returncode, errors) == (141, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--port", "0"], "--port: from 1 to 65535 (got '0')"),
+        (["--port", "http"], "--port: from 1 to 65535 (got 'http')"),
+        (["--topic", "a:b"], "--topic: partitions are from 1 to 1000 (got 'b')"),
+        (["--topic", "a:0"], "--topic: partitions are from 1 to 1000 (got '0')"),
+        (["--topic", ":3"], "a name is 1 to 249 letters, digits, '.', '_' or '-' (got '')"),
+        (["--topic", "a b"], "a name is 1 to 249 letters, digits, '.', '_' or '-' (got 'a b')"),
+    ],
+)
+def test_a_wrong_option_of_broker_is_named_before_anything_starts(
+    words: list[str], problem: str
+) -> None:
+    done = unskew("broker", *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1].endswith(problem)
