@@ -65,6 +65,7 @@ class Line(Follower):
         self._clock = clock
         self._text = "starting Spark"
         self._since = clock()
+        self._batch = ""
         self._shown = ""
         self._refused = 0
 
@@ -79,7 +80,8 @@ class Line(Follower):
         """A batch is done."""
         if done.facts:
             self._refused += sum(done.facts.bad.values())
-        self._latest(line_of(done))
+        self._batch = line_of(done)
+        self._latest(self._batch)
 
     def refused(self, counts: Mapping[str, int]) -> None:
         """Dead letters outside the reports."""
@@ -99,7 +101,8 @@ class Line(Follower):
         if state == "stopping":
             self._latest("stopping, the batch under way may finish")
             return
-        self._out.write(f"{_CLEAR}{self._job}: {state}; last {self._text}\n")
+        last = f"; last {self._batch}" if self._batch else ""
+        self._out.write(f"{_CLEAR}{self._job}: {state}{last}\n")
         self._out.flush()
 
     def _latest(self, text: str) -> None:
@@ -123,14 +126,12 @@ def line_of(done: BatchDone) -> str:
     """The batch in a few words."""
     fields = summary(done)
     words = [f"batch {done.batch}", f"{fields['records_per_second']:,.0f} records/s"]
-    words.append(f"{done.seconds:.1f} s")
     if "max_over_mean" in fields:
         words.append(f"max/mean {fields['max_over_mean']:.2f}")
-        slowest = f"slowest p{fields['slowest_partition']}"
-        words.append(f"{slowest} {fields['slowest_busy_seconds']:.2f} s")
+        words.append(f"slowest p{fields['slowest_partition']}")
     if "lag" in fields:
         words.append(f"lag {fields['lag']:,}")
-    return "  ".join(words)
+    return "  ".join([*words, f"took {done.seconds:.1f} s"])
 
 
 def summary(done: BatchDone) -> dict[str, Any]:

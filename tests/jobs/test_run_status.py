@@ -8,13 +8,13 @@ from tests.jobs.batches import done
 
 def test_the_line_names_batch_rate_balance_slowest_and_lag() -> None:
     assert line_of(done(3)) == (
-        "batch 3  27 records/s  1.5 s  max/mean 1.50  slowest p0 0.50 s  lag 10"
+        "batch 3  27 records/s  max/mean 1.50  slowest p0  lag 10  took 1.5 s"
     )
 
 
 def test_without_reports_the_line_has_what_spark_knows() -> None:
     plain = BatchDone(done(3).progress, None)
-    assert line_of(plain) == "batch 3  666 records/s  1.5 s  lag 10"
+    assert line_of(plain) == "batch 3  666 records/s  lag 10  took 1.5 s"
 
 
 def test_json_logs_are_an_object_a_line() -> None:
