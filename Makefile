@@ -38,7 +38,7 @@ layers: setup
 	@.venv/bin/lint-imports --no-logo 2>&1 | tail -n 5; .venv/bin/lint-imports >/dev/null
 
 fresh: setup
-	@.venv/bin/unskew schema --check
+	@.venv/bin/unskew schema --check && $(RUN) -m jobs.metrics_page --check
 
 format: setup ## Format the code
 	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .

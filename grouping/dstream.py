@@ -31,7 +31,8 @@ published configuration (its table 1 uses r = 10). The paper counts heads and th
 the chance of more than r, which is that of more than r *tosses*, the tail included; we count
 tosses, so that its analysis holds and t ends at l + r, the number of flips it allows. Each source
 has its own synopsis and filter, where the paper has one predictor for all: a source knows its own
-records only, and a hot key is as hot in each. The filter therefore follows at once. The paper says
+records only, and a hot key is as hot in each; with many sources r is smaller by default, or each
+would learn from too few records. The filter therefore follows at once. The paper says
 nothing of the filter's size: it is computed from the hot keys expected and a false-positive rate.
 A key leaves the filter when it has fewer than zeta bits, not only when its vector is empty. The
 synopsis has a limit, because its theorem 3 (fewer than 1/p keys) does not hold for every stream:
@@ -84,6 +85,7 @@ from grouping.sketches import coin_flip, counting_bloom
 from grouping.sketches.coin_flip import DRAW_STEP, Synopsis, decline_all, touch, trailing_ones
 from grouping.sketches.counting_bloom import Filter, add, contains, remove
 
+R_DEFAULT = 6
 P_DEFAULT = 0.01
 P_MIN = 1e-5
 P_MAX = 0.5
@@ -92,8 +94,9 @@ P_MAX = 0.5
 class DStreamParams(GroupingParams):
     """What the predictor takes for hot, and how fast it forgets."""
 
-    r: int = Field(default=6, ge=0, le=24)
-    """Tosses that do not count: one record in 2^r touches the synopsis."""
+    r: int | None = Field(default=None, ge=0, le=24)
+    """Tosses that do not count: one record in 2^r touches the synopsis. By default 6, and one less
+    (but at least 1) for each doubling of the sources, since each source then sees half as much."""
     l: int = Field(default=16, ge=2, le=32)  # noqa: E741 - the paper's name
     """Bits of a key's vector; a key that stopped leaves after at most so many shifts."""
     zeta: int = Field(default=2, ge=2, le=32)
@@ -116,6 +119,10 @@ class DStreamParams(GroupingParams):
         if self.p_times_n is not None and self.p != P_DEFAULT:
             raise ValueError("p: leave it out where p_times_n is given")
         return self
+
+    def skipped(self, sources: int) -> int:
+        """The r that counts for so many sources."""
+        return max(1, R_DEFAULT - round(math.log2(sources))) if self.r is None else self.r
 
     def decline(self, partitions: int) -> float:
         """The p that counts for so many partitions."""
@@ -159,7 +166,7 @@ class DStream(Grouping):
             self.active,
             state["turn"],
             state["coin"],
-            options.r,
+            options.skipped(self.setting.sources),
             options.l,
             options.zeta,
             self._powers,

@@ -71,11 +71,6 @@ def test_fish_is_as_fast_as_shuffle_under_drift(partitions: int, zipf: float) ->
     assert fish.pairs <= 2.6 * key.pairs
 
 
-# One coin in 2^r records teaches dstream, and of 48 sources each sees few records: the whole run
-# then holds its learning (1.3, 1.4 and 1.9 here). Its docstring says what to set instead.
-LEARNS_BY_RECORDS = {"dstream": 0.8}
-
-
 @pytest.mark.parametrize("grouping", GROUPINGS)
 def test_more_sources_do_not_degrade_balance(grouping: str) -> None:
     trace = "zipf:z=1.4,keys=10000,records=300000"
@@ -83,9 +78,9 @@ def test_more_sources_do_not_degrade_balance(grouping: str) -> None:
         run(grouping, trace, partitions=20, sources=sources).max_over_mean for sources in SOURCES
     )
 
-    slack = LEARNS_BY_RECORDS.get(grouping, 0.05)
-    assert few <= one + slack
-    assert many <= one + slack
+    # Random coins find other hot keys in each source: hence not a smaller slack.
+    assert few <= one + 0.1
+    assert many <= one + 0.1
 
 
 @pytest.mark.parametrize("grouping", GROUPINGS)
