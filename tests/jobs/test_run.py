@@ -129,6 +129,7 @@ def test_balance_shows_restarts_go_on_and_totals_are_exact(broker: Broker, tmp_p
     )
 
 
+@pytest.mark.slow
 def test_plain_spark_gives_the_same_totals_and_keeps_its_dead_letters(
     broker: Broker, tmp_path: Path
 ) -> None:

@@ -12,7 +12,7 @@ from config.loader import load_job
 from grouping.report import Report
 from jobs.service import Service
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 MODULE = '''
 from typing import Annotated

@@ -16,7 +16,7 @@ from config.loader import load_job
 from jobs.facts import facts_of
 from jobs.service import BatchDone, Service
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 # Without a zone, as `collect` gives them: the tests' own zone is set to UTC.
 EPOCH = datetime.fromisoformat("1970-01-01T00:00:00")
