@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -44,7 +45,7 @@ def _set_up() -> None:
     if not _works(PYTHON):
         shutil.rmtree(VENV, ignore_errors=True)
         _say(f"virtual environment .venv, Python {sys.version.split()[0]}")
-        _run(sys.executable, "-m", "venv", str(VENV))
+        _make_environment()
     # Building from source (pyspark comes as sources) uses pinned tools too, hence two steps.
     _install("build tools", "--require-hashes", "-r", str(LOCKS / "build.txt"))
     _install(
@@ -60,6 +61,24 @@ def _set_up() -> None:
     subprocess.run(  # the paths that it prints are of no interest here, its progress is
         [str(PYTHON), "-m", "jobs", "jars"], check=True, cwd=ROOT, stdout=subprocess.DEVNULL
     )
+
+
+def _make_environment() -> None:
+    """Make `.venv`. Python's own module is interrupted with a trace and leaves files behind."""
+    with tempfile.TemporaryDirectory(
+        prefix="setup-", dir=ROOT / ".cache", ignore_cleanup_errors=True
+    ) as folder:
+        done = subprocess.run(
+            [sys.executable, "-m", "venv", str(VENV)],
+            check=False,
+            cwd=ROOT,
+            env={**os.environ, "TMPDIR": folder},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+    if done.returncode != 0:
+        sys.stderr.buffer.write(done.stdout)
+        done.check_returncode()
 
 
 def _install(what: str, *arguments: str) -> None:
