@@ -34,7 +34,9 @@ def main(arguments: list[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
     parser = _parser(words)
     parsed = parser.parse_args(words)
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:  # `nohup` means what it says
+            signal.signal(number, _interrupt)
     try:
         code: int = _module(parsed.command).run(parsed)
         sys.stdout.flush()
@@ -71,7 +73,7 @@ def _module(name: str) -> ModuleType:
 
 
 def _interrupt(signum: int, _frame: object) -> None:
-    # SIGTERM ends a command the way Ctrl-C does: children stopped, temporary files gone.
+    # SIGTERM, or a closed terminal, ends a command as Ctrl-C does: nothing is left behind.
     signal.signal(signum, signal.SIG_IGN)
     raise KeyboardInterrupt
 

@@ -61,6 +61,8 @@ def faults(folder: Path) -> list[str]:
                 found.append(f"{path}: the checksum differs from the committed one")
         except FileNotFoundError:
             found.append(f"{path}: missing")
+        except OSError as error:
+            found.append(f"{path}: cannot be read: {error.strerror}")
     return found
 
 

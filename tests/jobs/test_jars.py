@@ -56,6 +56,13 @@ def test_a_damaged_jar_is_fetched_again(
     assert jars.faults(jars.ensure()) == []
 
 
+def test_a_jar_that_cannot_be_read_is_a_fault(copied_cache: Path) -> None:
+    jar = next(copied_cache.glob("spark/commons-pool2*.jar"))
+    jar.unlink()
+    jar.mkdir()
+    assert jars.faults(copied_cache) == [f"spark/{jar.name}: cannot be read: Is a directory"]
+
+
 def test_a_download_that_differs_from_the_list_is_refused(
     copied_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
