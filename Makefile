@@ -8,7 +8,8 @@ UV := .venv/bin/uv pip compile --universal --python-version 3.11 --generate-hash
 LOCKS := deploy/locks
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow check format lint types layers fresh golden coverage lock jars-lock wheel clean
+.PHONY: help setup demo test test-slow check format lint types layers fresh golden coverage bench-kernels bench-balance \
+	lock jars-lock wheel clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,4 +71,4 @@ wheel: setup ## Build the wheel into dist/
 	@exec $(RUN) -m hatchling build -t wheel
 
 clean: ## Remove what the set-up and the tests made
-	rm -rf .venv .cache dist build .hypothesis
+	rm -rf .venv .cache dist build .hypothesis .ruff_cache .import_linter_cache
