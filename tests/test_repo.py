@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from config.lint import lint
+
 ROOTS = ("jobs", "config", "grouping")
 FUNCTION_LINES_MAX = 50
 FILE_LINES_MAX = 400
@@ -95,6 +97,12 @@ def test_make_help_lists_every_target_for_users(root: Path) -> None:
     documented = re.findall(r"^([a-z-]+):.*## ", makefile, re.MULTILINE)
     assert [line.split()[1] for line in listed.splitlines()] == documented
     assert {"demo", "test", "check"} <= set(documented)
+
+
+def test_the_job_of_the_readme_is_clean(root: Path, tmp_path: Path) -> None:
+    (job,) = re.findall(r"```yaml\n(.*?)```", (root / "README.md").read_text(), re.DOTALL)
+    (tmp_path / "job.yaml").write_text(job)
+    assert lint([str(tmp_path / "job.yaml")]) == []
 
 
 def test_every_decision_is_numbered_and_says_what_was_looked_at(root: Path) -> None:
