@@ -16,6 +16,7 @@ from confluent_kafka import Consumer, Producer
 from config.errors import OutsideError
 from jobs.broker import Broker, admin
 from jobs.children import free_ports
+from tests.attended import attended
 
 pytestmark = pytest.mark.e2e
 
@@ -49,6 +50,7 @@ def command(temporary: Path, *arguments: str) -> Iterator[Running]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=attended,  # noqa: PLW1509 - sets signals only
         env={**os.environ, "TMPDIR": str(temporary)},
     )
     assert process.stdout is not None

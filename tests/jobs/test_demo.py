@@ -8,6 +8,8 @@ from contextlib import contextmanager, suppress
 import psutil
 import pytest
 
+from tests.attended import attended
+
 pytestmark = [pytest.mark.spark, pytest.mark.e2e]
 
 
@@ -21,6 +23,7 @@ def demo(*words: str) -> Iterator["subprocess.Popen[str]"]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=attended,  # noqa: PLW1509 - sets signals only
     )
     try:
         yield process
