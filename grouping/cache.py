@@ -4,6 +4,8 @@ import os
 import tempfile
 from pathlib import Path
 
+from grouping.errors import GroupingError
+
 
 def cache_folder(*parts: str) -> Path:
     """The user's cache folder for `parts`, made if need be.
@@ -16,9 +18,10 @@ def cache_folder(*parts: str) -> Path:
     folder = root.expanduser().absolute().joinpath(*parts)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
+    except OSError as error:
         if named:
-            raise
+            rule = "UNSKEW_CACHE: a folder that can be made and written"
+            raise GroupingError(f"{rule} (got {named}: {error.strerror})") from error
         folder = Path(tempfile.gettempdir(), f"unskew-{os.getuid()}").joinpath(*parts)
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     return folder

@@ -32,8 +32,11 @@ EXIT_PIPE_CLOSED = 141
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; the exit code."""
     words = sys.argv[1:] if arguments is None else arguments
-    parser = _parser(words)
-    parsed = parser.parse_args(words)
+    try:
+        parsed = _parser(words).parse_args(words)
+    except GroupingError as error:  # the cache cannot be used: found while a command is imported
+        print(error, file=sys.stderr)
+        return EXIT_USAGE
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) != signal.SIG_IGN:  # `nohup` means what it says
             signal.signal(number, _interrupt)

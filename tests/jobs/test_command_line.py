@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -73,3 +74,19 @@ def test_a_wrong_option_of_broker_is_named_before_anything_starts(
     done = unskew("broker", *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines()[-1].endswith(problem)
+
+
+def test_a_cache_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    done = subprocess.run(
+        [sys.executable, "-m", "jobs", "lint", "word_count"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "UNSKEW_CACHE": str(file)},
+    )
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"UNSKEW_CACHE: a folder that can be made and written (got {file}: Not a directory)\n"
+    )
