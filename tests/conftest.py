@@ -4,8 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from jobs.broker import Broker
+from jobs.session import session
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -15,11 +17,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--golden", action="store_true", help="write the golden files anew")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+# A wrapper, because pytest-xdist reads the groups in a hook of its own, which may run before ours.
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     """Tests with a session share one worker: two Sparks on two cores wait for each other."""
     for item in items:
         if item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.xdist_group("spark"))
+    return (yield)
 
 
 @pytest.fixture(scope="session")
@@ -32,4 +37,16 @@ def root() -> Path:
 def broker() -> Iterator[Broker]:
     """A real Kafka broker on a free loopback port."""
     with Broker() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The one Spark session of the tests' own process, which can have no second one."""
+    settings = {
+        "spark.master": "local[2]",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.memory": "1g",
+    }
+    with session("tests", settings) as running:
         yield running

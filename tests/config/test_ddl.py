@@ -1,7 +1,5 @@
 """Spark DDL schemas: what is right here must be right for Spark, and the other way round."""
 
-import os
-
 import pytest
 
 from config.ddl import DdlError, parse_columns
@@ -73,21 +71,15 @@ def test_deep_types_are_refused() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("spark")
 def test_spark_agrees() -> None:
-    from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-    spark = session.getOrCreate()
-    try:
-        for text, columns in GOOD.items():
-            assert tuple(StructType.fromDDL(text).fieldNames()) == columns, text
-        for text in BAD:
-            if text:
-                assert not accepted_by_spark(StructType, text), text
-    finally:
-        spark.stop()
+    for text, columns in GOOD.items():
+        assert tuple(StructType.fromDDL(text).fieldNames()) == columns, text
+    for text in BAD:
+        if text:
+            assert not accepted_by_spark(StructType, text), text
 
 
 def accepted_by_spark(struct_type: type, text: str) -> bool:

@@ -3,7 +3,6 @@
 import decimal
 import io
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import fastavro
@@ -12,7 +11,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from config.models.decode import AvroDecode, CsvDecode, Decode, JsonDecode, TextDecode
 from jobs.decode import decode
-from jobs.session import session
 from jobs.source import COLUMNS
 
 pytestmark = pytest.mark.spark
@@ -31,12 +29,6 @@ AVRO = {
         },
     ],
 }
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    with session("decode", {"spark.master": "local[1]"}) as running:
-        yield running
 
 
 def avro(record: dict[str, object]) -> bytes:

@@ -1,12 +1,10 @@
 import ssl
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from jobs import jars, trust
-from jobs.session import session
 
 # Made for this test: it has signed nothing, and nobody has its key.
 AUTHORITY = """\
@@ -77,12 +75,6 @@ def test_only_a_jre_that_is_not_the_machines_own_is_given_them(
     with pytest.raises(jars.OutsideError):
         jars.resolve(tmp_path / "target", print)
     assert ("-Djavax.net.ssl.trustStore=" in said[0]) is given
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    with session("trust", {"spark.master": "local[1]"}) as running:
-        yield running
 
 
 @pytest.mark.spark

@@ -53,7 +53,7 @@ class Longest(RowOperator):
 
 @pytest.mark.parametrize("grouping", ["shuffle", "none"])
 def test_an_installed_operator_runs(
-    operator_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grouping: str
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grouping: str
 ) -> None:
     info = tmp_path / "site" / "user_longest-1.dist-info"
     info.mkdir(parents=True)
@@ -63,7 +63,7 @@ def test_an_installed_operator_runs(
     module.write_text(MODULE)
     monkeypatch.syspath_prepend(str(module.parent))
     monkeypatch.delitem(sys.modules, "user_longest", raising=False)
-    operator_spark.sparkContext.addPyFile(str(module))
+    spark.sparkContext.addPyFile(str(module))
     lines = [
         {"user": "a", "text": "four", "at": "2026-03-01T10:00:00Z"},
         {"user": "a", "text": "seventeen letters", "at": "2026-03-01T09:00:00Z"},
@@ -92,10 +92,10 @@ def test_an_installed_operator_runs(
         },
     )
 
-    service = Service(job, operator_spark)
+    service = Service(job, spark)
     service.run()
 
-    rows = operator_spark.table("longest").orderBy("key").collect()
+    rows = spark.table("longest").orderBy("key").collect()
     assert [(row.key, row.longest, [at.hour for at in row.hours]) for row in rows] == [
         ("a", 17, [9, 10]),
         ("b", 2, [8]),

@@ -143,9 +143,9 @@ def test_every_shipped_operator_is_under_the_law() -> None:
 )
 @given(cases=CASES)
 def test_any_split_in_any_order_gives_the_direct_result(
-    operator_spark: SparkSession, name: str, cases: list[Case]
+    spark: SparkSession, name: str, cases: list[Case]
 ) -> None:
-    assert law_violations(operator_spark, LAWFUL[name], cases) == []
+    assert law_violations(spark, LAWFUL[name], cases) == []
 
 
 class MeanOfMeans(Vwap):
@@ -211,9 +211,7 @@ class CountsPieces(WordCount):
         (CountsPieces, "word_count"),
     ],
 )
-def test_a_broken_operator_is_found(
-    operator_spark: SparkSession, broken: type[Operator], name: str
-) -> None:
+def test_a_broken_operator_is_found(spark: SparkSession, broken: type[Operator], name: str) -> None:
     generator = np.random.default_rng(3)
     rows = [
         ("a", 0, time, price, 10**6, user)
@@ -222,5 +220,5 @@ def test_a_broken_operator_is_found(
     ways = [np.zeros(2_000, np.int64), generator.integers(0, 5, 2_000)]
     case: Case = (table(rows), ways)
 
-    assert law_violations(operator_spark, broken(MODELS[name]), [case])
-    assert not law_violations(operator_spark, LAWFUL[name], [case])
+    assert law_violations(spark, broken(MODELS[name]), [case])
+    assert not law_violations(spark, LAWFUL[name], [case])

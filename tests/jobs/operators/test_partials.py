@@ -141,7 +141,7 @@ class Letters(RowOperator):
 
 
 @pytest.mark.spark
-def test_rows_reach_a_users_operator_in_order_and_are_timed(operator_spark: SparkSession) -> None:
+def test_rows_reach_a_users_operator_in_order_and_are_timed(spark: SparkSession) -> None:
     texts = pa.array(["ab", "x", "c"])
     made = Letters(OperatorOptions()).partial(rows(["quick", "slow", "quick"], text=texts))
 

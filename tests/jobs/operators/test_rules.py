@@ -64,16 +64,16 @@ def reasons(spark: SparkSession, operator: Operator, values: str, columns: str) 
     ],
 )
 def test_prices_are_decimals_of_the_stated_precision(
-    operator_spark: SparkSession, kind: str, values: list[str], expected: list[str | None]
+    spark: SparkSession, kind: str, values: list[str], expected: list[str | None]
 ) -> None:
     operator = operator_for(Vwap(type="vwap", volume="0.000001BD"))
     rows = ", ".join(f"(cast({value} as {kind}))" for value in values)
 
-    assert reasons(operator_spark, operator, rows, "price") == expected
+    assert reasons(spark, operator, rows, "price") == expected
 
 
 def test_volumes_are_positive_and_amounts_leave_room_for_their_sum(
-    operator_spark: SparkSession,
+    spark: SparkSession,
 ) -> None:
     values = {
         "(1.0, null)": "volume_null",
@@ -92,36 +92,36 @@ def test_volumes_are_positive_and_amounts_leave_room_for_their_sum(
     )
 
     operator = operator_for(Vwap(type="vwap"))
-    assert reasons(operator_spark, operator, rows, "price, volume") == list(values.values())
+    assert reasons(spark, operator, rows, "price, volume") == list(values.values())
 
 
-def test_floats_are_rounded_half_up_once(operator_spark: SparkSession) -> None:
+def test_floats_are_rounded_half_up_once(spark: SparkSession) -> None:
     operator = operator_for(Vwap(type="vwap", price_decimals=2, volume_decimals=0))
-    frame = operator_spark.sql("select 0.125D as price, 2.5D as volume")
+    frame = spark.sql("select 0.125D as price, 2.5D as volume")
 
     row = frame.select(*[sf.expr(text) for text in operator.inputs.values()]).collect()[0]
     assert list(row) == [Decimal("0.13"), Decimal(3)]
 
 
-def test_a_post_needs_a_user_and_names_a_hashtag_once(operator_spark: SparkSession) -> None:
+def test_a_post_needs_a_user_and_names_a_hashtag_once(spark: SparkSession) -> None:
     operator = operator_for(Hashtags(type="hashtags", user="who"))
     rows = "(null, array('a')), ('u', array('b', 'a', '', 'b', null)), ('u', null), ('', array())"
 
-    assert reasons(operator_spark, operator, rows, "who, hashtags") == [
+    assert reasons(spark, operator, rows, "who, hashtags") == [
         "user_null",
         None,
         None,
         None,
     ]
-    frame = rows_of(operator_spark, rows, "who, hashtags")
+    frame = rows_of(spark, rows, "who, hashtags")
     keys = [row[0] for row in frame.select(sf.expr(operator.key)).collect()]
     assert keys == [["a"], ["b", "a"], None, []]
 
 
-def test_words_are_runs_of_letters_and_digits_of_any_script(operator_spark: SparkSession) -> None:
+def test_words_are_runs_of_letters_and_digits_of_any_script(spark: SparkSession) -> None:
     operator = operator_for(WordCount(type="word_count", text="line"))
     texts = ["It's 2 o\u2019clock", "naïve—Straße", "日本 नमस्ते!", " ,;", "e\u0301te\u0301"]
-    frame = operator_spark.createDataFrame([(text,) for text in texts], "line string")
+    frame = spark.createDataFrame([(text,) for text in texts], "line string")
 
     assert [row[0] for row in frame.select(sf.expr(operator.key)).collect()] == [
         ["it's", "2", "o\u2019clock"],

@@ -204,7 +204,7 @@ PAIRS = [
 
 @pytest.mark.parametrize(("operator", "window"), PAIRS)
 def test_totals_are_those_of_plain_python(
-    operator_spark: SparkSession, tmp_path: Path, operator: str, window: str
+    spark: SparkSession, tmp_path: Path, operator: str, window: str
 ) -> None:
     rows = records(7, 600)
     write(tmp_path / "in", "1.json", rows[:400])
@@ -216,15 +216,15 @@ def test_totals_are_those_of_plain_python(
     }
     oracle = expected(rows, operator, WINDOWS[window])
 
-    routed = Ran(operator_spark, tmp_path, "routed", grouping={"type": "level"}, **changes)
+    routed = Ran(spark, tmp_path, "routed", grouping={"type": "level"}, **changes)
     assert routed.last == oracle
     if window == "sliding":
-        plain = Ran(operator_spark, tmp_path, "plain", grouping={"type": "none"}, **changes)
+        plain = Ran(spark, tmp_path, "plain", grouping={"type": "none"}, **changes)
         assert plain.last == oracle
         assert plain.types == routed.types
 
 
-def test_late_rows_count_nowhere_and_alike(operator_spark: SparkSession, tmp_path: Path) -> None:
+def test_late_rows_count_nowhere_and_alike(spark: SparkSession, tmp_path: Path) -> None:
     def trade(second: int, volume: int) -> dict[str, Any]:
         at = (START + timedelta(seconds=second)).isoformat()
         return {**records(1, 1)[0], "symbol": "S1", "volume": volume, "at": at}
@@ -240,7 +240,7 @@ def test_late_rows_count_nowhere_and_alike(operator_spark: SparkSession, tmp_pat
     }
     found = {}
     for grouping in ("shuffle", "none"):
-        ran = Ran(operator_spark, tmp_path, grouping, grouping={"type": grouping}, **changes)
+        ran = Ran(spark, tmp_path, grouping, grouping={"type": grouping}, **changes)
         late = sum(
             part["numRowsDroppedByWatermark"]
             for done in ran.batches
@@ -259,14 +259,14 @@ def test_late_rows_count_nowhere_and_alike(operator_spark: SparkSession, tmp_pat
 
 
 def test_top_keeps_the_first_hashtags_of_each_whole_window(
-    operator_spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path
 ) -> None:
     rows = records(11, 300)
     end = {**rows[0], "hashtags": ["end"], "at": (START + timedelta(hours=1)).isoformat()}
     write(tmp_path / "in", "1.json", rows[:150])
     write(tmp_path / "in", "2.json", [*rows[150:], end])
     ran = Ran(
-        operator_spark,
+        spark,
         tmp_path,
         "top",
         operator={**OPERATORS["hashtags"], "top": 2},
