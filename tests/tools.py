@@ -1,0 +1,20 @@
+"""Programs that no Python package carries: Prometheus, a browser."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+REQUIRED = "UNSKEW_TOOLS"
+
+
+def tool(name: str) -> Path:
+    """The path of a program; a test that needs a missing one is skipped, but fails in CI."""
+    found = shutil.which(name)
+    if found is None:
+        missing = f"{name} is not installed; Debian: apt-get install {name}"
+        if os.environ.get(REQUIRED) == "required":
+            pytest.fail(missing)
+        pytest.skip(missing)
+    return Path(found)
