@@ -37,6 +37,8 @@ class BatchFacts:
     latency_counts: Int64s
     """Of each partition, how many records were done within each bound."""
     latency_seconds: Float64s
+    under_key: Int64s
+    """Records that each partition would have had under the grouping `key`."""
     replication: float
     bad: Mapping[str, int]
     hot_keys: tuple[HotKey, ...]
@@ -49,7 +51,12 @@ class BatchFacts:
     @property
     def max_over_mean(self) -> float:
         """What the batch's time is stretched by, if records cost the same."""
-        return float(self.records.max() / self.records.mean()) if self.total else 1.0
+        return _max_over_mean(self.records)
+
+    @property
+    def under_key_max_over_mean(self) -> float:
+        """What it would have been stretched by under the grouping `key`."""
+        return _max_over_mean(self.under_key)
 
     @property
     def busy_max_over_mean(self) -> float:
@@ -78,20 +85,27 @@ def facts_of(
         for kind, names in ((np.int64, _COUNTS), (np.float64, _TIMES))
         for name in names
     }
+    under_key = np.zeros(size, np.int64)
     bad: Counter[str] = Counter()
     for number, report in reports.items():
         for name, column in columns.items():
             column[number] = getattr(report, name)
         latencies[number] = report.latency_counts
+        under_key[report.home_partitions] += report.home_records
         bad.update(report.bad)
     return BatchFacts(
         batch,
         **columns,
         latency_counts=latencies,
+        under_key=under_key,
         replication=replication_of(reports),
         bad=dict(bad),
         hot_keys=_hot_keys(reports, hot_keys),
     )
+
+
+def _max_over_mean(loads: Int64s) -> float:
+    return float(loads.max() / loads.mean()) if loads.any() else 1.0
 
 
 def _hot_keys(reports: Mapping[int, Report], limit: int) -> tuple[HotKey, ...]:

@@ -88,6 +88,7 @@ class Inspection:
                 "latency_p99_seconds": _quantile(latencies[number], 0.99),
                 "last_batch": {
                     "records": int(last.records[number]),
+                    "under_key_records": int(last.under_key[number]),
                     "busy_seconds": float(last.busy_seconds[number]),
                     "state_keys": int(last.keys[number]),
                     "state_bytes": int(last.state_bytes[number]),
@@ -172,6 +173,7 @@ def _batch(one: Batch) -> dict[str, Any]:
         "batch": facts.batch,
         "records": facts.total,
         "max_over_mean": facts.max_over_mean,
+        "under_key_max_over_mean": facts.under_key_max_over_mean,
         "busy_max_over_mean": facts.busy_max_over_mean,
         "busy_seconds": float(facts.busy_seconds.sum()),
         "slowest_partition": facts.slowest,

@@ -65,6 +65,12 @@ METRICS = (
     Metric("batch_records", "gauge", "Records of the last batch."),
     Metric("partition_records", "counter", "Records done by a partition.", _PARTITION),
     Metric("partition_batch_records", "gauge", "Its records of the last batch.", _PARTITION),
+    Metric(
+        "partition_batch_under_key_records",
+        "gauge",
+        "Records that it would have had in the last batch under the grouping `key`.",
+        _PARTITION,
+    ),
     Metric("partition_busy_seconds", "counter", "Time a partition was at work.", _PARTITION),
     Metric("partition_batch_busy_seconds", "gauge", "The same, in the last batch.", _PARTITION),
     Metric(
@@ -76,6 +82,11 @@ METRICS = (
     Metric("partition_state_keys", "gauge", "Distinct keys it had in the last batch.", _PARTITION),
     Metric("partition_state_bytes", "gauge", "What its partial results took then.", _PARTITION),
     Metric("max_over_mean_ratio", "gauge", "Records of the fullest partition over the mean."),
+    Metric(
+        "under_key_max_over_mean_ratio",
+        "gauge",
+        "What max_over_mean_ratio would have been under the grouping `key`.",
+    ),
     Metric("busy_max_over_mean_ratio", "gauge", "Time of the slowest partition over the mean."),
     Metric("replication_ratio", "gauge", "(Key, partition) pairs over distinct keys."),
     Metric("hot_keys", "gauge", "Keys that the grouping treats as hot, all sources together."),
@@ -234,9 +245,11 @@ def _facts(facts: BatchFacts | None, hot_keys: int) -> Values:
     return {
         "partitions": {(): facts.records.size},
         "max_over_mean_ratio": {(): facts.max_over_mean},
+        "under_key_max_over_mean_ratio": {(): facts.under_key_max_over_mean},
         "busy_max_over_mean_ratio": {(): facts.busy_max_over_mean},
         "replication_ratio": {(): facts.replication},
         "partition_batch_records": _by_partition(facts.records),
+        "partition_batch_under_key_records": _by_partition(facts.under_key),
         "partition_batch_busy_seconds": _by_partition(facts.busy_seconds),
         "partition_state_keys": _by_partition(facts.keys),
         "partition_state_bytes": _by_partition(facts.state_bytes),

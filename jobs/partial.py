@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 
 from grouping.base import UInt64s
 from grouping.journal import Journal
-from grouping.report import HEAVY_KEYS, LATENCY_BOUNDS_SECONDS, SAMPLED_KEYS, Report
+from grouping.report import HEAVY_KEYS, LATENCY_BOUNDS_SECONDS, SAMPLED_KEYS, Report, homes_of
 from grouping.spark import task_place
 from jobs.operators.base import KEY, KEY_HASH, RECORDS, SECONDS, Operator
 
@@ -32,11 +32,13 @@ class PartialStage:
     schema: StructType
     journal: Journal
     name_keys: bool = False
+    seed: int = 0
+    """The job's, by which keys have their homes."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Emit the partials of the task's rows; then write the partition's report."""
         batch, partition = task_place()
-        meter = _Meter(self.name_keys)
+        meter = _Meter(self.name_keys, self.partitions, self.seed)
         bad: list[pa.Table] = []
         names = [one.name for one in self.schema.fields]
         for rows in _gathered(batches):
@@ -96,6 +98,8 @@ class _Meter:
     """What a partition counts of its batch."""
 
     name_keys: bool
+    partitions: int
+    seed: int
     records: int = 0
     busy_seconds: float = 0.0
     state_bytes: int = 0
@@ -143,6 +147,7 @@ class _Meter:
         counts = keys[f"{RECORDS}_sum"].to_numpy().astype(np.int64)
         timed = f"{SECONDS}_sum" in keys.column_names
         seconds = keys[f"{SECONDS}_sum"].to_numpy() if timed else np.empty(0)
+        homes = homes_of(hashes, counts, self.partitions, self.seed)
         heavy = np.argsort(-(seconds if timed else counts), kind="stable")[:HEAVY_KEYS]
         return Report(
             self.records,
@@ -156,6 +161,8 @@ class _Meter:
             heavy_seconds=seconds[heavy] if timed else seconds,
             heavy_names=_texts(keys[KEY].take(heavy[:16])) if self.name_keys else (),
             sample_hashes=np.sort(hashes)[:SAMPLED_KEYS],
+            home_partitions=homes[0],
+            home_records=homes[1],
             bad=bad,
         )
 

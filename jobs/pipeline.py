@@ -144,7 +144,12 @@ class Pipeline:
         }
         schema: Any = StructType.fromDDL(", ".join(f"`{n}` {kind}" for n, kind in columns.items()))
         stage = PartialStage(
-            operator, self.job.partitions, schema, self.journal, self.job.metrics.hot_key_names
+            operator,
+            self.job.partitions,
+            schema,
+            self.journal,
+            self.job.metrics.hot_key_names,
+            self.job.seed,
         )
         return partial_stage(routed, stage)
 

@@ -1,6 +1,7 @@
 import numpy as np
 
-from grouping.report import SAMPLED_KEYS, Report, feedback_of, replication_of
+from grouping.registry import create
+from grouping.report import SAMPLED_KEYS, Report, feedback_of, homes_of, replication_of
 
 
 def report(hashes: list[int], **changes: object) -> Report:
@@ -26,6 +27,8 @@ def test_a_report_survives_the_journal() -> None:
         heavy_names=("a", "ü", ""),
         heavy_seconds=np.array([0.1, 0.2, 0.3]),
         latency_seconds=1.5,
+        home_partitions=np.array([0, 5], np.int32),
+        home_records=np.array([2, 1]),
     )
     copy = Report.from_snapshot(one.to_snapshot(8))
     for name, value in vars(one).items():
@@ -76,3 +79,18 @@ def test_replication_of_many_keys_is_estimated_within_two_percent() -> None:
         reports[partition] = report(here.tolist())
     exact = 1 + split.mean()
     assert abs(replication_of(reports) / exact - 1) < 0.02
+
+
+def test_homes_are_what_the_grouping_key_would_have_done() -> None:
+    keys = np.random.default_rng(0).zipf(1.3, 5000).astype(np.uint64)
+    routed = create("key", partitions=7, seed=3).route(keys)
+    hashes, records = np.unique(keys, return_counts=True)
+    partitions, loads = homes_of(hashes, records, 7, 3)
+    assert partitions.tolist() == np.unique(routed).tolist()
+    assert loads.tolist() == np.bincount(routed)[partitions].tolist()
+    assert homes_of(hashes, records, 7, 4)[1].tolist() != loads.tolist()
+
+
+def test_without_keys_there_are_no_homes() -> None:
+    partitions, loads = homes_of(np.empty(0, np.uint64), np.empty(0, np.int64), 7, 3)
+    assert (partitions.size, loads.size) == (0, 0)

@@ -41,6 +41,7 @@ def facts(batch: int, names: bool = False) -> BatchFacts:
         state_bytes=np.array([300, 100]),
         latency_counts=latencies,
         latency_seconds=np.array([1.2, 0.6]),
+        under_key=np.array([35, 5]),
         replication=1.25,
         bad={"not_utf8": 2},
         hot_keys=(

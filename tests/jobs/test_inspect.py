@@ -23,6 +23,8 @@ def report(records: int, busy: float, keys: list[int], **more: object) -> Report
         latency_seconds=0.07 * records,
         heavy_hashes=hashes,
         heavy_records=np.full(len(keys), records // max(1, len(keys)), np.int64),
+        home_partitions=np.array([1], np.int32),
+        home_records=np.array([records]),
         heavy_names=tuple(more.get("names", ())),  # type: ignore[arg-type]
         sample_hashes=np.sort(hashes),
         bad=more.get("bad", {}),  # type: ignore[arg-type]
@@ -63,6 +65,7 @@ def test_numbers_are_those_of_the_reports(
         "batch": 5,
         "records": 90,
         "max_over_mean": 2.0,
+        "under_key_max_over_mean": 3.0,
         "busy_max_over_mean": 2.0,
         "busy_seconds": 1.5,
         "slowest_partition": 0,
@@ -82,6 +85,7 @@ def test_numbers_are_those_of_the_reports(
         "latency_p99_seconds": 0.1,
         "last_batch": {
             "records": 60,
+            "under_key_records": 0,
             "busy_seconds": 1.0,
             "state_keys": 2,
             "state_bytes": 200,

@@ -30,12 +30,14 @@ EXPORTED = {
     "unskew_batch_records": ("gauge",),
     "unskew_partition_records_total": ("counter", "partition"),
     "unskew_partition_batch_records": ("gauge", "partition"),
+    "unskew_partition_batch_under_key_records": ("gauge", "partition"),
     "unskew_partition_busy_seconds_total": ("counter", "partition"),
     "unskew_partition_batch_busy_seconds": ("gauge", "partition"),
     "unskew_partition_latency_seconds": ("histogram", "partition"),
     "unskew_partition_state_keys": ("gauge", "partition"),
     "unskew_partition_state_bytes": ("gauge", "partition"),
     "unskew_max_over_mean_ratio": ("gauge",),
+    "unskew_under_key_max_over_mean_ratio": ("gauge",),
     "unskew_busy_max_over_mean_ratio": ("gauge",),
     "unskew_replication_ratio": ("gauge",),
     "unskew_hot_keys": ("gauge",),
@@ -112,6 +114,8 @@ def test_gauges_show_the_last_batch_and_counters_all() -> None:
     assert found["unskew_records_total", ()] == 80
     assert found["unskew_batch_records", ()] == 40
     assert found["unskew_max_over_mean_ratio", ()] == 1.5
+    assert found["unskew_partition_batch_under_key_records", at] == 35
+    assert found["unskew_under_key_max_over_mean_ratio", ()] == 1.75
     assert found["unskew_replication_ratio", ()] == 1.25
     assert found["unskew_late_rows_total", ()] == 4
     assert found["unskew_dead_letters_total", (("reason", "not_utf8"),)] == 4

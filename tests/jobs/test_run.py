@@ -47,6 +47,7 @@ def journal_agrees(metrics: Samples, checkpoint: Path) -> None:
         ("unskew_last_batch_number", "batch"),
         ("unskew_batch_records", "records"),
         ("unskew_max_over_mean_ratio", "max_over_mean"),
+        ("unskew_under_key_max_over_mean_ratio", "under_key_max_over_mean"),
         ("unskew_busy_max_over_mean_ratio", "busy_max_over_mean"),
         ("unskew_replication_ratio", "replication"),
         ("unskew_batch_routing_seconds", "routing_seconds"),
@@ -57,6 +58,7 @@ def journal_agrees(metrics: Samples, checkpoint: Path) -> None:
         number = str(one["partition"])
         for name, key in (
             ("unskew_partition_batch_records", "records"),
+            ("unskew_partition_batch_under_key_records", "under_key_records"),
             ("unskew_partition_batch_busy_seconds", "busy_seconds"),
             ("unskew_partition_state_keys", "state_keys"),
             ("unskew_partition_state_bytes", "state_bytes"),
