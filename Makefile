@@ -61,9 +61,8 @@ lock: setup ## Pin the packages anew
 	$(UV) $(LOCKS)/build.in -o $(LOCKS)/build.txt
 	$(UV) pyproject.toml -c $(LOCKS)/build.txt -o $(LOCKS)/runtime.txt
 	$(UV) pyproject.toml --extra plot -c $(LOCKS)/runtime.txt -o $(LOCKS)/plot.txt
-	$(UV) pyproject.toml --extra postgres -c $(LOCKS)/runtime.txt -o $(LOCKS)/postgres.txt
 	$(UV) pyproject.toml --extra jre -c $(LOCKS)/runtime.txt -o $(LOCKS)/jre.txt
-	$(UV) pyproject.toml --extra plot --extra postgres --group dev -c $(LOCKS)/plot.txt -c $(LOCKS)/build.txt -o $(LOCKS)/dev.txt
+	$(UV) pyproject.toml --extra plot --group dev -c $(LOCKS)/plot.txt -c $(LOCKS)/build.txt -o $(LOCKS)/dev.txt
 
 jars-lock: setup ## Pin the JVM artifacts anew
 	@exec $(RUN) deploy/lock_jars.py

@@ -15,14 +15,22 @@ from confluent_kafka.admin._resource import ResourceType
 
 from config.errors import OutsideError
 from config.models.job import Job
-from config.models.sink import FilesDeadLetters, FilesSink, KafkaDeadLetters, KafkaSink
+from config.models.sink import (
+    FilesDeadLetters,
+    FilesSink,
+    KafkaDeadLetters,
+    KafkaSink,
+    PostgresSink,
+)
 from config.models.source import FilesSource, KafkaSource
+from config.models.window import NoWindow
 from config.secrets import reveal
 from config.suggestions import nearest
 from grouping.errors import SnapshotError
 from jobs.identity import compare
 from jobs.pipeline import Pipeline
 from jobs.places import open_place
+from jobs.postgres import problems as problems_of
 from jobs.sinks import kafka_sink_options
 
 ANSWER_SECONDS = 5.0
@@ -36,7 +44,8 @@ _PREFIX = "kafka."
 def check(pipeline: Pipeline) -> None:
     """Every problem there is, as one error."""
     job = pipeline.job
-    problems = [*_master(job), *_folders(job), *_brokers(job), *_checkpoint(pipeline)]
+    problems = [*_master(job), *_folders(job), *_brokers(job), *_databases(job)]
+    problems += _checkpoint(pipeline)
     if problems:
         raise OutsideError(*problems)
 
@@ -75,6 +84,13 @@ def _folders(job: Job) -> Iterator[str]:
             yield f"{field}: {location}: cannot be written: {reason}; check the path and its owner"
     if isinstance(job.source, FilesSource) and "://" not in job.source.path:
         yield from _readable(job.source.path)
+
+
+def _databases(job: Job) -> Iterator[str]:
+    windowed = not isinstance(job.window, NoWindow)
+    for index, sink in enumerate(job.sinks):
+        if isinstance(sink, PostgresSink):
+            yield from (f"sinks.{index}: {problem}" for problem in problems_of(sink, windowed))
 
 
 def _readable(location: str) -> Iterator[str]:

@@ -7,15 +7,14 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from config.errors import OutsideError
 from config.models.job import Job
-from config.models.sink import ConsoleSink, FilesSink, KafkaSink, MemorySink
+from config.models.sink import ConsoleSink, FilesSink, KafkaSink, MemorySink, PostgresSink
 from config.models.source import KafkaSource
 from jobs.operators import operator_for
-from jobs.operators.base import KEY
+from jobs.operators.base import KEY, PLACE
+from jobs.postgres import upsert
 from jobs.source import connection
 
-_WINDOW_COLUMNS = ("window_start", "window_end")
 _PLACE = "place_in_window"
 
 
@@ -34,7 +33,7 @@ def write(results: DataFrame, job: Job) -> DataStreamWriter:
 
 def kafka_rows(results: DataFrame) -> DataFrame:
     """Results as Kafka records, keyed by window and key: a compacted topic keeps the last total."""
-    place = [name for name in (*_WINDOW_COLUMNS, KEY) if name in results.columns]
+    place = [name for name in PLACE if name in results.columns]
     return results.select(
         sf.to_json(sf.struct(*place)).alias("key"), sf.to_json(sf.struct("*")).alias("value")
     )
@@ -56,7 +55,7 @@ def top_of_each_window(results: DataFrame, column: str, count: int) -> DataFrame
     Exact for one batch of a query in append mode: a window is emitted once, whole, in one batch.
     """
     order = (sf.col(column).desc(), sf.col(KEY))
-    place = sf.row_number().over(Window.partitionBy(*_WINDOW_COLUMNS).orderBy(*order))
+    place = sf.row_number().over(Window.partitionBy(*PLACE[:-1]).orderBy(*order))
     return results.withColumn(_PLACE, place).where(sf.col(_PLACE) <= count).drop(_PLACE)
 
 
@@ -86,11 +85,12 @@ def write_one(results: DataFrame, batch: int, sink: Any, job: Job) -> None:
         # A folder a batch: written again by a replay, it is replaced and not doubled.
         folder = f"{sink.path.rstrip('/')}/batch_id={batch}"
         results.write.mode("overwrite").format(sink.format).save(folder)
-    elif isinstance(sink, ConsoleSink):
+    elif isinstance(sink, PostgresSink):
+        upsert(results, sink)
+    else:
+        assert isinstance(sink, ConsoleSink)
         print(f"batch {batch}")
         results.show(sink.rows, truncate=False)
-    else:
-        raise OutsideError(f"sinks: {sink.type}: this version cannot write to it; use another")
 
 
 def _to_memory(results: DataFrame, batch: int, sink: MemorySink, home: SparkSession) -> None:

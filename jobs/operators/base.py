@@ -25,6 +25,8 @@ RECORDS = "records"
 # A partial column that never leaves the task: what its records took, for groupings that balance
 # time. The report takes it up.
 SECONDS = "seconds"
+# What makes a result the only one of its kind; without windows, the key alone.
+PLACE = ("window_start", "window_end", KEY)
 # A row's group by pane and key, counted from 0, where an operator works on groups itself.
 NUMBER = "number"
 
