@@ -5,6 +5,7 @@ would leave old machine code in use. The cache folder therefore carries a digest
 """
 
 import hashlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
@@ -12,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 import numba
 from numba.core import config
 
-from grouping.cache import cache_folder
+from grouping.cache import cache_folder, own_temporary_folder
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -25,9 +26,16 @@ def _sources_digest() -> str:
     return digest.hexdigest()
 
 
+def machine_code_folder() -> Path:
+    """Where machine code is kept; jars may lie in a cache that is read-only, this may not."""
+    place = "numba", _sources_digest()
+    folder = cache_folder(*place)
+    return folder if os.access(folder, os.W_OK) else own_temporary_folder(*place)
+
+
 numba_config: Any = config  # its attributes are made at run time
 if not numba_config.CACHE_DIR:
-    numba_config.CACHE_DIR = str(cache_folder("numba", _sources_digest()))
+    numba_config.CACHE_DIR = str(machine_code_folder())
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
