@@ -1,0 +1,41 @@
+"""`unskew generate`: a realistic skewed stream into Kafka or a file, and its exact totals."""
+
+import argparse
+
+from jobs.generator.options import add_options, read_plan
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Write a skewed stream for a shipped job into Kafka or a file: `lines` of text, `trades`,"
+        " or `posts`. Without --records or --duration it goes on until Ctrl-C. The same options"
+        " and --start give the same bytes. Durations are a number and a unit, such as 30s or 2min."
+        " Exit codes: 0 all was written or SIGTERM ended it, 130 Ctrl-C did (what was handed over"
+        " is written still), 1 something outside failed, 2 the command line is wrong."
+    )
+    add_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the stream; the exit code."""
+    plan = read_plan(arguments)
+    # Arrow and the Kafka client take a moment to import: a wrong word is told before.
+    from jobs.generator.oracle import Oracle  # noqa: PLC0415
+    from jobs.generator.outputs import open_output  # noqa: PLC0415
+    from jobs.generator.progress import Progress  # noqa: PLC0415
+    from jobs.generator.streams import stream_of, totals_of  # noqa: PLC0415
+    from jobs.generator.writer import Writer  # noqa: PLC0415
+    from jobs.stop import Stop, signals_to  # noqa: PLC0415
+
+    stop = Stop()
+    with signals_to(stop):
+        stream = stream_of(plan.settings)
+        output = open_output(plan.target, plan.settings.stream)
+        oracle = None
+        if plan.oracle is not None:
+            oracle = Oracle(plan.oracle, stream, totals_of(stream))
+        asked = plan.settings.rate if plan.paced else None
+        progress = Progress(plan.settings.stream, output.place, asked)
+        Writer(stream, output, oracle, progress, stop).run(paced=plan.paced)
+    return stop.exit_code if stop.asked else 0

@@ -1,0 +1,104 @@
+"""Random keys: Zipf's law, a head that drifts, and one key that flares up."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from grouping.base import Float64s, Int64s
+
+_FLARE_KEYS = 1_000_003  # sets the draws of flares apart from those of chunks
+
+
+class Zipf:
+    """Rank r (from 0) with a weight of (r + 1) ** -skew, by Walker's alias table.
+
+    One number a draw: its whole part is a rank, its fraction says whether to take the rank's alias.
+    """
+
+    def __init__(self, ranks: int, skew: float) -> None:
+        weights = np.arange(1, ranks + 1, dtype=np.float64) ** -skew
+        self._ranks = ranks
+        self._thresholds, self._aliases = _aliases(weights * (ranks / weights.sum()))
+
+    def draw(self, random: np.random.Generator, count: int) -> Int64s:
+        """So many ranks."""
+        numbers = random.random(count) * self._ranks
+        ranks = numbers.astype(np.int64)
+        taken: Int64s = np.where(
+            numbers - ranks < self._thresholds[ranks], ranks, self._aliases[ranks]
+        )
+        return taken
+
+
+def _aliases(weights: Float64s) -> tuple[Float64s, Int64s]:
+    """Vose: every light rank is filled up by one heavy rank. `weights` have the mean 1."""
+    left, aliases = weights.tolist(), list(range(weights.size))
+    thresholds = [1.0] * weights.size
+    light = [rank for rank, weight in enumerate(left) if weight < 1]
+    heavy = [rank for rank, weight in enumerate(left) if weight >= 1]
+    while light and heavy:
+        less, more = light.pop(), heavy[-1]
+        thresholds[less], aliases[less] = left[less], more
+        left[more] -= 1 - left[less]
+        if left[more] < 1:
+            light.append(heavy.pop())
+    return np.array(thresholds), np.array(aliases)
+
+
+@dataclass(frozen=True)
+class Flare:
+    """One key that takes a share of all records for a while, in the middle of every period."""
+
+    share: float
+    every: int
+    length: int
+    fades: bool
+    """Rises in a fifth of its time and then dies away, instead of being there at once."""
+
+    def shares(self, moments: Int64s) -> Float64s:
+        """Its share at moments of the stream, in microseconds."""
+        into = moments % self.every - (self.every - self.length) // 2
+        burning = (into >= 0) & (into < self.length)
+        if not self.fades:
+            sudden: Float64s = np.where(burning, self.share, 0.0)
+            return sudden
+        place = into / self.length
+        height: Float64s = np.where(place < 0.2, place / 0.2, (1 - place) / 0.8)
+        return burning * height * self.share
+
+    def keys(self, moments: Int64s, seed: int, keys: int) -> Int64s:
+        """The key that flares at each moment: any but the hundred hottest, if there are more."""
+        numbers = moments // self.every
+        found = np.empty(moments.size, np.int64)
+        for number in np.unique(numbers).tolist():
+            random = np.random.default_rng([seed, _FLARE_KEYS, number])
+            found[numbers == number] = random.integers(min(100, keys - 1), keys)
+        return found
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Which keys records have: by rank, with drift and flares."""
+
+    zipf: Zipf
+    count: int
+    seed: int
+    drift: int
+    """Microseconds after which every key moves up a rank, and the hottest to the last; 0: never."""
+    flare: Flare | None
+
+    def draw(self, random: np.random.Generator, moments: Int64s) -> Int64s:
+        """A key, from 0, for each moment of the stream."""
+        keys = self.zipf.draw(random, moments.size)
+        if self.drift:
+            keys = (keys + moments // self.drift) % self.count
+        return keys
+
+    def flared(self, random: np.random.Generator, keys: Int64s, moments: Int64s) -> Int64s:
+        """`keys`, some of them replaced by that of a flare."""
+        if self.flare is None:
+            return keys
+        caught = random.random(keys.size) < self.flare.shares(moments)
+        flaring = self.flare.keys(moments, self.seed, self.count)
+        replaced: Int64s = np.where(caught, flaring, keys)
+        return replaced

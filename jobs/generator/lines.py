@@ -1,0 +1,43 @@
+"""`lines`: sentences of Zipf words, for the job `word_count`."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from grouping.base import Int64s
+from jobs.generator import names
+from jobs.generator.settings import Settings
+from jobs.generator.stream import CHUNK_RECORDS, Chunk, Stream, as_bytes, joined
+
+
+class Lines(Stream):
+    """Text; its event time is the time of the Kafka record, in milliseconds."""
+
+    faults = ("not_utf8",)
+    time_step = 1000
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.names = names.words(settings.keys)
+        # Beside each word the form in which it begins a sentence: the job counts both as one.
+        self._words = pa.array([*self.names, *(name.capitalize() for name in self.names)])
+        self._fewest = settings.words - settings.words // 2
+        self._most = settings.words + settings.words // 2
+
+    def made(
+        self, random: np.random.Generator, moments: Int64s, times: Int64s, faults: Int64s
+    ) -> Chunk:
+        lengths = random.integers(self._fewest, self._most + 1, CHUNK_RECORDS)
+        ends = np.concatenate([[0], np.cumsum(lengths)])
+        when = np.repeat(moments, lengths)
+        keys = self.keys.flared(random, self.keys.draw(random, when), when)
+        shown = keys.copy()
+        shown[ends[:-1]] += len(self.names)
+        words = pa.ListArray.from_arrays(
+            pa.array(ends, pa.int32()), self._words.take(pa.array(shown))
+        )
+        values = as_bytes(joined(pc.binary_join(words, " "), "."))
+        for place in np.flatnonzero(faults >= 0).tolist():
+            values[place] = b"\xff\xfe" + values[place]
+        rows = np.repeat(np.arange(CHUNK_RECORDS), lengths)
+        return Chunk(values, times, faults, {"row": rows, "key": keys})

@@ -1,0 +1,293 @@
+"""The options of `unskew generate`, from words to a plan; all that is wrong is told at once."""
+
+import argparse
+import os
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import PydanticCustomError
+
+from config.errors import UsageError
+from config.suggestions import did_you_mean
+from config.units import Duration
+from jobs.generator.settings import FileTarget, KafkaTarget, OracleSettings, Plan, Settings
+
+STREAMS = {"lines": "word_count", "trades": "vwap", "posts": "hashtags"}
+"""The streams, each with the shipped job that reads it."""
+SERVERS = "KAFKA_BOOTSTRAP_SERVERS"
+_SERVERS_DEFAULT = "127.0.0.1:9092"
+_FILE_START = "2026-01-01T00:00:00Z"
+_TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option: how it is read, and its default (for each stream, where they differ)."""
+
+    value: str
+    read: Callable[[str], Any]
+    default: str | dict[str, str] | None
+    said: str
+
+    def default_of(self, stream: str) -> str | None:
+        """What holds if it is not given."""
+        return self.default.get(stream) if isinstance(self.default, dict) else self.default
+
+    @property
+    def help(self) -> str:
+        """What `--help` says."""
+        if self.default is None:
+            return self.said
+        if isinstance(self.default, str):
+            return f"{self.said} (default: {self.default})"
+        each = ", ".join(f"{name} {value}" for name, value in self.default.items())
+        return f"{self.said} (default: {each})"
+
+
+def _whole(least: int, most: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdecimal() and least <= int(text[:20]) <= most):
+            raise ValueError(f"a whole number from {least} to {most}")
+        return int(text)
+
+    return read
+
+
+def _number(least: float, most: float) -> Callable[[str], float]:
+    def read(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = float("nan")
+        if not least <= value <= most:
+            raise ValueError(f"a number from {least:g} to {most:g}")
+        return value
+
+    return read
+
+
+def _duration(text: str) -> int:
+    try:
+        return Duration.parse(text).microseconds
+    except PydanticCustomError as error:
+        raise ValueError(error.message()) from error
+
+
+def _positive_duration(text: str) -> int:
+    micros = _duration(text)
+    if not micros:
+        raise ValueError("a duration longer than 0 s")
+    return micros
+
+
+def _moment(text: str) -> int:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"a time such as {_FILE_START}") from None
+    if not 1970 < moment.year < 2200:
+        raise ValueError("a year from 1971 to 2199")
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return round(moment.timestamp() * 1000) * 1000
+
+
+def _topic(text: str) -> str:
+    if not _TOPIC.fullmatch(text):
+        raise ValueError("1 to 249 letters, digits, '.', '_' or '-'")
+    return text
+
+
+def _writable(text: str) -> str:
+    if Path(text).is_dir() or not text:
+        raise ValueError("a file's name")
+    if not Path(text).parent.is_dir():
+        raise ValueError("a file in a folder that is there")
+    return text
+
+
+_SHARE = _number(0, 1)
+OPTIONS = {
+    "seed": Option("N", _whole(0, 2**63 - 1), "1", "same seed, same stream"),
+    "rate": Option("R", _number(0.01, 1e7), "1000", "records a second, also of event time"),
+    "records": Option("N", _whole(1, 10**12), None, "end after so many records"),
+    "duration": Option("TIME", _positive_duration, None, "end after so much time of the stream"),
+    "keys": Option(
+        "N",
+        _whole(1, 1_000_000),
+        {"lines": "50000", "trades": "500", "posts": "10000"},
+        "different words, symbols or hashtags",
+    ),
+    "skew": Option(
+        "Z", _number(0, 10), {"lines": "1.1", "trades": "0.8", "posts": "1.0"}, "Zipf's exponent"
+    ),
+    "drift": Option(
+        "TIME",
+        _duration,
+        {"lines": "30s", "trades": "0s", "posts": "0s"},
+        "each key moves up a rank in such a time, and the hottest to the last; 0s: never",
+    ),
+    "flare": Option(
+        "SHARE",
+        _SHARE,
+        {"lines": "0", "trades": "0.4", "posts": "0.5"},
+        "one key, another each time, flares up to this share: at once, of posts it rises and fades",
+    ),
+    "flare-every": Option(
+        "TIME", _positive_duration, "2min", "a flare comes in the middle of each such time"
+    ),
+    "flare-for": Option(
+        "TIME",
+        _positive_duration,
+        {"lines": "20s", "trades": "20s", "posts": "60s"},
+        "how long a flare takes",
+    ),
+    "malformed": Option("SHARE", _SHARE, "0", "records that the job must refuse, of every kind"),
+    "late": Option("SHARE", _SHARE, "0", "records whose event time lies back"),
+    "late-by": Option("TIME", _duration, "20s", "how far back, at most"),
+    "start": Option(
+        "TIME",
+        _moment,
+        None,
+        f"event time of the first record, such as {_FILE_START} (default: now; in a file that)",
+    ),
+    "words": Option("N", _whole(2, 1000), "10", "words a line on average, half as many or more"),
+    "users": Option("N", _whole(1, 10_000_000), "100000", "different users of posts"),
+    "topic": Option("NAME", _topic, {name: name for name in STREAMS}, "the topic to write to"),
+    "partitions": Option("N", _whole(1, 100_000), None, "how many the topic must have, at least"),
+    "out": Option(
+        "FILE",
+        _writable,
+        None,
+        "write a file instead, as fast as it goes: a record a line, or Kafka's columns if FILE"
+        " ends with .parquet",
+    ),
+    "oracle": Option("FILE", _writable, None, "write the job's exact totals here, as JSON"),
+    "window": Option("TIME", _positive_duration, None, "totals of windows of event time"),
+    "slide": Option("TIME", _positive_duration, None, "a window begins in each such time"),
+}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add them; no word is converted by argparse, which would stop at the first wrong one."""
+    streams = ", ".join(f"{name} (for {job})" for name, job in STREAMS.items())
+    parser.add_argument("stream", metavar="STREAM", help=f"one of {streams}")
+    for name, option in OPTIONS.items():
+        parser.add_argument(f"--{name}", metavar=option.value, help=option.help)
+    parser.add_argument(
+        "--fast", action="store_true", help="do not wait: --rate holds for event times only"
+    )
+    parser.add_argument(
+        "--bootstrap-servers",
+        metavar="HOST:PORT,...",
+        help=f"the brokers (default: {SERVERS}, or {_SERVERS_DEFAULT})",
+    )
+    parser.add_argument(
+        "--kafka",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of the client, such as security.protocol=SASL_SSL; may repeat",
+    )
+
+
+def read_plan(arguments: argparse.Namespace) -> Plan:
+    """The plan that is meant, or every problem there is."""
+    problems: list[str] = []
+    stream = arguments.stream
+    if stream not in STREAMS:
+        problems.append(f"STREAM: {did_you_mean(stream, STREAMS)} (got {stream!r})")
+        stream = "lines"
+    values: dict[str, Any] = {}
+    for name, option in OPTIONS.items():
+        text = getattr(arguments, name.replace("-", "_"))
+        given = option.default_of(stream) if text is None else text
+        try:
+            values[name] = None if given is None else option.read(given)
+        except ValueError as error:
+            problems.append(f"--{name}: {error} (got {given!r})")
+    kafka = _kafka(arguments.kafka, problems)
+    problems += _contradictions(arguments, values)
+    if problems:
+        raise UsageError(*[f"generate: {problem}" for problem in problems])
+    return _plan(arguments, stream, values, kafka)
+
+
+def _kafka(words: list[str], problems: list[str]) -> tuple[tuple[str, str], ...]:
+    found = []
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not (equals and name):
+            problems.append(f"--kafka: NAME=VALUE (got {word!r})")
+        found.append((name, value))
+    return tuple(found)
+
+
+def _contradictions(arguments: argparse.Namespace, values: dict[str, Any]) -> list[str]:
+    found = []
+    if arguments.records and arguments.duration:
+        found.append("--records and --duration: only one of them ends the stream")
+    if arguments.out and not (arguments.records or arguments.duration):
+        found.append("--out: a file must end: add --records or --duration")
+    if arguments.out:
+        given = [
+            f"--{name.replace('_', '-')}"
+            for name in ("topic", "partitions", "bootstrap_servers", "kafka")
+            if getattr(arguments, name)
+        ]
+        found += [f"--out and {name}: a file has none; leave one out" for name in given]
+    if not arguments.oracle:
+        given = [f"--{name}" for name in ("window", "slide") if getattr(arguments, name)]
+        found += [f"{name}: says what --oracle counts; add that" for name in given]
+    elif arguments.slide and not arguments.window:
+        found.append("--slide: windows overlap; add their length, --window")
+    window, slide = values.get("window"), values.get("slide")
+    if window and slide and slide > window:
+        found.append(f"--slide: at most --window (got {arguments.slide} and {arguments.window})")
+    every, length = values.get("flare-every"), values.get("flare-for")
+    if values.get("flare") and every and length and length > every:
+        found.append("--flare-for: at most --flare-every")
+    return found
+
+
+def _plan(
+    arguments: argparse.Namespace,
+    stream: str,
+    values: dict[str, Any],
+    kafka: tuple[tuple[str, str], ...],
+) -> Plan:
+    records = values["records"]
+    if values["duration"] is not None:
+        records = max(1, round(values["duration"] * values["rate"] / 1_000_000))
+    target: KafkaTarget | FileTarget
+    if arguments.out:
+        target, start = FileTarget(values["out"]), _moment(_FILE_START)
+    else:
+        servers = arguments.bootstrap_servers or os.environ.get(SERVERS) or _SERVERS_DEFAULT
+        target = KafkaTarget(servers, values["topic"], values["partitions"], kafka)
+        start = time.time_ns() // 1_000_000 * 1000
+    settings = Settings(
+        stream,
+        start=start if values["start"] is None else values["start"],
+        records=records,
+        flare_every=values["flare-every"],
+        flare_for=values["flare-for"],
+        late_by=values["late-by"],
+        **{name: values[name] for name in _SAME},
+    )
+    oracle = None
+    if values["oracle"]:
+        oracle = OracleSettings(values["oracle"], values["window"], values["slide"])
+    return Plan(settings, target, oracle, paced=not (arguments.fast or arguments.out))
+
+
+_SAME = (
+    *("seed", "keys", "skew", "drift", "rate"),
+    *("flare", "malformed", "late", "words", "users"),
+)
+"""Options whose value goes into the settings under their own name."""

@@ -1,0 +1,60 @@
+"""How far a stream is: one line that renews itself on a terminal, a line now and then elsewhere."""
+
+import shutil
+import sys
+import time
+from typing import TextIO
+
+_RENEWED_SECONDS = 0.5
+_LOGGED_SECONDS = 30.0
+_CLEAR = "\r\x1b[K"
+
+
+class Progress:
+    """Speaks to standard error while records are written, and at the end to standard output."""
+
+    def __init__(
+        self, stream: str, place: str, asked: float | None, out: TextIO | None = None
+    ) -> None:
+        self._stream = stream
+        self._place = place
+        self._asked = asked
+        self._out = out or sys.stderr
+        self._live = self._out.isatty()
+        self._pause = _RENEWED_SECONDS if self._live else _LOGGED_SECONDS
+        self._started = self._shown = time.monotonic()
+        self._records = 0
+
+    def show(self, records: int) -> None:
+        """So many are on their way; said if it is time to."""
+        now = time.monotonic()
+        if now - self._shown < self._pause:
+            return
+        lately = (records - self._records) / (now - self._shown)
+        self._shown, self._records = now, records
+        asked = "" if self._asked is None else f" of {self._asked:,.0f}/s asked"
+        age = now - self._started
+        text = f"{self._stream}: {records:,} records in {age:.0f} s, {lately:,.0f}/s{asked}"
+        if self._live:
+            text = _CLEAR + text[: shutil.get_terminal_size().columns - 1]
+        else:
+            text += "\n"
+        self._out.write(text)
+        self._out.flush()
+
+    def clear(self) -> None:
+        """Make room for an error."""
+        if self._live:
+            self._out.write(_CLEAR)
+            self._out.flush()
+
+    def done(self, written: int) -> None:
+        """What was written, where and how fast."""
+        self.clear()
+        seconds = max(time.monotonic() - self._started, 1e-9)
+        asked = "" if self._asked is None else f" ({self._asked:,.0f} asked)"
+        print(
+            f"{self._stream}: {written:,} records in {self._place}, {seconds:.1f} s,"
+            f" {written / seconds:,.0f} records/s{asked}",
+            flush=True,
+        )

@@ -1,0 +1,64 @@
+"""What a stream is made of, once the command line is known to be right."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The stream itself; times in microseconds, shares from 0 to 1."""
+
+    stream: str
+    seed: int
+    keys: int
+    skew: float
+    drift: int
+    rate: float
+    records: int | None
+    """None: until it is stopped."""
+    start: int
+    """Event time of the first record, since 1970."""
+    flare: float
+    flare_every: int
+    flare_for: int
+    malformed: float
+    late: float
+    late_by: int
+    words: int
+    users: int
+
+
+@dataclass(frozen=True)
+class OracleSettings:
+    """Where the exact totals go, and of which windows."""
+
+    path: str
+    window: int | None
+    slide: int | None
+
+
+@dataclass(frozen=True)
+class KafkaTarget:
+    """A topic."""
+
+    servers: str
+    topic: str
+    partitions: int | None
+    """It must have as many."""
+    options: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class FileTarget:
+    """A file: a record a line, or with the ending .parquet Kafka's columns."""
+
+    path: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that one run is to do."""
+
+    settings: Settings
+    target: KafkaTarget | FileTarget
+    oracle: OracleSettings | None
+    paced: bool

@@ -1,0 +1,74 @@
+"""Writing a stream at its rate: record i is due i / rate seconds after the start."""
+
+import time
+
+from config.errors import OutsideError
+from jobs.generator.oracle import Oracle
+from jobs.generator.outputs import Output
+from jobs.generator.progress import Progress
+from jobs.generator.stream import Chunk, Stream
+from jobs.stop import Stop
+
+_TICK_SECONDS = 0.01
+_LOOK_SECONDS = 0.2
+_PIECE_RECORDS = 4096
+
+
+class Writer:
+    """Writes one stream to one output until it ends or is stopped."""
+
+    def __init__(
+        self, stream: Stream, output: Output, oracle: Oracle | None, progress: Progress, stop: Stop
+    ) -> None:
+        self._stream = stream
+        self._output = output
+        self._oracle = oracle
+        self._progress = progress
+        self._stop = stop
+        self._sent = 0
+        self._started = 0.0
+
+    def run(self, *, paced: bool) -> None:
+        """All records, at the stream's rate or as fast as they can be written."""
+        self._started = time.monotonic()
+        try:
+            for chunk in self._stream.chunks():
+                done = self._write(chunk, paced=paced)
+                if self._oracle is not None:
+                    self._oracle.add(chunk, 0, done)
+                if self._stop.asked:
+                    break
+            self._output.close()
+        except OutsideError:
+            self._progress.clear()
+            raise
+        if self._oracle is not None:
+            self._oracle.write()
+        self._progress.done(self._output.written)
+
+    def _write(self, chunk: Chunk, *, paced: bool) -> int:
+        """One chunk; how many records of it were written: all, or fewer if asked to stop."""
+        size, done = len(chunk.values), 0
+        if self._stream.settings.records is not None:
+            size = min(size, self._stream.settings.records - self._sent)
+        while done < size and not self._stop.asked:
+            count = min(size - done, _PIECE_RECORDS)
+            if paced:
+                count = min(count, self._due())
+            if count:
+                end = done + count
+                self._output.write(chunk.values[done:end], chunk.times[done:end])
+                self._sent, done = self._sent + count, end
+            self._progress.show(self._sent)
+        return done
+
+    def _due(self) -> int:
+        """How many records are due now; none, after a nap, if none is yet."""
+        rate = self._stream.settings.rate
+        now = time.monotonic() - self._started
+        due = int(now * rate) + 1 - self._sent
+        if due > 0 and due >= rate * _TICK_SECONDS:
+            return due
+        wait = max(self._sent / rate - now, _TICK_SECONDS)
+        time.sleep(min(wait, _LOOK_SECONDS))
+        return max(0, int((time.monotonic() - self._started) * rate) + 1 - self._sent)
