@@ -1,10 +1,11 @@
 """The journal: what makes routing a pure function of a micro-batch, kept beside the checkpoint.
 
-One folder a batch. A source's task writes its grouping's state there when its rows have ended; a
-partition's task writes its report. A file is written once and whole: the first attempt to finish
-wins, later attempts leave it alone. A task of batch b reads the newest state of its source *before*
-b, and the reports of the newest batch before b, so a retried, speculated or replayed task starts
-from exactly what the first attempt started from.
+One folder a batch. A source's task writes its grouping's state there when its rows have ended, and
+how many records it routed, with a checksum of their routes; a partition's task writes its report.
+A file is written once and whole: the first attempt to finish wins, later attempts leave it alone. A
+task of batch b reads the newest state of its source *before* b, and the reports of the newest batch
+before b, so a retried, speculated or replayed task starts from exactly what the first attempt
+started from.
 
 Files are `grouping.snapshot` bytes: plain arrays with a checksum. One that cannot be read stops the
 job; it never silently changes the routing.
@@ -18,14 +19,17 @@ are equal, and of two reports either is true.
 import os
 import re
 import uuid
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import fs
 
+from grouping.base import Int32s
 from grouping.errors import SnapshotError
 from grouping.snapshot import Snapshot
 
@@ -36,6 +40,18 @@ _BATCH = re.compile(r"\d{12}")
 _STATE = re.compile(r"source-(\d+)\.state")
 _ROUTING = re.compile(r"source-(\d+)\.routing")
 _REPORT = re.compile(r"partition-(\d+)\.report")
+
+
+@dataclass(frozen=True)
+class Routes:
+    """A source's routes of one batch, as the journal keeps them: how many, and their checksum."""
+
+    records: int = 0
+    checksum: int = 0
+
+    def plus(self, routes: Int32s) -> "Routes":
+        """These and the ones after them; how they are cut changes nothing."""
+        return Routes(self.records + routes.size, zlib.crc32(routes.data, self.checksum))
 
 
 @dataclass(frozen=True)
@@ -93,16 +109,37 @@ class Journal:
         """Write a partition's report; False if an earlier attempt has."""
         return self._write(batch, f"partition-{partition:05d}.report", report.to_bytes())
 
-    def write_routing(self, batch: int, source: int, seconds: float) -> bool:
-        """Write what routing took a source; no part of its state, since no two attempts agree."""
-        arrays = {"seconds": np.array([seconds])}
+    def write_routing(
+        self, batch: int, source: int, seconds: float | None, routes: Routes | None = None
+    ) -> bool:
+        """Write what a source routed, and what that took if it was measured.
+
+        The time is no part of the state, since no two attempts agree on it.
+        """
+        routes = routes or Routes()
+        arrays: dict[str, Any] = {
+            "routes": np.array([routes.records, routes.checksum], np.int64),
+            "seconds": np.array([] if seconds is None else [seconds], np.float64),
+        }
         taken = Snapshot("routing", 1, 1, 0, arrays)
         return self._write(batch, f"source-{source:05d}.routing", taken.to_bytes())
 
     def routing_seconds(self, batch: int) -> dict[int, float]:
-        """What routing one batch took, by source."""
+        """What routing one batch took, by source; nothing where it was not measured."""
         found = self._all(batch, _ROUTING)
-        return {source: float(taken.arrays["seconds"][0]) for source, taken in found.items()}
+        return {
+            source: float(taken.arrays["seconds"][0])
+            for source, taken in found.items()
+            if taken.arrays["seconds"].size
+        }
+
+    def routes(self, batch: int) -> dict[int, Routes]:
+        """What each source routed in one batch."""
+        found = self._all(batch, _ROUTING)
+        return {
+            source: Routes(*(int(number) for number in taken.arrays["routes"]))
+            for source, taken in found.items()
+        }
 
     def write_bad(self, batch: int, partition: int, table: pa.Table) -> bool:
         """Keep the records that a partition refused, until they are with the dead letters."""
@@ -126,6 +163,22 @@ class Journal:
     def mark_published(self, batch: int) -> None:
         """They are."""
         self._write(batch, _PUBLISHED, b"")
+
+    def unreadable(self) -> list[str]:
+        """The states and reports that the next batch would read, but cannot."""
+        found: list[str] = []
+        states: set[str] = set()
+        reported = False
+        for number in reversed(self.batches()):
+            names = sorted(self._names(f"{number:012d}"))
+            needed = [name for name in names if _STATE.fullmatch(name) and name not in states]
+            states.update(needed)
+            if not reported:
+                reports = [name for name in names if _REPORT.fullmatch(name)]
+                needed += reports
+                reported = bool(reports)
+            found += [f"{number:012d}/{name}" for name in needed if not self._reads(number, name)]
+        return found
 
     def batches(self) -> list[int]:
         """The batches there are, oldest first."""
@@ -184,6 +237,12 @@ class Journal:
             if match and snapshot is not None:
                 found[int(match.group(1))] = snapshot
         return found
+
+    def _reads(self, batch: int, name: str) -> bool:
+        try:
+            return self._read(batch, name) is not None
+        except (SnapshotError, OSError):
+            return False
 
     def _read(self, batch: int, name: str) -> Snapshot | None:
         system, root = self._open()

@@ -28,7 +28,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from grouping.base import Chunk, Feedback, Grouping, Int32s, Int64s, UInt64s
 from grouping.errors import GroupingError
-from grouping.journal import Journal
+from grouping.journal import Journal, Routes
 from grouping.registry import create
 from grouping.report import feedback_of
 
@@ -61,15 +61,14 @@ class Router:
 
     def _route(self, chunks: Iterable[Chunk]) -> Iterator[pa.Array]:
         batch, source = task_place()
+        watch, done = _Stopwatch(self.clock), Routes()
         router = self.grouping_for(batch, source)
-        if self.clock is None:
-            yield from map(pa.array, router.route_chunks(chunks))
-        else:
-            watch = _Stopwatch(self.clock)
-            yield from map(pa.array, watch.inside(router.route_chunks(watch.outside(chunks))))
-            if self.journal is not None:
-                self.journal.write_routing(batch, source, watch.seconds)
+        for routes in watch.inside(router.route_chunks(watch.outside(chunks))):
+            done = done.plus(routes)
+            yield pa.array(routes)
         if self.journal is not None:
+            taken = None if self.clock is None else watch.seconds
+            self.journal.write_routing(batch, source, taken, done)
             self.journal.write_state(batch, source, router.snapshot())
 
     def grouping_for(self, batch: int, source: int) -> Grouping:
@@ -101,8 +100,8 @@ class Router:
 class _Stopwatch:
     """Time spent in making routes, without the time spent in waiting for rows."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
+    def __init__(self, clock: Callable[[], float] | None) -> None:
+        self._clock = clock or float  # which is always 0.0
         self.seconds = 0.0
 
     def inside(self, routes: Iterable[Int32s]) -> Iterator[Int32s]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from grouping.journal import Journal
+from grouping.journal import Journal, Routes
 from grouping.spark import Router
 
 
@@ -44,6 +44,19 @@ def test_routing_seconds_are_kept_once_and_are_no_part_of_the_state(tmp_path: Pa
     assert both[0].routing_seconds(0) == seconds
 
 
+def test_the_journal_knows_routes_by_number_and_checksum(tmp_path: Path) -> None:
+    found = {}
+    for name, seed in (("first", 1), ("again", 1), ("other", 2)):
+        journal = Journal(str(tmp_path / name))
+        routes = np.array(routed(Router("w_choices", 4, seed, journal=journal)), np.int32)
+        found[name] = journal.routes(0)[0]
+        cut = Routes().plus(routes[:7]).plus(routes[7:])
+        assert found[name] == Routes().plus(routes) == cut
+    assert found["first"].records == 300
+    assert found["first"] == found["again"]
+    assert found["first"].checksum != found["other"].checksum
+
+
 def test_waiting_for_rows_is_no_routing(tmp_path: Path) -> None:
     clock = Clock()
 
@@ -70,12 +83,13 @@ def test_batches_that_were_not_committed_are_dropped(tmp_path: Path) -> None:
 
 
 def test_forgotten_states_leave_reports_and_the_rest(tmp_path: Path) -> None:
-    router = Router("fish", 4, journal=Journal(str(tmp_path)))
+    router = Router("fish", 4, journal=Journal(str(tmp_path)), clock=Clock())
     routed(router)
     journal = router.journal
     assert journal is not None
-    journal.write_routing(0, 0, 1.0)
+    seconds = journal.routing_seconds(0)
     journal.forget_states()
     assert journal.states(0) == {}
     assert journal.newest_sources(1) == 0
-    assert journal.routing_seconds(0) == {0: 1.0}
+    assert journal.routing_seconds(0) == seconds
+    assert journal.routes(0)[0].records == 300
