@@ -118,9 +118,8 @@ class Oracle:
         try:
             with Path(self._settings.path).open("w") as file:
                 file.write(json.dumps(head)[:-1] + ', "totals": [')
-                file.writelines(
-                    (",\n" if number else "\n") + row for number, row in enumerate(self._rows())
-                )
+                for number, row in enumerate(self._rows()):
+                    print("," if number else "", row, sep="\n", end="", file=file)
                 file.write("\n]}\n")
         except OSError as error:
             raise OutsideError(

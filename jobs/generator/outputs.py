@@ -2,6 +2,7 @@
 
 import time
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +168,8 @@ class LinesOutput(Output):
             while done < len(text):
                 done += self._file.write(text[done:]) or 0
         except OSError as error:
-            self._file.truncate(self._bytes)
+            with suppress(OSError):  # a device cannot be cut
+                self._file.truncate(self._bytes)
             raise OutsideError(
                 f"generate: {self.place}: {error.strerror}; {self._records:,} records are in it"
             ) from error

@@ -48,10 +48,9 @@ class Progress:
             self._out.write(_CLEAR)
             self._out.flush()
 
-    def done(self, written: int) -> None:
+    def done(self, written: int, seconds: float) -> None:
         """What was written, where and how fast."""
         self.clear()
-        seconds = max(time.monotonic() - self._started, 1e-9)
         asked = "" if self._asked is None else f" ({self._asked:,.0f} asked)"
         print(
             f"{self._stream}: {written:,} records in {self._place}, {seconds:.1f} s,"

@@ -38,13 +38,19 @@ class Writer:
                     self._oracle.add(chunk, 0, done)
                 if self._stop.asked:
                     break
+            if paced:
+                # The time of the last record belongs to the stream too.
+                self._wait(self._sent / self._stream.settings.rate)
+            seconds = time.monotonic() - self._started
             self._output.close()
+            if not paced:
+                seconds = time.monotonic() - self._started
         except OutsideError:
             self._progress.clear()
             raise
         if self._oracle is not None:
             self._oracle.write()
-        self._progress.done(self._output.written)
+        self._progress.done(self._output.written, seconds)
 
     def _write(self, chunk: Chunk, *, paced: bool) -> int:
         """One chunk; how many records of it were written: all, or fewer if asked to stop."""
@@ -69,6 +75,12 @@ class Writer:
         due = int(now * rate) + 1 - self._sent
         if due > 0 and due >= rate * _TICK_SECONDS:
             return due
-        wait = max(self._sent / rate - now, _TICK_SECONDS)
-        time.sleep(min(wait, _LOOK_SECONDS))
+        time.sleep(min(max(self._sent / rate - now, _TICK_SECONDS), _LOOK_SECONDS))
         return max(0, int((time.monotonic() - self._started) * rate) + 1 - self._sent)
+
+    def _wait(self, moment: float) -> None:
+        while not self._stop.asked:
+            left = self._started + moment - time.monotonic()
+            if left <= 0:
+                return
+            time.sleep(min(left, _LOOK_SECONDS))
