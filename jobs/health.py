@@ -11,11 +11,15 @@ STATES = ("starting", "running", "stalled", "stopping", "stopped", "failed")
 STALL_SECONDS_MIN = 300.0
 
 
+def trigger_seconds(job: Job) -> float | None:
+    """The interval of a job's trigger; None if it reads what is there and ends."""
+    trigger = job.trigger
+    return trigger.interval.amount / 1e6 if isinstance(trigger, IntervalTrigger) else None
+
+
 def stall_seconds(job: Job) -> float:
     """How long a job may be silent: five minutes, or three of its trigger's intervals."""
-    trigger = job.trigger
-    interval = trigger.interval.amount / 1e6 if isinstance(trigger, IntervalTrigger) else 0.0
-    return max(STALL_SECONDS_MIN, 3 * interval)
+    return max(STALL_SECONDS_MIN, 3 * (trigger_seconds(job) or 0.0))
 
 
 class Health:

@@ -55,6 +55,7 @@ METRICS = (
     Metric("query_up", "gauge", "1 while the query runs and gives signs of life, otherwise 0."),
     Metric("query_state", "gauge", "1 for the state that the query is in.", ("state",)),
     Metric("query_start_timestamp_seconds", "gauge", "When this process began, as Unix time."),
+    Metric("trigger_interval_seconds", "gauge", "The trigger's interval; none for available_now."),
     Metric("last_batch_timestamp_seconds", "gauge", "When the last batch was done, as Unix time."),
     Metric("last_batch_number", "gauge", "The number of the last batch."),
     Metric("partitions", "gauge", "Partitions that records are routed to."),
@@ -130,6 +131,11 @@ METRICS = (
     ),
     Metric("journal_bytes", "gauge", "Size of the journal."),
     Metric("journal_batches", "gauge", "Batches that the journal holds."),
+    Metric(
+        "journal_unreadable_files",
+        "gauge",
+        "States and reports that the next batch needs and cannot read; seen when one failed.",
+    ),
 )
 BY_NAME: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in METRICS})
 
@@ -156,7 +162,12 @@ class Board(Collector):
     """The values of all metrics of one query."""
 
     def __init__(
-        self, query: str, health: Health, info: Labels = ("", ""), hot_keys: int = 10
+        self,
+        query: str,
+        health: Health,
+        info: Labels = ("", ""),
+        hot_keys: int = 10,
+        trigger_seconds: float | None = None,
     ) -> None:
         self._query = query
         self._health = health
@@ -165,6 +176,8 @@ class Board(Collector):
             "query_info": {info: 1},
             "query_start_timestamp_seconds": {(): time.time()},
         }
+        if trigger_seconds is not None:
+            self._page["trigger_interval_seconds"] = {(): trigger_seconds}
 
     def registry(self) -> CollectorRegistry:
         """A registry with this board and nothing else."""
@@ -188,6 +201,7 @@ class Board(Collector):
             "merge_partition_state_bytes": {(str(one.partition),): one.bytes for one in done.merge},
             "journal_bytes": {(): done.journal_bytes},
             "journal_batches": {(): done.journal_batches},
+            "journal_unreadable_files": {(): 0},  # or the batch would not be done
         }
         counters: Values = {
             "batches": {(): 1},
@@ -210,6 +224,10 @@ class Board(Collector):
         page = dict(self._page)
         _add(page, {"dead_letters": {(reason,): count for reason, count in counts.items()}})
         self._page = page
+
+    def unreadable(self, files: int) -> None:
+        """So many files of the journal cannot be read: the next batch will fail."""
+        self._page = {**self._page, "journal_unreadable_files": {(): files}}
 
     def value(self, name: str, *labels: str) -> Any:
         """One value, None if there is none (yet)."""

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from config.models.base import Location, Model, rule_error
 from config.secrets import Secret
+from config.units import Duration
 
 PORT_MAX = 65_535
 _HOST = re.compile(r"[A-Za-z0-9._-]{1,253}|[0-9A-Fa-f:.]{2,45}")
@@ -68,6 +69,10 @@ class Metrics(Model):
     """At most this many hot keys are shown."""
     hot_key_names: bool = False
     """Show hot keys by name; otherwise by their hash, since a key may be personal data."""
+
+    linger: Duration = Duration.parse("0 s")
+    """After a failure the page stays this long, so that Prometheus sees it: under a supervisor,
+    three times its scrape interval."""
 
     @property
     def loopback(self) -> bool:

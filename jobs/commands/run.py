@@ -83,7 +83,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
     # Spark, numba and Prometheus take a second to import: a wrong job is told before.
     from jobs.board import HealthFollower  # noqa: PLC0415
-    from jobs.health import Health, stall_seconds  # noqa: PLC0415
+    from jobs.health import Health, stall_seconds, trigger_seconds  # noqa: PLC0415
+    from jobs.linger import lingering  # noqa: PLC0415
     from jobs.metrics import Board  # noqa: PLC0415
     from jobs.metrics_server import MetricsServer  # noqa: PLC0415
     from jobs.pipeline import Pipeline, journal_of  # noqa: PLC0415
@@ -97,12 +98,14 @@ def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
     stop = Stop()
     live = arguments.log == "auto" and sys.stderr.isatty()
     health = Health(stall_seconds(job))
-    board = Board(job.name, health, (job.grouping.type, job.operator.type), job.metrics.hot_keys)
+    info = (job.grouping.type, job.operator.type)
+    board = Board(job.name, health, info, job.metrics.hot_keys, trigger_seconds(job))
     with ExitStack() as stack:
         stack.enter_context(signals_to(stop))
-        check(Pipeline(job, journal_of(job)))
         server = stack.enter_context(MetricsServer(job.metrics, board, health))
         status: Any = Line(job.name) if live else Log(job.name, arguments.log)
+        stack.enter_context(lingering(job, health, board, status, stop))
+        check(Pipeline(job, journal_of(job)))
         status.event("metrics", url=server.url)
         run_job(job, HealthFollower(health, board), status, stop=stop)
     return stop.exit_code

@@ -49,6 +49,24 @@ def test_the_first_attempt_wins(journal: Journal, tmp_path: Path) -> None:
     ]
 
 
+def test_what_the_next_batch_needs_and_cannot_read_is_listed(journal: Journal) -> None:
+    folder = Path(journal.location)
+    for batch in (0, 1):
+        journal.write_state(batch, 0, state(batch))
+        journal.write_report(batch, 0, state(batch))
+    journal.write_state(0, 1, state(0))
+    assert journal.unreadable() == []
+    files = ["000000000000/source-00000.state", "000000000000/partition-00000.report"]
+    needed = [
+        "000000000001/source-00000.state",
+        "000000000001/partition-00000.report",
+        "000000000000/source-00001.state",
+    ]
+    for name in [*files, *needed]:
+        (folder / name).write_bytes(b"garbage")
+    assert journal.unreadable() == needed
+
+
 def test_a_task_never_sees_its_own_batch(journal: Journal) -> None:
     journal.write_state(2, 0, state(2))
     journal.write_state(5, 0, state(5))

@@ -20,6 +20,7 @@ EXPORTED = {
     "unskew_query_up": ("gauge",),
     "unskew_query_state": ("gauge", "state"),
     "unskew_query_start_timestamp_seconds": ("gauge",),
+    "unskew_trigger_interval_seconds": ("gauge",),
     "unskew_last_batch_timestamp_seconds": ("gauge",),
     "unskew_last_batch_number": ("gauge",),
     "unskew_partitions": ("gauge",),
@@ -55,11 +56,12 @@ EXPORTED = {
     "unskew_merge_partition_state_bytes": ("gauge", "merge_partition"),
     "unskew_journal_bytes": ("gauge",),
     "unskew_journal_batches": ("gauge",),
+    "unskew_journal_unreadable_files": ("gauge",),
 }
 
 
 def board(hot_keys: int = 10) -> Board:
-    return Board("q", Health(10.0, lambda: 0.0), ("level", "word_count"), hot_keys)
+    return Board("q", Health(10.0, lambda: 0.0), ("level", "word_count"), hot_keys, 10.0)
 
 
 def samples(of: Board) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
@@ -125,6 +127,21 @@ def test_gauges_show_the_last_batch_and_counters_all() -> None:
     assert found["unskew_grouping_signal", signal] == 2.0
     assert found["unskew_merge_partition_state_bytes", (("merge_partition", "0"),)] == 10
     assert ("unskew_merge_partition_state_rows", (("merge_partition", "0"),)) not in found
+
+
+def test_files_that_cannot_be_read_are_shown_until_a_batch_is_done() -> None:
+    shown = board()
+    shown.unreadable(3)
+    before = samples(shown)["unskew_journal_unreadable_files", ()]
+    shown.batch(done(0))
+    assert (before, samples(shown)["unskew_journal_unreadable_files", ()]) == (3, 0)
+
+
+def test_the_triggers_interval_is_shown_where_there_is_one() -> None:
+    once = Board("q", Health(10.0))
+    interval = "unskew_trigger_interval_seconds", ()
+    assert samples(board())[interval] == 10.0
+    assert interval not in samples(once)
 
 
 def test_latencies_are_cumulative_buckets() -> None:

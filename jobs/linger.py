@@ -1,0 +1,42 @@
+"""After a failure the metrics page stays for a moment, so that Prometheus and probes learn of it.
+
+A process that fails and is started again by its supervisor is seldom up when a scraper looks; what
+it would have said is then only in its log.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from config.models.job import Job
+from jobs.health import Health
+from jobs.metrics import Board
+from jobs.pipeline import journal_of
+from jobs.status import Line, Log
+from jobs.stop import Stop
+
+_POLL_SECONDS = 0.2
+
+
+@contextmanager
+def lingering(
+    job: Job, health: Health, board: Board, status: Line | Log, stop: Stop
+) -> Iterator[None]:
+    """Let a failure out only after `metrics.linger`, or once a stop is asked for."""
+    try:
+        yield
+    except Exception:
+        seconds = job.metrics.linger.amount / 1e6
+        if seconds and not stop.asked:
+            health.enter("failed")
+            with suppress(OSError):  # a checkpoint out of reach, which the failure is about then
+                board.unreadable(len(journal_of(job).unreadable()))
+            status.event("failing", "error", metrics_stay_seconds=seconds)
+            _wait(seconds, stop)
+        raise
+
+
+def _wait(seconds: float, stop: Stop) -> None:
+    deadline = time.monotonic() + seconds
+    while not stop.asked and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
