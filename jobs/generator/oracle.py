@@ -1,10 +1,8 @@
 """The exact totals of a stream, counted from what it was made of, for each window if asked."""
 
 import json
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,50 +13,7 @@ from config.errors import OutsideError
 from grouping.base import Int64s
 from jobs.generator.settings import OracleSettings
 from jobs.generator.stream import Bools, Chunk, Stream
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-class Totals(ABC):
-    """The totals of one operator, by window (0 where there are none) and number of the key."""
-
-    def __init__(self, stream: Stream) -> None:
-        self.keys = stream.settings.keys
-
-    @abstractmethod
-    def add(self, window: int, chunk: Chunk, taken: Int64s) -> None:
-        """Count the records at the places `taken`, all of which are in `window`."""
-
-    @abstractmethod
-    def windows(self) -> list[int]:
-        """Those that have totals."""
-
-    @abstractmethod
-    def rows(self, window: int) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Keys of a window with the columns that the job writes."""
-
-
-class WordTotals(Totals):
-    """How often each word occurs."""
-
-    def __init__(self, stream: Stream) -> None:
-        super().__init__(stream)
-        self._counts: dict[int, Int64s] = {}
-
-    def add(self, window: int, chunk: Chunk, taken: Int64s) -> None:
-        chosen = np.zeros(len(chunk.values), bool)
-        chosen[taken] = True
-        keys = chunk.facts["key"][chosen[chunk.facts["row"]]]
-        counts = self._counts.setdefault(window, np.zeros(self.keys, np.int64))
-        counts += np.bincount(keys, minlength=self.keys)
-
-    def windows(self) -> list[int]:
-        return sorted(self._counts)
-
-    def rows(self, window: int) -> Iterator[tuple[int, dict[str, Any]]]:
-        counts = self._counts[window]
-        for key in np.flatnonzero(counts).tolist():
-            yield key, {"count": int(counts[key])}
+from jobs.generator.totals import Totals, moment
 
 
 class Oracle:
@@ -112,8 +67,8 @@ class Oracle:
             "seed": self._stream.settings.seed,
             "records": self._records,
             "refused": dict(sorted(self._refused.items())),
-            "first_event_time": _moment(self._first),
-            "last_event_time": _moment(self._last),
+            "first_event_time": moment(self._first),
+            "last_event_time": moment(self._last),
         }
         try:
             with Path(self._settings.path).open("w") as file:
@@ -131,16 +86,9 @@ class Oracle:
             bounds = {}
             if self._settings.window is not None:
                 ends = (start, start + self._settings.window)
-                bounds = dict(zip(("window_start", "window_end"), map(_moment, ends), strict=True))
+                bounds = dict(zip(("window_start", "window_end"), map(moment, ends), strict=True))
             for key, values in self._totals.rows(start):
                 yield _text({**bounds, "key": self._stream.names[key], **values})
-
-
-def _moment(micros: int) -> str:
-    """As the sinks write a time: with milliseconds, or with microseconds where it has some."""
-    precision = "microseconds" if micros % 1000 else "milliseconds"
-    when = _EPOCH + timedelta(microseconds=micros)
-    return when.replace(tzinfo=None).isoformat(timespec=precision) + "Z"
 
 
 def _text(row: dict[str, Any]) -> str:

@@ -1,0 +1,216 @@
+"""What each shipped job computes, counted from the numbers that its stream was made of."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from grouping.base import Int64s
+from jobs.generator.stream import Chunk, Stream
+from jobs.generator.trades import TICKS
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DECIMALS = Decimal("0.000001")
+_MILLION = 1_000_000
+_FAR = np.iinfo(np.int64).max
+
+
+class Totals(ABC):
+    """The totals of one job, by window (0 where there are none) and number of the key."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.keys = stream.settings.keys
+
+    @abstractmethod
+    def add(self, window: int, chunk: Chunk, taken: Int64s) -> None:
+        """Count the sound records at the places `taken`, all of which are in `window`."""
+
+    @abstractmethod
+    def windows(self) -> list[int]:
+        """Those that have totals."""
+
+    @abstractmethod
+    def rows(self, window: int) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Keys of a window with the columns that the job writes."""
+
+
+class WordTotals(Totals):
+    """How often each word occurs."""
+
+    def __init__(self, stream: Stream) -> None:
+        super().__init__(stream)
+        self._counts: dict[int, Int64s] = {}
+
+    def add(self, window: int, chunk: Chunk, taken: Int64s) -> None:
+        keys = chunk.facts["key"][_rows_of(chunk, taken)]
+        counts = self._counts.setdefault(window, np.zeros(self.keys, np.int64))
+        counts += np.bincount(keys, minlength=self.keys)
+
+    def windows(self) -> list[int]:
+        return sorted(self._counts)
+
+    def rows(self, window: int) -> Iterator[tuple[int, dict[str, Any]]]:
+        counts = self._counts[window]
+        for key in np.flatnonzero(counts).tolist():
+            yield key, {"count": int(counts[key])}
+
+
+@dataclass
+class _Symbol:
+    """The trades of one symbol in one window; prices in ticks."""
+
+    amount: int = 0
+    volume: int = 0
+    trades: int = 0
+    high: int = -1
+    low: int = _FAR
+    first: tuple[int, int] = (_FAR, 0)
+    """Time and price."""
+    last: tuple[int, int] = (-_FAR, 0)
+
+
+class TradeTotals(Totals):
+    """The average price and what goes with it."""
+
+    def __init__(self, stream: Stream) -> None:
+        super().__init__(stream)
+        self._symbols: dict[int, dict[int, _Symbol]] = {}
+
+    def add(self, window: int, chunk: Chunk, taken: Int64s) -> None:
+        keys, ticks, volumes = (chunk.facts[name][taken] for name in ("key", "ticks", "volume"))
+        times = chunk.times[taken]
+        order = np.lexsort((ticks, times, keys))
+        keys, ticks, volumes, times = (one[order] for one in (keys, ticks, volumes, times))
+        begins = np.flatnonzero(np.diff(keys, prepend=-1))
+        ends = np.append(begins[1:], keys.size)
+        sums = (
+            keys[begins],
+            np.add.reduceat(ticks * volumes, begins),
+            np.add.reduceat(volumes, begins),
+            ends - begins,
+            np.maximum.reduceat(ticks, begins),
+            np.minimum.reduceat(ticks, begins),
+            *(column[places] for places in (begins, ends - 1) for column in (times, ticks)),
+        )
+        found = self._symbols.setdefault(window, {})
+        for key, *sum_of in zip(*(column.tolist() for column in sums), strict=True):
+            _merge(found.setdefault(key, _Symbol()), *sum_of)
+
+    def windows(self) -> list[int]:
+        return sorted(self._symbols)
+
+    def rows(self, window: int) -> Iterator[tuple[int, dict[str, Any]]]:
+        for key, one in sorted(self._symbols[window].items()):
+            # Half up, in whole numbers: nothing is rounded twice.
+            parts = TICKS * one.volume
+            average = (2 * _MILLION * one.amount + parts) // (2 * parts)
+            yield (
+                key,
+                {
+                    "vwap": Decimal(average).scaleb(-6),
+                    "volume": Decimal(one.volume).quantize(_DECIMALS),
+                    "trades": one.trades,
+                    "high": _price(one.high),
+                    "low": _price(one.low),
+                    "open": _price(one.first[1]),
+                    "close": _price(one.last[1]),
+                },
+            )
+
+
+def _merge(one: _Symbol, amount: int, volume: int, trades: int, *ends: int) -> None:
+    high, low, first_time, first, last_time, last = ends
+    one.amount += amount
+    one.volume += volume
+    one.trades += trades
+    one.high, one.low = max(one.high, high), min(one.low, low)
+    one.first = min(one.first, (first_time, first))
+    one.last = max(one.last, (last_time, last))
+
+
+def _price(ticks: int) -> Decimal:
+    return (Decimal(ticks) / TICKS).quantize(_DECIMALS)
+
+
+class _Tags:
+    """The hashtags of one window."""
+
+    def __init__(self, keys: int) -> None:
+        self.posts = np.zeros(keys, np.int64)
+        self.first = np.full(keys, _FAR)
+        self.last = np.full(keys, -_FAR)
+        self._pairs: list[Int64s] = []
+        self._held = 0
+        self._distinct = 0
+
+    def add_users(self, pairs: Int64s) -> None:
+        """Pairs of hashtag and user, numbers of one whole each; memory holds distinct ones."""
+        self._pairs.append(np.unique(pairs))
+        self._held += self._pairs[-1].size
+        if self._held > 2 * self._distinct + 1_000_000:
+            self.pairs()
+
+    def pairs(self) -> Int64s:
+        """The distinct ones."""
+        self._pairs = [np.unique(np.concatenate(self._pairs))]
+        self._held = self._distinct = self._pairs[0].size
+        return self._pairs[0]
+
+
+class PostTotals(Totals):
+    """Posts, users, first and last post of each hashtag.
+
+    `users` is the true number: the job's is an estimate from a sketch.
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        super().__init__(stream)
+        self._users = stream.settings.users
+        self._tags: dict[int, _Tags] = {}
+
+    def add(self, window: int, chunk: Chunk, taken: Int64s) -> None:
+        rows = _rows_of(chunk, taken)
+        if not rows.size:
+            return
+        # A post that names a hashtag twice counts once.
+        both = np.unique(chunk.facts["row"][rows] * self.keys + chunk.facts["key"][rows])
+        posts, keys = np.divmod(both, self.keys)
+        tags = self._tags.setdefault(window, _Tags(self.keys))
+        tags.posts += np.bincount(keys, minlength=self.keys)
+        np.minimum.at(tags.first, keys, chunk.times[posts])
+        np.maximum.at(tags.last, keys, chunk.times[posts])
+        tags.add_users(keys * self._users + chunk.facts["user"][posts])
+
+    def windows(self) -> list[int]:
+        return sorted(self._tags)
+
+    def rows(self, window: int) -> Iterator[tuple[int, dict[str, Any]]]:
+        tags = self._tags[window]
+        users = np.bincount(tags.pairs() // self._users, minlength=self.keys)
+        for key in np.flatnonzero(tags.posts).tolist():
+            yield (
+                key,
+                {
+                    "posts": int(tags.posts[key]),
+                    "users": int(users[key]),
+                    "first_seen": moment(int(tags.first[key])),
+                    "last_seen": moment(int(tags.last[key])),
+                },
+            )
+
+
+def _rows_of(chunk: Chunk, taken: Int64s) -> Int64s:
+    """The operator's rows that the records at these places become."""
+    chosen = np.zeros(len(chunk.values), bool)
+    chosen[taken] = True
+    return np.flatnonzero(chosen[chunk.facts["row"]])
+
+
+def moment(micros: int) -> str:
+    """A time as the sinks write it: to the millisecond."""
+    when = _EPOCH + timedelta(microseconds=micros)
+    return when.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"

@@ -1,0 +1,72 @@
+"""`trades`: symbols, prices and volumes as JSON, for the job `vwap`."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from grouping.base import Int64s
+from jobs.generator import names
+from jobs.generator.settings import Settings
+from jobs.generator.stream import CHUNK_RECORDS, Chunk, Stream, as_bytes, as_texts, joined
+
+TICKS = 10_000
+"""A price is a whole number of ticks, so many to one: four decimals."""
+_SWING_SECONDS = 600
+_POINTS = 10_000
+_PRICES = 1_000_004  # sets the draws of prices apart from those of chunks
+
+
+class Trades(Stream):
+    """Prices swing slowly around one of the symbol's own, and jitter."""
+
+    faults = ("not_decoded", "null_key", "volume_negative", "price_null", "no_event_time")
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.names = names.symbols(settings.keys)
+        self._symbols = pa.array(self.names)
+        random = np.random.default_rng([settings.seed, _PRICES])
+        self._means = random.integers(5 * TICKS, 500 * TICKS, settings.keys)
+        self._phases = random.integers(0, _SWING_SECONDS, settings.keys)
+
+    def made(
+        self, random: np.random.Generator, moments: Int64s, times: Int64s, faults: Int64s
+    ) -> Chunk:
+        keys = self.keys.flared(random, self.keys.draw(random, moments), moments)
+        # In points of the mean price, a triangle from -1.5 to 1.5 %; whole numbers throughout.
+        phases = (moments // 1_000_000 + self._phases[keys]) % _SWING_SECONDS
+        swing = np.abs(phases - _SWING_SECONDS // 2) - _SWING_SECONDS // 4
+        points = swing + random.integers(-20, 21, CHUNK_RECORDS)
+        ticks = self._means[keys] + self._means[keys] * points // _POINTS
+        volumes = 1 + random.integers(0, 1000, CHUNK_RECORDS) ** 2 // 1000
+        symbols = self._symbols.take(pa.array(keys))
+        prices = joined(
+            pc.cast(pa.array(ticks // TICKS), pa.string()),
+            ".",
+            pc.utf8_lpad(pc.cast(pa.array(ticks % TICKS), pa.string()), 4, "0"),
+        )
+        columns = (symbols, prices, pc.cast(pa.array(volumes), pa.string()), as_texts(times))
+        values = as_bytes(_json(*columns))
+        for place in np.flatnonzero(faults >= 0).tolist():
+            kind = self.faults[faults[place]]
+            values[place] = _broken(kind, values[place], *(one[place].as_py() for one in columns))
+        return Chunk(values, times, faults, {"key": keys, "ticks": ticks, "volume": volumes})
+
+
+def _json(symbols: pa.Array, prices: pa.Array, volumes: pa.Array, times: pa.Array) -> pa.Array:
+    parts = ('{"symbol":"', symbols, '","price":', prices, ',"volume":', volumes)
+    return joined(*parts, ',"traded_at":"', times, '"}')
+
+
+def _broken(kind: str, whole: bytes, symbol: str, price: str, volume: str, when: str) -> bytes:
+    """The trade with one fault."""
+    texts = {
+        "null_key": f'{{"symbol":null,"price":{price},"volume":{volume},"traded_at":"{when}"}}',
+        "volume_negative": (
+            f'{{"symbol":"{symbol}","price":{price},"volume":-{volume},"traded_at":"{when}"}}'
+        ),
+        "price_null": f'{{"symbol":"{symbol}","volume":{volume},"traded_at":"{when}"}}',
+        "no_event_time": f'{{"symbol":"{symbol}","price":{price},"volume":{volume}}}',
+    }
+    # Cut off in the middle of a name: no JSON at all.
+    return texts[kind].encode() if kind in texts else whole[: whole.index(b"price") + 3]
