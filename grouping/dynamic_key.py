@@ -28,7 +28,9 @@ Departures:
 - Shares of few records are noise, so the thresholds are looked at only after `sample_records`
   records since the last change, and one change is one partition (Alg. 4 takes away several at
   once). After N records the distance from ideal load to threshold is 0.1 sqrt(N) standard
-  deviations of a fair partition's share, whatever n is: 3.2 for 1000.
+  deviations of a fair partition's share, whatever n is: 3.2 for 1000. A source that sees a 48th
+  of the stream looks 48 times as often: it errs more, but the errors of 48 sources cancel out,
+  and waiting would let each reach its width 48 times later.
 - Baby space is unbounded in the paper. Here it holds `baby_keys_max` keys; a cycle with more of
   them thins them out, and a count may then be too low by 2 / baby_keys_max of all records.
 - Key counts are never forgotten in the paper; `decay` below 1 lets new hot keys overtake earlier.
@@ -113,7 +115,8 @@ class DynamicKeyParams(GroupingParams):
     """At least so much stream time between two looks at the thresholds for a key; 60 is what the
     authors' code does, 0 what the paper's algorithms say."""
     sample_records: int = Field(default=1_000, ge=1, le=1_000_000_000)
-    """Records of this source since the last change before shares are compared with thresholds."""
+    """Records of all sources since a source's last change before it compares shares with
+    thresholds; it counts its own, a fair part of them."""
     records_per_second: int | None = Field(default=None, ge=1, le=1_000_000_000)
     """None: stream time is the records' timestamps. A number: records are counted instead, and so
     many of this source make a second."""
@@ -194,7 +197,7 @@ class DynamicKey(Grouping):
             self._ticks(params.old_cycle_seconds),
             self._ticks(params.warm_up_seconds),
             self._ticks(params.check_seconds) if params.check_seconds else 0,
-            params.sample_records,
+            max(1, params.sample_records // self.setting.sources),
             params.memory == "stream",
             params.decay,
             (params.expected_keys + 1) // 2,

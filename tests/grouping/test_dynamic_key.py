@@ -327,3 +327,26 @@ def test_wide_key_keeps_within_fewer_partitions() -> None:
 def test_baby_space_smaller_than_expected_keys_is_refused() -> None:
     with pytest.raises(GroupingError, match="baby_keys_max: at least expected_keys, 1000"):
         _make(expected_keys=1000, baby_keys_max=999)
+
+
+def test_many_sources_level_a_hot_key_as_soon_as_one() -> None:
+    records, batches = 96_000, 4
+    rng = np.random.default_rng(5)
+    keys = np.where(rng.random(records) < 0.3, 0, rng.integers(1, 5_000, records)).astype(np.uint64)
+    times = np.arange(records) * (400_000_000 // records)
+    fullest = {}
+    for sources in (1, 48):
+        members = [
+            create("dynamic_key", partitions=50, source=number, sources=sources, seed=3)
+            for number in range(sources)
+        ]
+        for share in np.array_split(np.arange(records), batches):
+            loads = np.zeros(50)
+            for number, member in enumerate(members):
+                own = share[number::sources]
+                member.begin_batch()
+                loads += np.bincount(member.route(keys[own], times[own]), minlength=50)
+        fullest[sources] = loads.max() / loads.mean()
+
+    assert fullest[1] < 3.5
+    assert fullest[48] < 1.2 * fullest[1]
