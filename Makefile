@@ -8,7 +8,7 @@ UV := .venv/bin/uv pip compile --universal --python-version 3.11 --generate-hash
 LOCKS := deploy/locks
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow check format lint types layers fresh golden coverage bench-kernels bench-balance \
+.PHONY: help setup demo test test-slow check format lint types layers fresh rules golden coverage bench-kernels bench-balance \
 	lock jars-lock wheel clean
 
 help: ## List the targets
@@ -27,7 +27,7 @@ test: setup ## All tests but the slow ones
 test-slow: setup ## The tests that take minutes
 	@exec $(RUN) -m pytest -m slow $(ARGS)
 
-check: lint types layers fresh ## What CI checks beside the tests
+check: lint types layers fresh rules ## What CI checks beside the tests
 
 lint: setup
 	@.venv/bin/ruff format --check --quiet . && .venv/bin/ruff check --quiet .
@@ -39,7 +39,11 @@ layers: setup
 	@.venv/bin/lint-imports --no-logo 2>&1 | tail -n 5; .venv/bin/lint-imports >/dev/null
 
 fresh: setup
-	@.venv/bin/unskew schema --check && $(RUN) -m jobs.metrics_page --check
+	@.venv/bin/unskew schema --check && $(RUN) -m jobs.metrics_page --check && $(RUN) -m dashboards --check
+
+rules: # only where promtool is: no package index has it
+	@! command -v promtool >/dev/null || out=$$(promtool check rules deploy/prometheus/rules/*.yml && \
+	cd deploy/prometheus && promtool test rules tests/*.yml) || { echo "$$out" >&2; exit 1; }
 
 format: setup ## Format the code
 	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .

@@ -1,0 +1,166 @@
+"""Rules and alerts: promtool accepts them, each fires and does not, and all they name is there."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.deploy.promtool import OF_EVERY_TARGET, promtool, rules_of, unknown
+
+SEVERITIES = {"warning", "critical"}
+
+
+@pytest.fixture
+def folder(root: Path) -> Path:
+    return root / "deploy" / "prometheus"
+
+
+@pytest.fixture
+def rules(folder: Path) -> list[dict[str, Any]]:
+    return rules_of(*sorted((folder / "rules").glob("*.yml")))
+
+
+@pytest.fixture
+def alerts(rules: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    found = [rule for rule in rules if "alert" in rule]
+    assert len({rule["alert"] for rule in found}) == len(found)
+    return {rule["alert"]: rule for rule in found}
+
+
+def cases(folder: Path) -> dict[str, list[list[dict[str, Any]]]]:
+    """What the unit tests expect of each alert, case by case."""
+    found: dict[str, list[list[dict[str, Any]]]] = {}
+    for path in (folder / "tests").glob("*.yml"):
+        for test in yaml.safe_load(path.read_text())["tests"]:
+            for case in test.get("alert_rule_test", ()):
+                found.setdefault(case["alertname"], []).append(case["exp_alerts"])
+    return found
+
+
+def test_promtool_accepts_the_rules(folder: Path) -> None:
+    code, said = promtool("check", "rules", *sorted((folder / "rules").glob("*")), folder=folder)
+    assert code == 0, said
+
+
+def test_promtool_finds_every_expectation_met(folder: Path) -> None:
+    code, said = promtool("test", "rules", *sorted((folder / "tests").glob("*")), folder=folder)
+    assert code == 0, said
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "says"),
+    [
+        ("rate(unskew_records_total[5m])", "rat(unskew_records_total[5m])", "unknown function"),
+        ("rate(unskew_records_total[5m])", "rate(unskew_records_total)", "expected type range"),
+        ("expr: sum by", "exp: sum by", "field exp not found"),
+        ("(unskew_kafka_lag_records)", "(unskew_kafka_lag_records", "unclosed left parenthesis"),
+    ],
+)
+def test_promtool_rejects_rules_with_a_typo(
+    folder: Path, tmp_path: Path, good: str, bad: str, says: str
+) -> None:
+    text = (folder / "rules" / "recording.yml").read_text()
+    assert good in text
+    (tmp_path / "rules.yml").write_text(text.replace(good, bad, 1))
+    code, said = promtool("check", "rules", "rules.yml", folder=tmp_path)
+    assert code != 0
+    assert says in said
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad"),
+    [
+        # An alert that does not fire is expected, and one that does is not.
+        (
+            "rules/alerts.yml",
+            'state="stalled"} == 1\n        for',
+            'state="stalled"} == 2\n        for',
+        ),
+        ("rules/alerts.yml", "[1h]) > 3", "[1h]) > 0"),
+        ("rules/alerts.yml", "severity: critical", "severity: warning"),
+        ("tests/query.yml", "started again 4 times", "started again 5 times"),
+    ],
+)
+def test_promtool_rejects_an_expectation_that_is_not_met(
+    folder: Path, tmp_path: Path, name: str, good: str, bad: str
+) -> None:
+    for path in (*folder.glob("rules/*"), *folder.glob("tests/*")):
+        copy = tmp_path / path.relative_to(folder)
+        copy.parent.mkdir(exist_ok=True)
+        copy.write_bytes(path.read_bytes())
+    text = (tmp_path / name).read_text()
+    assert good in text
+    (tmp_path / name).write_text(text.replace(good, bad))
+    code, said = promtool("test", "rules", "tests/query.yml", folder=tmp_path)
+    assert code != 0
+    assert "exp:[" in said
+
+
+def test_every_alert_is_seen_to_fire_and_not_to_fire(
+    folder: Path, alerts: dict[str, dict[str, Any]]
+) -> None:
+    found = cases(folder)
+    assert set(found) == set(alerts)
+    assert [name for name in alerts if not any(found[name])] == []
+    assert [name for name in alerts if all(found[name])] == []
+
+
+def test_every_alert_says_whose_it_is(folder: Path) -> None:
+    fired = [alert for expected in cases(folder).values() for one in expected for alert in one]
+    assert len(fired) >= 11
+    for alert in fired:
+        assert set(alert["exp_labels"]) >= OF_EVERY_TARGET | {"query", "severity"}
+
+
+def test_every_metric_and_label_of_the_rules_is_exported(rules: list[dict[str, Any]]) -> None:
+    assert unknown(rules) == []
+
+
+@pytest.mark.parametrize(
+    ("expression", "says"),
+    [
+        ("unskew_record_total > 0", "no metric unskew_record_total"),
+        ("rate(unskew_batch_seconds[5m])", "no metric unskew_batch_seconds"),
+        ("sum by (topic) (unskew_batch_records)", "no label topic"),
+        ('unskew_batch_records{partition="0"}', "no label partition of unskew_batch_records"),
+        ('unskew_query_state{state="dead"} == 1', "no state dead"),
+    ],
+)
+def test_a_name_that_no_job_exports_is_found(expression: str, says: str) -> None:
+    assert unknown([{"alert": "Broken", "expr": expression}]) == [f"Broken: {says}"]
+
+
+def test_recording_rules_keep_job_instance_and_query(rules: list[dict[str, Any]]) -> None:
+    recorded = [rule for rule in rules if "record" in rule]
+    for rule in recorded:
+        assert re.fullmatch(r"job_instance_query:unskew_\w+:\w+", rule["record"])
+        for labels in re.findall(r"by \(([^)]*)\)", rule["expr"]):
+            assert {"job", "instance", "query"} <= set(labels.split(", ")), rule["record"]
+    assert len({rule["record"] for rule in recorded}) == len(recorded)
+
+
+def test_alerts_say_what_happened_with_its_value(alerts: dict[str, dict[str, Any]]) -> None:
+    for name, alert in alerts.items():
+        notes = alert["annotations"]
+        assert set(notes) == {"summary", "description", "runbook_url"}, name
+        assert alert["labels"]["severity"] in SEVERITIES, name
+        assert "$value" in notes["description"], name
+        assert "$labels.instance" in notes["description"], name
+        assert notes["summary"].startswith("{{ $labels.query }}: "), name
+        assert notes["runbook_url"] == f"docs/operating.md#{name.lower()}"
+
+
+def test_every_alert_has_its_runbook_and_every_runbook_its_alert(
+    root: Path, alerts: dict[str, dict[str, Any]]
+) -> None:
+    page = (root / "docs" / "operating.md").read_text()
+    runbooks = page.split("\n## Runbooks\n")[1].split("\n## ")[0]
+    sections = re.split(r"^### ", runbooks, flags=re.MULTILINE)[1:]
+    texts = {text.split("\n", 1)[0]: text for text in sections}
+    assert list(texts) == list(alerts)
+    for name, text in texts.items():
+        assert f"({alerts[name]['labels']['severity']})" in text, name
+        parts = ("**Means.**", "**See it.**", "**Do.**")
+        assert [part for part in parts if part not in text] == [], name
