@@ -54,6 +54,11 @@ class BatchFacts:
         return _max_over_mean(self.records)
 
     @property
+    def imbalance(self) -> float:
+        """How far the fullest partition is above the mean, as a share of all records."""
+        return float((self.records.max() - self.records.mean()) / self.total) if self.total else 0.0
+
+    @property
     def under_key_max_over_mean(self) -> float:
         """What it would have been stretched by under the grouping `key`."""
         return _max_over_mean(self.under_key)

@@ -1,7 +1,8 @@
-"""The page that Prometheus and probes read: `/metrics`, `/healthz`, `/readyz`.
+"""What the outside reads: `/metrics`, `/healthz`, `/readyz`, and `/`, the live page.
 
-It runs in threads of its own and only reads the board, so that no scraper, dead, slow or hostile,
-reaches the data path: a connection has ten seconds, and there are never more than a few.
+It runs in threads of its own and only reads board and page, so that no scraper or browser, dead,
+slow or hostile, reaches the data path: a connection has ten seconds, and there are never more than
+a few.
 """
 
 import hmac
@@ -19,6 +20,7 @@ from config.errors import OutsideError
 from config.models.metrics import BasicAuth, Metrics, Tls
 from jobs.health import Health
 from jobs.metrics import Board
+from jobs.page import DATA, DOCUMENT, HEADERS, LivePage
 
 CONNECTION_SECONDS = 10.0
 CONNECTIONS_MAX = 16
@@ -27,14 +29,16 @@ CONNECTIONS_MAX = 16
 class MetricsServer:
     """Serves from construction to `stop`."""
 
-    def __init__(self, settings: Metrics, board: Board, health: Health) -> None:
+    def __init__(
+        self, settings: Metrics, board: Board, health: Health, page: LivePage | None = None
+    ) -> None:
         self._settings = settings
         registry = board.registry()
 
         class Handler(_Handler):
             """Knows what to serve."""
 
-            served = (registry, health)
+            served = (registry, health, page)
             credentials = _credentials(settings.basic_auth)
 
         tls = _tls(settings.tls) if settings.tls is not None else None
@@ -46,9 +50,14 @@ class MetricsServer:
     @property
     def url(self) -> str:
         """Where the metrics are."""
+        return f"{self.page_url}metrics"
+
+    @property
+    def page_url(self) -> str:
+        """Where the live page is."""
         scheme = "https" if self._settings.tls else "http"
         host = f"[{self._settings.host}]" if ":" in self._settings.host else self._settings.host
-        return f"{scheme}://{host}:{self._server.server_address[1]}/metrics"
+        return f"{scheme}://{host}:{self._server.server_address[1]}/"
 
     def stop(self) -> None:
         """No longer listen."""
@@ -70,23 +79,27 @@ class MetricsServer:
 
 class _Handler(BaseHTTPRequestHandler):
     timeout = CONNECTION_SECONDS
-    served: tuple[Any, Health]
+    served: tuple[Any, Health, LivePage | None]
     credentials: bytes | None
     server_version = "unskew"
     sys_version = ""
 
     def do_GET(self) -> None:
         """Answer one request."""
-        registry, health = self.served
-        path = self.path.partition("?")[0]
+        registry, health, page = self.served
+        path, _, query = self.path.partition("?")
         if path == "/healthz":
             self._say(health.alive, health.state)
         elif path == "/readyz":
             self._say(health.ready, health.state)
-        elif path != "/metrics":
-            self._answer(404, "text/plain", b"there are /metrics, /healthz and /readyz\n")
+        elif path not in {"/metrics", *(("/", DATA) if page else ())}:
+            self._answer(404, "text/plain", b"there are /, /metrics, /healthz and /readyz\n")
         elif not self._may_read():
             self._answer(401, "text/plain", b"", ("WWW-Authenticate", 'Basic realm="unskew"'))
+        elif path == "/":
+            self._answer(200, "text/html; charset=utf-8", DOCUMENT, *HEADERS)
+        elif path == DATA and page is not None:
+            self._answer(200, "application/json", page.data(query), *HEADERS)
         else:
             encode, content_type = choose_encoder(self.headers.get("Accept") or "")
             self._answer(200, content_type, encode(registry))

@@ -87,6 +87,7 @@ def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
     from jobs.linger import lingering  # noqa: PLC0415
     from jobs.metrics import Board  # noqa: PLC0415
     from jobs.metrics_server import MetricsServer  # noqa: PLC0415
+    from jobs.page import LivePage  # noqa: PLC0415
     from jobs.pipeline import Pipeline, journal_of  # noqa: PLC0415
     from jobs.preflight import check  # noqa: PLC0415
     from jobs.service import run_job  # noqa: PLC0415
@@ -100,14 +101,15 @@ def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
     health = Health(stall_seconds(job))
     info = (job.grouping.type, job.operator.type)
     board = Board(job.name, health, info, job.metrics.hot_keys, trigger_seconds(job))
+    page = LivePage(job, health)
     with ExitStack() as stack:
         stack.enter_context(signals_to(stop))
-        server = stack.enter_context(MetricsServer(job.metrics, board, health))
+        server = stack.enter_context(MetricsServer(job.metrics, board, health, page))
         status: Any = Line(job.name) if live else Log(job.name, arguments.log)
         stack.enter_context(lingering(job, health, board, status, stop))
         check(Pipeline(job, journal_of(job)))
-        status.event("metrics", url=server.url)
-        run_job(job, HealthFollower(health, board), status, stop=stop)
+        status.event("metrics", url=server.url, page=server.page_url)
+        run_job(job, HealthFollower(health, board), page, status, stop=stop)
     return stop.exit_code
 
 
