@@ -1,0 +1,142 @@
+"""`unskew topics`: make the Kafka topics that jobs read and write, before their first start."""
+
+import argparse
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from config.errors import OutsideError, UsageError
+
+_ANSWER_SECONDS = 15.0
+_LEFT_TO_THE_BROKER = -1
+_PARTITIONS_MAX = 10_000
+_REPLICATION_MAX = 100
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Make the topics that jobs read from and write to, on the brokers that they name. A topic"
+        " that is there stays as it is. Topics of results are compacted: they keep the last total"
+        " of each key. Prints a line a topic."
+    )
+    parser.add_argument(
+        "jobs",
+        nargs="+",
+        metavar="JOB",
+        help="a job file, or the name of a shipped job such as word_count",
+    )
+    parser.add_argument(
+        "--partitions",
+        type=_number("partitions", _PARTITIONS_MAX),
+        default=_LEFT_TO_THE_BROKER,
+        metavar="N",
+        help="partitions of each new topic (default: the brokers')",
+    )
+    parser.add_argument(
+        "--replication",
+        type=_number("replicas", _REPLICATION_MAX),
+        default=_LEFT_TO_THE_BROKER,
+        metavar="N",
+        help="replicas of each new topic (default: the brokers')",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Make what is missing."""
+    from config.loader import load  # noqa: PLC0415 - on use: --help must not wait for it
+
+    loaded = [load(name) for name in arguments.jobs]
+    problems = [line for one in loaded for line in one.lines()]
+    if problems:
+        raise UsageError(*problems)
+    for servers, topics in _needed([one.job for one in loaded]).items():
+        for line in _made(servers, topics, arguments.partitions, arguments.replication):
+            print(line, flush=True)
+    return 0
+
+
+def _needed(jobs: list[Any]) -> Mapping[str, Mapping[str, dict[str, str]]]:
+    """By brokers, the topics with their settings."""
+    from config.models.sink import KafkaDeadLetters, KafkaSink  # noqa: PLC0415
+    from config.models.source import KafkaSource  # noqa: PLC0415
+    from jobs.sinks import kafka_sink_options  # noqa: PLC0415
+
+    found: dict[str, dict[str, dict[str, str]]] = {}
+    for job in jobs:
+        for target in (*job.sinks, job.dead_letters):
+            if not isinstance(target, KafkaSink | KafkaDeadLetters):
+                continue
+            options = kafka_sink_options(target, job)
+            _refuse_secured(job.name, options)
+            compacted = isinstance(target, KafkaSink)
+            settings = {"cleanup.policy": "compact"} if compacted else {}
+            found.setdefault(options["kafka.bootstrap.servers"], {})[target.topic] = settings
+        if isinstance(job.source, KafkaSource):
+            _refuse_secured(job.name, job.source.options)
+            read = job.source.subscribe or job.source.assign or ()
+            # What a job writes and another reads keeps the settings of the one that writes it.
+            for topic in read:
+                found.setdefault(job.source.bootstrap_servers, {}).setdefault(topic, {})
+    return found
+
+
+def _refuse_secured(job: str, options: Mapping[str, Any]) -> None:
+    """The options are those of Kafka's Java client, which is not the one that works here."""
+    secured = [name for name in options if name.startswith(("kafka.sasl.", "kafka.ssl."))]
+    if secured:
+        raise UsageError(
+            f"topics: {job}: {secured[0]}: brokers with TLS or a log-in are not served here;"
+            " make the topics with Kafka's own kafka-topics.sh"
+        )
+
+
+def _made(
+    servers: str, topics: Mapping[str, dict[str, str]], partitions: int, replicas: int
+) -> Iterator[str]:
+    from confluent_kafka import KafkaError, KafkaException  # noqa: PLC0415
+    from confluent_kafka.admin import AdminClient  # noqa: PLC0415
+    from confluent_kafka.cimpl import NewTopic  # noqa: PLC0415
+
+    # What goes wrong is told once, by us.
+    settings: dict[str, Any] = {"log_level": 0, "error_cb": lambda _error: None}
+    client = AdminClient({"bootstrap.servers": servers, **settings})
+    known = _known(client, servers)
+    for topic in sorted(topics.keys() & known.keys()):
+        yield f"{topic}: is there, partitions: {known[topic]}"
+    missing = [
+        NewTopic(topic, partitions, replicas, config=topics[topic])
+        for topic in sorted(topics.keys() - known.keys())
+    ]
+    answers = client.create_topics(missing, request_timeout=_ANSWER_SECONDS) if missing else {}
+    for topic, answer in answers.items():
+        try:
+            answer.result()
+        except KafkaException as error:
+            # Another start of the same command may have been quicker.
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                reason = error.args[0].str()
+                raise OutsideError(f"topics: {topic}: cannot be made: {reason}") from error
+        yield f"{topic}: made"
+
+
+def _known(client: Any, servers: str) -> dict[str, int]:
+    """The topics that are there, with their partitions."""
+    from confluent_kafka import KafkaException  # noqa: PLC0415
+
+    try:
+        found = client.list_topics(timeout=_ANSWER_SECONDS).topics
+    except KafkaException as error:
+        raise OutsideError(
+            f"topics: {servers}: no broker answers within {_ANSWER_SECONDS:.0f} s;"
+            " start it, or check the address"
+        ) from error
+    return {topic: len(about.partitions) for topic, about in found.items()}
+
+
+def _number(what: str, most: int) -> Any:
+    def read(text: str) -> int:
+        if not (text.isdecimal() and 1 <= int(text) <= most):
+            raise argparse.ArgumentTypeError(f"{what} are from 1 to {most} (got {text!r})")
+        return int(text)
+
+    return read

@@ -1,0 +1,88 @@
+"""`unskew topics`: what jobs name is on the broker afterwards, and nothing else changed."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+
+from jobs.broker import Broker
+
+SHIPPED = ("word_count", "vwap", "hashtags")
+
+
+def topics(*words: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "jobs", "topics", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def cleanup_policy(client: AdminClient, topic: str) -> str:
+    (answer,) = client.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
+    return str(answer.result(20)["cleanup.policy"].value)
+
+
+@pytest.mark.e2e
+def test_makes_what_the_jobs_name_and_leaves_what_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with Broker() as broker:
+        monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", broker.address)
+        broker.create_topics(["lines"], partitions=2)
+        done = topics(*SHIPPED, "--partitions", "3")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.splitlines()[0] == "lines: is there, partitions: 2"
+        again = topics(*SHIPPED)
+        assert again.stdout.count(": is there, partitions: ") == 8
+        client = AdminClient({"bootstrap.servers": broker.address, "log_level": 0})
+        known = client.list_topics(timeout=20).topics
+        assert {name: len(known[name].partitions) for name in known if name[0] != "_"} == {
+            "lines": 2,
+            "word-counts": 3,
+            "word-count-dead-letters": 3,
+            "trades": 3,
+            "vwap": 3,
+            "vwap-dead-letters": 3,
+            "posts": 3,
+            "hashtags": 3,
+        }
+        assert cleanup_policy(client, "word-counts") == "compact"
+        assert cleanup_policy(client, "word-count-dead-letters") == "delete"
+        assert cleanup_policy(client, "posts") == "delete"
+
+
+@pytest.mark.e2e
+def test_what_the_broker_refuses_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Broker() as broker:
+        monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", broker.address)
+        done = topics("word_count", "--replication", "3")
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert done.stderr.startswith("topics: lines: cannot be made: ")
+
+
+def test_a_broker_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
+    done = topics("word_count")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("topics: 127.0.0.1:1: no broker answers within ")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_wrong_jobs_and_options_are_told_before_anything_is_asked(tmp_path: Path) -> None:
+    done = topics("no_such_job")
+    assert (done.returncode, done.stdout) == (2, "")
+    done = topics("word_count", "--partitions", "0")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].endswith("partitions are from 1 to 10000 (got '0')")
+    secured = (
+        Path("config/jobs/word_count.yaml")
+        .read_text()
+        .replace(
+            "  start: earliest\n",
+            "  start: earliest\n  options: {kafka.ssl.truststore.location: /etc/kafka/trust.p12}\n",
+        )
+    )
+    (tmp_path / "job.yaml").write_text(secured)
+    done = topics(str(tmp_path / "job.yaml"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "kafka.ssl.truststore.location" in done.stderr
