@@ -41,7 +41,7 @@ class Pipeline:
             good = prepared.where(sf.col(BAD).isNull())
             totals = self._grouped(good).agg(*_aggregates(operator.direct))
         else:
-            partials = self._partials(self._partitioned(prepared), operator)
+            partials = partial_stage(self._partitioned(prepared), self.stage(operator))
             totals = self._grouped(partials).agg(*_aggregates(operator.merge))
         return _finished(totals, operator)
 
@@ -67,6 +67,24 @@ class Pipeline:
             grouping_options(choice),
             self.journal,
             time.perf_counter,
+        )
+
+    def stage(self, operator: Operator) -> PartialStage:
+        """What works on each partition, and reports."""
+        columns = {
+            KEY: "string",
+            EVENT_TIME: "timestamp",
+            RECORDS: "bigint",
+            **operator.partial_columns,
+        }
+        schema: Any = StructType.fromDDL(", ".join(f"`{n}` {kind}" for n, kind in columns.items()))
+        return PartialStage(
+            operator,
+            self.job.partitions,
+            schema,
+            self.journal,
+            self.job.metrics.hot_key_names,
+            self.job.seed,
         )
 
     def _read(self, spark: SparkSession, operator: Operator) -> DataFrame:
@@ -134,24 +152,6 @@ class Pipeline:
         parallel = max(1, prepared.sparkSession.sparkContext.defaultParallelism)
         router = self.router(parallel)
         return route_hashes(prepared, sf.col(KEY_HASH), router, ARRIVED).drop(PARTITION_KEY)
-
-    def _partials(self, routed: DataFrame, operator: Operator) -> DataFrame:
-        columns = {
-            KEY: "string",
-            EVENT_TIME: "timestamp",
-            RECORDS: "bigint",
-            **operator.partial_columns,
-        }
-        schema: Any = StructType.fromDDL(", ".join(f"`{n}` {kind}" for n, kind in columns.items()))
-        stage = PartialStage(
-            operator,
-            self.job.partitions,
-            schema,
-            self.journal,
-            self.job.metrics.hot_key_names,
-            self.job.seed,
-        )
-        return partial_stage(routed, stage)
 
     def _grouped(self, rows: DataFrame) -> GroupedData:
         window = self.job.window
