@@ -1,0 +1,8 @@
+"""The file that spark-submit runs where it starts the driver: `unskew` with its arguments."""
+
+import sys
+
+from jobs.__main__ import main
+
+if __name__ == "__main__":
+    sys.exit(main())
