@@ -131,4 +131,4 @@ def test_published_ports_are_loopback(root: Path) -> None:
 def test_images_are_pinned(root: Path) -> None:
     services = yaml.safe_load((root / "docker-compose.yml").read_text())["services"]
     images = [service["image"] for service in services.values() if "image" in service]
-    assert all(re.fullmatch(r"[\w./-]+:\d[\w.-]*", image) for image in images)
+    assert all(re.fullmatch(r"[\w./-]+:v?\d[\w.-]*", image) for image in images)
