@@ -31,10 +31,10 @@ def run(arguments: argparse.Namespace) -> int:
     stop = Stop()
     with signals_to(stop):
         stream = stream_of(plan.settings)
-        output = open_output(plan.target, plan.settings.stream)
         oracle = None
         if plan.oracle is not None:
             oracle = Oracle(plan.oracle, stream, totals_of(stream))
+        output = open_output(plan.target, plan.settings.stream)
         asked = plan.settings.rate if plan.paced else None
         progress = Progress(plan.settings.stream, output.place, asked)
         Writer(stream, output, oracle, progress, stop).run(paced=plan.paced)

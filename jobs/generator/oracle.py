@@ -81,6 +81,10 @@ class Oracle:
                 f"generate: --oracle: {self._settings.path}: {error.strerror}"
             ) from error
 
+    def discard(self) -> None:
+        """What was written is not known: no totals are better than wrong ones."""
+        Path(self._settings.path).unlink(missing_ok=True)
+
     def _rows(self) -> Iterator[str]:
         for start in self._totals.windows():
             bounds = {}

@@ -110,7 +110,7 @@ class KafkaOutput(Output):
         for value, partition, when in zip(
             values, partitions, (times // 1000).tolist(), strict=True
         ):
-            produce(topic, value, None, partition, None, when)
+            produce(topic, value, partition=partition, timestamp=when)
         self._sent += len(values)
         producer.poll(0)
         while len(producer) > _QUEUE_RECORDS and not self._failed:
@@ -170,6 +170,7 @@ class LinesOutput(Output):
         except OSError as error:
             with suppress(OSError):  # a device cannot be cut
                 self._file.truncate(self._bytes)
+            self._file.close()
             raise OutsideError(
                 f"generate: {self.place}: {error.strerror}; {self._records:,} records are in it"
             ) from error

@@ -47,6 +47,8 @@ class Writer:
                 seconds = time.monotonic() - self._started
         except OutsideError:
             self._progress.clear()
+            if self._oracle is not None:
+                self._oracle.discard()
             raise
         if self._oracle is not None:
             self._oracle.write()
