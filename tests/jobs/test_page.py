@@ -124,7 +124,7 @@ def test_names_of_keys_are_shown_only_if_the_job_says_so() -> None:
     hashed, few = job(), job(**{"metrics.hot_keys": 1})
     for settings in (hashed, few):
         page = LivePage(settings, Health(10.0))
-        page.batch(done(0))
+        page.batch(done(0, names=True))
         assert asked(page)["hot_key_names"] is False
         keys = asked(page)["batches"][0]["hot_keys"]
         assert all(re.fullmatch("[0-9a-f]{16}", name) for name, _ in keys)
