@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import IO
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -27,7 +28,7 @@ def main() -> int:
         return _fail(f"Python 3.11 or later is needed (this is {sys.version.split()[0]})")
     (ROOT / ".cache").mkdir(exist_ok=True)
     with (ROOT / ".cache" / "setup.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        _wait_for(lock)
         state = _state()
         if STAMP.exists() and STAMP.read_text() == state:
             return 0
@@ -38,6 +39,14 @@ def main() -> int:
         STAMP.write_text(state)
         _say("done")
     return 0
+
+
+def _wait_for(lock: IO[str]) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        _say("another set-up of this checkout is at work; waiting for it")
+        fcntl.flock(lock, fcntl.LOCK_EX)
 
 
 def _set_up() -> None:

@@ -1,5 +1,6 @@
 """The set-up: repeated, failing, interrupted. A whole one is what CI does before these tests."""
 
+import fcntl
 import os
 import shutil
 import signal
@@ -40,6 +41,18 @@ def test_a_second_run_does_nothing(root: Path) -> None:
     subprocess.run(MAKE, cwd=root, check=True)
     done = subprocess.run(MAKE, cwd=root, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_a_second_set_up_says_that_it_waits(root: Path) -> None:
+    with (root / ".cache" / "setup.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        second = subprocess.Popen(bootstrap(root), stderr=subprocess.PIPE, text=True)
+        with second:
+            assert second.stderr is not None
+            said = second.stderr.readline()
+            fcntl.flock(lock, fcntl.LOCK_UN)
+    assert said == "set-up: another set-up of this checkout is at work; waiting for it\n"
+    assert second.returncode == 0
 
 
 def test_a_failed_step_is_named_and_leaves_no_stamp(checkout: Path) -> None:
