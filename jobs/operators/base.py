@@ -38,7 +38,7 @@ class Operator(ABC):
     """One operator with its options; sent to the tasks as it is."""
 
     Options: ClassVar[type[OperatorOptions]]
-    explodes: ClassVar[bool] = False
+    explodes: bool = False
     """Is `key` an array, each element of which makes a row of its own?"""
     native: ClassVar[bool] = True
     """Can plain Spark do all of the work by `direct`? If not, `grouping: none` partitions by the

@@ -15,6 +15,7 @@ from config.models.operator import Paced as PacedOptions
 from grouping.base import Float64s
 from grouping.spark import task_place
 from jobs.operators.base import KEY_HASH, RECORDS, SECONDS, Operator, aggregate
+from jobs.operators.word_count import words_of
 
 
 class Paced(Operator):
@@ -24,8 +25,14 @@ class Paced(Operator):
     options: PacedOptions
     native = False
 
+    def __init__(self, options: PacedOptions) -> None:
+        super().__init__(options)
+        self.explodes = options.text is not None
+
     @property
     def key(self) -> str:
+        if self.options.text is not None:
+            return words_of(self.options.text)
         return f"cast({self.options.key} as string)"
 
     @property

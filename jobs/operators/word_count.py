@@ -9,6 +9,11 @@ from jobs.operators.base import RECORDS, Operator
 _NOT_A_WORD = r"[^\\p{L}\\p{M}\\p{N}\\x27\\u2019]+"
 
 
+def words_of(text: str) -> str:
+    """The words of a text, both as SQL expressions."""
+    return f"filter(split(lower({text}), '{_NOT_A_WORD}'), word -> word != '')"
+
+
 class WordCount(Operator):
     """Counts words."""
 
@@ -17,8 +22,7 @@ class WordCount(Operator):
 
     @property
     def key(self) -> str:
-        words = f"split(lower({self.options.text}), '{_NOT_A_WORD}')"
-        return f"filter({words}, word -> word != '')"
+        return words_of(self.options.text)
 
     @property
     def partial_columns(self) -> Mapping[str, str]:
