@@ -44,7 +44,8 @@ def broker() -> Iterator[Broker]:
 def spark() -> Iterator[SparkSession]:
     """The one Spark session of the tests' own process, which can have no second one."""
     settings = {
-        "spark.master": "local[2]",
+        # A task that fails is tried again, as on a cluster.
+        "spark.master": "local[2,4]",
         "spark.sql.shuffle.partitions": "2",
         "spark.driver.memory": "1g",
     }
