@@ -1,0 +1,331 @@
+"""What both dashboards share: the house style of panels, variables, annotations and links."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from grafana_foundation_sdk.builders import bargauge, common, dashboard, heatmap, prometheus, stat
+from grafana_foundation_sdk.builders import timeseries as lines
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models import common as shared
+from grafana_foundation_sdk.models import dashboard as model
+from grafana_foundation_sdk.models.heatmap import HeatmapColorMode
+from grafana_foundation_sdk.models.prometheus import PromQueryFormat, QueryEditorMode
+
+OVERVIEW_UID = "unskew-overview"
+PARTITIONS_UID = "unskew-partitions"
+TAG = "unskew"
+DATASOURCE = shared.DataSourceRef(type_val="prometheus", uid="${datasource}")
+OF = 'query=~"$job",instance=~"$instance"'
+"""The selection of both dashboards: an Unskew job is its metrics' label `query`."""
+LINK_VALUES = "${datasource:queryparam}&${instance:queryparam}&${__url_time_range}"
+
+GREEN, ORANGE, RED, BLUE, GREY = "green", "orange", "red", "blue", "text"
+BARS_MAX = 1000
+GAP_MILLISECONDS = 600_000
+"""Lines go on over gaps this long: figures of batches come only when a batch ends."""
+Steps = tuple[tuple[float | None, str], ...]
+STRETCH_STEPS: Steps = ((None, GREEN), (1.25, ORANGE), (2, RED))
+"""Of a ratio to the mean: a quarter above it shows in a batch's time, twice hurts."""
+COST_STEPS: Steps = ((None, GREEN), (0.1, ORANGE), (0.3, RED))
+"""Of the share of a batch's time that balance would save."""
+
+
+def metric(name: str, *matchers: str) -> str:
+    """A metric of the selected jobs."""
+    return f"unskew_{name}{{{','.join((OF, *matchers))}}}"
+
+
+def rate(name: str, *matchers: str) -> str:
+    """A counter's increase a second."""
+    return f"rate({metric(name, *matchers)}[$__rate_interval])"
+
+
+def quantile(share: float, name: str, *by: str) -> str:
+    """A quantile of a histogram."""
+    return f"histogram_quantile({share}, sum by (le, {', '.join(by)}) ({rate(f'{name}_bucket')}))"
+
+
+def numbered(expression: str, label: str = "partition") -> str:
+    """The same with numbers of three digits in a label, so that they sort as numbers do."""
+    for digits, zeros in (("(.)", "00$1"), ("(..)", "0$1")):
+        expression = f'label_replace({expression}, "{label}", "{zeros}", "{label}", "{digits}")'
+    return expression
+
+
+def target(expression: str, legend: str = "", letter: str = "A") -> prometheus.Dataquery:
+    """A query over the dashboard's time range."""
+    query = prometheus.Dataquery().datasource(DATASOURCE).expr(expression).ref_id(letter)
+    query = query.range().format(PromQueryFormat.TIME_SERIES)
+    return query.editor_mode(QueryEditorMode.CODE).legend_format(legend)
+
+
+def table_target(expression: str, letter: str = "A") -> prometheus.Dataquery:
+    """A query of one moment, one row a series."""
+    query = prometheus.Dataquery().datasource(DATASOURCE).expr(expression).ref_id(letter)
+    return query.instant().format(PromQueryFormat.TABLE).editor_mode(QueryEditorMode.CODE)
+
+
+def as_one_table(
+    hidden: Sequence[str], names: dict[str, str], first: Sequence[str] = ()
+) -> list[model.DataTransformerConfig]:
+    """Puts the tables of several queries side by side, by the labels that they share."""
+    look = {
+        "excludeByName": dict.fromkeys(hidden, True),
+        "indexByName": {name: place for place, name in enumerate(first)},
+        "renameByName": names,
+    }
+    return [
+        model.DataTransformerConfig(id_val="merge", options={}),
+        model.DataTransformerConfig(id_val="organize", options=look),
+    ]
+
+
+def targets(*pairs: tuple[str, str]) -> list[Any]:
+    """Queries with their legends."""
+    return [
+        target(expression, legend, chr(ord("A") + number))
+        for number, (expression, legend) in enumerate(pairs)
+    ]
+
+
+def thresholds(steps: Steps) -> dashboard.ThresholdsConfig:
+    """Colours from a value on."""
+    found = [model.Threshold(value=value, color=colour) for value, colour in steps]
+    return dashboard.ThresholdsConfig().mode(model.ThresholdsMode.ABSOLUTE).steps(found)
+
+
+def coloured(mode: model.FieldColorModeId, colour: str | None = None) -> dashboard.FieldColor:
+    """How values are coloured."""
+    found = dashboard.FieldColor().mode(mode)
+    return found if colour is None else found.fixed_color(colour)
+
+
+def override(**options: Any) -> list[model.DynamicConfigValue]:
+    """Properties of some fields, `custom_x` for `custom.x`."""
+    return [
+        model.DynamicConfigValue(id_val=name.replace("custom_", "custom."), value=value)
+        for name, value in options.items()
+    ]
+
+
+def fixed(colour: str) -> dict[str, str]:
+    """A colour of a field's own, for an override."""
+    return {"mode": "fixed", "fixedColor": colour}
+
+
+def number(
+    title: str, description: str, expression: str, unit: str, steps: Steps, width: int = 4
+) -> stat.Panel:
+    """One large number with its course behind it."""
+    reduce = common.ReduceDataOptions().calcs(["lastNotNull"]).values(False)
+    return (
+        stat.Panel()
+        .title(title)
+        .description(description)
+        .datasource(DATASOURCE)
+        .with_target(target(expression, title))
+        .span(width)
+        .height(5)
+        .unit(unit)
+        .thresholds(thresholds(steps))
+        .color_scheme(coloured(model.FieldColorModeId.THRESHOLDS))
+        .color_mode(shared.BigValueColorMode.VALUE)
+        .graph_mode(shared.BigValueGraphMode.AREA)
+        .text_mode(shared.BigValueTextMode.VALUE)
+        .reduce_options(reduce)
+    )
+
+
+def course(
+    title: str, description: str, unit: str, *pairs: tuple[str, str], width: int = 8
+) -> lines.Panel:
+    """Lines over time; a legend with the last value and the greatest."""
+    legend = (
+        common.VizLegendOptions()
+        .display_mode(shared.LegendDisplayMode.TABLE)
+        .placement(shared.LegendPlacement.BOTTOM)
+        .show_legend(True)
+        .calcs(["lastNotNull", "max"])
+    )
+    tooltip = common.VizTooltipOptions().mode(shared.TooltipDisplayMode.MULTI)
+    return (
+        lines.Panel()
+        .title(title)
+        .description(description)
+        .datasource(DATASOURCE)
+        .targets(targets(*pairs))
+        .span(width)
+        .height(9)
+        .unit(unit)
+        .min(0)
+        .color_scheme(coloured(model.FieldColorModeId.PALETTE_CLASSIC))
+        .line_width(2)
+        .fill_opacity(8)
+        .show_points(shared.VisibilityMode.NEVER)
+        .span_nulls(GAP_MILLISECONDS)
+        .legend(legend)
+        .tooltip(tooltip.sort(shared.SortOrder.DESCENDING))
+    )
+
+
+def dashed_at(panel: lines.Panel, steps: Steps) -> lines.Panel:
+    """The panel with its thresholds as dashed lines."""
+    style = common.GraphThresholdsStyleConfig().mode(shared.GraphThresholdsStyleMode.DASHED)
+    return panel.thresholds(thresholds(steps)).thresholds_style(style)
+
+
+def stacked(panel: lines.Panel, bars: bool = False) -> lines.Panel:
+    """The panel with its series on top of each other."""
+    found = panel.stacking(common.StackingConfig().mode(shared.StackingMode.NORMAL))
+    if bars:
+        found = found.draw_style(shared.GraphDrawStyle.BARS).line_width(0)
+    return found.fill_opacity(70 if bars else 35)
+
+
+def bars(
+    title: str, description: str, unit: str, expression: str, by: str, steps: Steps
+) -> bargauge.Panel:
+    """A bar for each value of a label, as of now; in the order of the label."""
+    in_order = model.DataTransformerConfig(
+        id_val="sortBy", options={"fields": {}, "sort": [{"field": by, "desc": False}]}
+    )
+    reduce = common.ReduceDataOptions().calcs(["lastNotNull"]).values(True).limit(BARS_MAX)
+    return (
+        bargauge.Panel()
+        .title(title)
+        .description(description)
+        .datasource(DATASOURCE)
+        .with_target(table_target(expression))
+        .with_transformation(in_order)
+        .span(12)
+        .height(9)
+        .unit(unit)
+        .min(0)
+        .thresholds(thresholds(steps))
+        .color_scheme(coloured(model.FieldColorModeId.THRESHOLDS))
+        .display_mode(shared.BarGaugeDisplayMode.BASIC)
+        .value_mode(shared.BarGaugeValueMode.COLOR)
+        .show_unfilled(True)
+        .orientation(shared.VizOrientation.VERTICAL)
+        .min_viz_width(8)
+        .reduce_options(reduce)
+    )
+
+
+def warmth(
+    title: str, description: str, unit: str, expression: str, scheme: str, most: float | None = None
+) -> heatmap.Panel:
+    """A row for each partition, time to the right, brighter where there is more."""
+    colour = heatmap.HeatmapColorOptions().mode(HeatmapColorMode.SCHEME).scheme(scheme)
+    colour = colour.steps(64).min(0)
+    axis = heatmap.YAxisConfig().axis_placement(shared.AxisPlacement.LEFT)
+    tooltip = heatmap.HeatmapTooltip().mode(shared.TooltipDisplayMode.SINGLE)
+    return (
+        heatmap.Panel()
+        .title(title)
+        .description(description)
+        .datasource(DATASOURCE)
+        .with_target(target(numbered(expression), "{{partition}}"))
+        .span(12)
+        .height(9)
+        .calculate(False)
+        .cell_gap(0)
+        .cell_values(heatmap.CellValues().unit(unit))
+        .color(colour if most is None else colour.max(most))
+        .y_axis(axis.axis_label("partition"))
+        .tooltip(tooltip.show_color_scale(True))
+        .show_legend()
+    )
+
+
+def _variables(many: bool) -> list[Any]:
+    """The data source, the job and its instances."""
+    query = {"qryType": 1, "refId": "PrometheusVariableQueryEditor-VariableQuery"}
+    job = "label_values(unskew_query_info, query)"
+    instance = 'label_values(unskew_query_info{query=~"$job"}, instance)'
+    everything = model.VariableOption(selected=True, text="All", value="$__all")
+    found = []
+    for name, label, definition, description, several in (
+        ("job", "Job", job, "The name in the job's YAML: the metrics' label `query`.", many),
+        ("instance", "Instance", instance, "The driver's address, as Prometheus has it.", True),
+    ):
+        variable = (
+            dashboard.QueryVariable(name)
+            .label(label)
+            .description(description)
+            .datasource(DATASOURCE)
+            .query({**query, "query": definition})
+            .definition(definition)
+            .refresh(model.VariableRefresh.ON_TIME_RANGE_CHANGED)
+            .sort(model.VariableSort.ALPHABETICAL_ASC)
+            .multi(several)
+            .include_all(several)
+        )
+        found.append(variable.all_value(".*").current(everything) if several else variable)
+    source = dashboard.DatasourceVariable("datasource").label("Data source")
+    return [source.type("prometheus").description("The Prometheus that scrapes the jobs."), *found]
+
+
+def _annotations() -> list[Any]:
+    """Starts, at the moment that the process itself tells, and times of trouble."""
+    trouble = 'state=~"failed|stalled"'
+    start = (
+        dashboard.AnnotationQuery()
+        .name("Starts")
+        .expr(f"max by (query, instance) ({metric('query_start_timestamp_seconds')}) * 1000")
+        .use_value_for_time(True)
+        .title_format("{{query}} started")
+        .icon_color(BLUE)
+    )
+    failing = (
+        dashboard.AnnotationQuery()
+        .name("Failed or stalled")
+        .expr(f"max by (query, instance, state) ({metric('query_state', trouble)}) == 1")
+        .title_format("{{query}} {{state}}")
+        .icon_color(RED)
+    )
+    return [
+        one.datasource(DATASOURCE).enable(True).text_format("{{instance}}").step("10s")
+        for one in (start, failing)
+    ]
+
+
+def link_to(uid: str, title: str) -> dashboard.DashboardLink:
+    """A link at the top that keeps time and variables."""
+    return (
+        dashboard.DashboardLink(title)
+        .type(model.DashboardLinkType.LINK)
+        .url(f"/d/{uid}")
+        .icon("dashboard")
+        .tooltip(title)
+        .include_vars(True)
+        .keep_time(True)
+    )
+
+
+def page(uid: str, title: str, description: str, many: bool) -> dashboard.Dashboard:
+    """An empty dashboard with all that is not a panel."""
+    return (
+        dashboard.Dashboard(title)
+        .uid(uid)
+        .description(description)
+        .tags([TAG])
+        .editable()
+        .timezone("browser")
+        .time("now-30m", "now")
+        .refresh("10s")
+        .tooltip(model.DashboardCursorSync.CROSSHAIR)
+        .variables(_variables(many))
+        .annotations(_annotations())
+    )
+
+
+def text_of(built: dashboard.Dashboard) -> str:
+    """The dashboard as JSON. Links stay where they are seen, at the top of the page."""
+    found = json.loads(json.dumps(built.build(), cls=JSONEncoder))
+    for number, panel in enumerate(found["panels"], 1):
+        panel["id"] = number
+    for one in (*found["links"], *found["annotations"]["list"]):
+        del one["placement"]
+    return json.dumps(found, indent=2, ensure_ascii=False) + "\n"

@@ -1,0 +1,158 @@
+"""Every query of every panel, asked of a real Prometheus that scrapes a real job."""
+
+import json
+import math
+import subprocess
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from jobs.broker import Broker
+from jobs.children import free_ports
+from tests.dashboards.pages import UIDS, Query, annotations, page, queries, substituted, variable
+from tests.jobs.running import job_words, make_topics, produce, running
+from tests.tools import tool
+
+pytestmark = [pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow]
+
+SCRAPE_SECONDS = 1
+STEP_SECONDS = 1
+WAIT_SECONDS = 90.0
+BROKEN = Query("broken", "unskew_no_such_metric", "", instant=False)
+
+
+class Prometheus:
+    """A Prometheus that scrapes one address, asked as Grafana asks it."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._started = time.time()
+
+    def ask(self, path: str, **parameters: object) -> Any:
+        """The data of an answer of its API."""
+        where = f"{self._url}/api/v1/{path}?{urllib.parse.urlencode(parameters, doseq=True)}"
+        try:
+            with urllib.request.urlopen(where, timeout=20) as found:  # noqa: S310 - ours
+                return json.load(found)["data"]
+        except urllib.error.HTTPError as error:
+            with error:
+                pytest.fail(f"{parameters}: {error.read().decode()}")
+
+    def ready(self) -> bool:
+        """Does it answer?"""
+        try:
+            with urllib.request.urlopen(f"{self._url}/-/ready", timeout=5) as answer:  # noqa: S310
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+    def values(self, query: Query, job: str, instance: str) -> list[float]:
+        """All numbers that a query shows, with the variables as Grafana would have them."""
+        now = time.time()
+        values = {
+            "job": job,
+            "instance": instance,
+            # Grafana: the greater of the step and a scrape together, and four scrapes.
+            "__rate_interval": f"{max(STEP_SECONDS + SCRAPE_SECONDS, 4 * SCRAPE_SECONDS)}s",
+            "__range": f"{math.ceil(now - self._started)}s",
+        }
+        expression = substituted(query.expression, values)
+        if query.instant:
+            found = self.ask("query", query=expression, time=now)["result"]
+            pairs = [one["value"] for one in found]
+        else:
+            window = {"start": self._started, "end": now, "step": STEP_SECONDS}
+            found = self.ask("query_range", query=expression, **window)["result"]
+            pairs = [pair for one in found for pair in one["values"]]
+        return [number for number in (float(value) for _, value in pairs) if not math.isnan(number)]
+
+
+@contextmanager
+def prometheus(folder: Path, address: str) -> Iterator[Prometheus]:
+    """Prometheus over an address; whatever happens, it ends."""
+    program = tool("prometheus")
+    (port,) = free_ports(1)
+    scrape = {"job_name": "unskew", "static_configs": [{"targets": [address]}]}
+    settings = {
+        "global": {"scrape_interval": f"{SCRAPE_SECONDS}s"},
+        "scrape_configs": [scrape],
+    }
+    (folder / "prometheus.yml").write_text(yaml.safe_dump(settings))
+    with (folder / "prometheus.log").open("w") as log:
+        process = subprocess.Popen(
+            [
+                str(program),
+                f"--config.file={folder / 'prometheus.yml'}",
+                f"--storage.tsdb.path={folder / 'data'}",
+                f"--web.listen-address=127.0.0.1:{port}",
+            ],
+            stderr=log,
+        )
+    try:
+        found = Prometheus(f"http://127.0.0.1:{port}")
+        _wait(found.ready, folder / "prometheus.log")
+        yield found
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _wait(done: Any, log: Path) -> None:
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not done():
+        assert time.monotonic() < deadline, log.read_text()
+        time.sleep(0.2)
+
+
+def test_every_query_of_every_panel_has_data(broker: Broker, tmp_path: Path) -> None:
+    make_topics(broker, "shown")
+    (port,) = free_ports(1)
+    address = f"127.0.0.1:{port}"
+    words = job_words(
+        broker.address,
+        tmp_path,
+        "shown",
+        name="shown",
+        metrics__port=port,
+        **{"spark__spark.sql.streaming.stateStore.minDeltasForSnapshot": 1},
+    )
+    with prometheus(tmp_path, address) as asked, running(words, tmp_path / "log") as job:
+        records = 0
+        for seed in range(3):
+            records += produce(broker, "shown", 400, seed).total()
+            job.wait_for_records(records)
+            time.sleep(2 * SCRAPE_SECONDS)
+        found = {
+            query.where: (query, asked.values(query, "shown", address))
+            for uid in UIDS
+            for query in queries(page(uid))
+        }
+        assert [query for query, values in found.values() if not values] == []
+        assert asked.values(BROKEN, "shown", address) == []
+        _starts_are_marked(asked, address)
+        _variables_find_the_job(asked, address)
+
+
+def _starts_are_marked(asked: Prometheus, address: str) -> None:
+    """The value is the time of the start in milliseconds, and no trouble is reported."""
+    for uid in UIDS:
+        starts, trouble = annotations(page(uid))
+        (start,) = set(asked.values(starts, "shown", address))
+        assert 0 < time.time() - start / 1000 < WAIT_SECONDS * 2
+        assert asked.values(trouble, "shown", address) == []
+
+
+def _variables_find_the_job(asked: Prometheus, address: str) -> None:
+    for name, expected in (("job", "shown"), ("instance", address)):
+        asks = variable(page(UIDS[0]), name)["definition"]
+        selector, _, label = asks.removeprefix("label_values(").removesuffix(")").rpartition(", ")
+        selector = substituted(selector, {"job": "shown"})
+        assert asked.ask(f"label/{label}/values", **{"match[]": selector}) == [expected]
