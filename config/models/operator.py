@@ -73,14 +73,13 @@ class Hashtags(OperatorOptions):
 class Paced(OperatorOptions):
     """A declared cost a record, for benchmarks."""
 
-    exclusive: ClassVar = (("key", "text"),)
-
     type: Literal["paced"]
     """Counts records of each key and takes a declared time for each."""
     key: Expression = "key"
     """The key, as an SQL expression."""
     text: Expression | None = None
-    """Instead of `key`: a text, each word of which is a record of its own, as in word_count."""
+    """A text, each word of which is a record of its own, as in word_count; `key` is not used
+    then."""
     cost: Duration = Duration.parse("100 us")
     """The time a record takes, before factors."""
     spend: Literal["sleep", "burn"] = "sleep"
