@@ -22,7 +22,7 @@ LATENCY_BOUNDS_SECONDS = (
 
 @dataclass(frozen=True)
 class Report:
-    """One partition's batch. `place` names the executor; `bad` counts records by reason."""
+    """One partition's batch. `place` is the executor, as HOST/PROCESS; `bad` counts by reason."""
 
     records: int
     keys: int
@@ -123,7 +123,7 @@ def feedback_of(reports: Mapping[int, Snapshot], partitions: int) -> Feedback | 
 def homes_of(hashes: UInt64s, records: Int64s, partitions: int, seed: int) -> tuple[Int32s, Int64s]:
     """Where the grouping `key` would send so many records of each key: partitions, and loads.
 
-    It is asked itself, once a distinct key (7 ns), so nothing is paid for a record.
+    It is asked itself, once a distinct key (5 ns), so nothing is paid for a record.
     """
     homes = create("key", partitions=partitions, seed=seed).route(hashes)
     loads = np.zeros(partitions, np.int64)

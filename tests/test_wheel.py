@@ -76,3 +76,11 @@ def test_jars_are_found_by_the_list_in_the_wheel(installed: Path) -> None:
     done = unskew(installed, "jars", "spark")
     assert len(done.stdout.splitlines()) == 5
     assert all(Path(line).exists() for line in done.stdout.splitlines())
+
+
+def test_the_live_page_is_in_the_wheel(installed: Path, root: Path) -> None:
+    code = "import jobs.page, sys; sys.stdout.buffer.write(jobs.page.DOCUMENT)"
+    done = subprocess.run(
+        [installed / "python", "-I", "-c", code], capture_output=True, check=True, cwd="/"
+    )
+    assert done.stdout == (root / "jobs" / "page.html").read_bytes()
