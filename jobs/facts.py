@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,8 @@ class BatchFacts:
     replication: float
     bad: Mapping[str, int]
     hot_keys: tuple[HotKey, ...]
+    places: Mapping[int, str] = field(default_factory=dict)
+    """The executor that each partition was on, as HOST/PROCESS."""
 
     @property
     def total(self) -> int:
@@ -106,6 +108,7 @@ def facts_of(
         replication=replication_of(reports),
         bad=dict(bad),
         hot_keys=_hot_keys(reports, hot_keys),
+        places={number: report.place for number, report in reports.items()},
     )
 
 

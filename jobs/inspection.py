@@ -92,6 +92,7 @@ class Inspection:
                     "busy_seconds": float(last.busy_seconds[number]),
                     "state_keys": int(last.keys[number]),
                     "state_bytes": int(last.state_bytes[number]),
+                    "place": last.places.get(number, ""),
                 },
             }
             for number in range(last.records.size)

@@ -1,5 +1,7 @@
 """The partial stage: a partition's rows of one batch become partials, and a report of them."""
 
+import os
+import platform
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -164,7 +166,13 @@ class _Meter:
             home_partitions=homes[0],
             home_records=homes[1],
             bad=bad,
+            place=_executor(),
         )
+
+
+def _executor() -> str:
+    """Where this task runs: the executor's host, and the process there that forks its workers."""
+    return f"{platform.node()}/{os.getppid()}"
 
 
 def _timed(partials: pa.Table) -> list[str]:

@@ -28,6 +28,7 @@ def report(records: int, busy: float, keys: list[int], **more: object) -> Report
         heavy_names=tuple(more.get("names", ())),  # type: ignore[arg-type]
         sample_hashes=np.sort(hashes),
         bad=more.get("bad", {}),  # type: ignore[arg-type]
+        place="host/7",
     )
 
 
@@ -89,6 +90,7 @@ def test_numbers_are_those_of_the_reports(
             "busy_seconds": 1.0,
             "state_keys": 2,
             "state_bytes": 200,
+            "place": "host/7",
         },
     }
     hot = [(key["name"], key["records"]) for key in found["hot_keys"]]  # type: ignore[attr-defined]
