@@ -31,6 +31,8 @@ _SETTINGS = {
 
 
 _JVM_STOP_SECONDS = 30.0
+# A local master's workers are forked with everything imported: `jobs/workers.py`.
+_WORKERS = "jobs.workers"
 
 
 @contextmanager
@@ -45,7 +47,10 @@ def session(name: str, settings: Mapping[str, str] | None = None) -> Iterator[Sp
     connector = ",".join(str(path) for path in jars("spark"))
     logging = f"-Dlog4j2.configurationFile={resource('log4j2.properties')}"
     own = {"spark.jars": connector, "spark.driver.extraJavaOptions": logging}
-    for key, value in {**_SETTINGS, **own, **(settings or {})}.items():
+    chosen = {**_SETTINGS, **own, **(settings or {})}
+    if chosen["spark.master"].startswith("local"):
+        chosen.setdefault("spark.python.daemon.module", _WORKERS)
+    for key, value in chosen.items():
         builder = builder.config(key, value)
     try:
         with _signals_deferred():

@@ -1,0 +1,248 @@
+"""Measuring a streaming query: a real Kafka, a real Spark, each batch's time and CPU.
+
+The CPU is that of this process, of its JVM and of the JVM's Python workers: everything that a
+batch costs but the broker, which would be another machine's.
+"""
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import psutil
+from confluent_kafka import Producer
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+from grouping.base import Int64s
+from jobs.broker import Broker
+from jobs.session import session
+
+KEYS = 100_000
+_SAMPLE_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One finished batch."""
+
+    number: int
+    records: int
+    seconds: float
+    parts: Mapping[str, float]
+    cpu_end: float
+    """CPU seconds of all processes since the measuring began, when this batch had ended."""
+
+
+@dataclass
+class Run:
+    """One query from its start to its end; its first batch, where all is cold, counts nowhere."""
+
+    batches: list[Batch] = field(default_factory=list)
+
+    @property
+    def warm(self) -> list[Batch]:
+        """The batches that count: those with records, but for the first."""
+        return [batch for batch in self.batches if batch.records][1:]
+
+    @property
+    def seconds(self) -> list[float]:
+        """What each took."""
+        return [batch.seconds for batch in self.warm]
+
+    @property
+    def records(self) -> int:
+        """Records of the batches that count."""
+        return sum(batch.records for batch in self.warm)
+
+    @property
+    def cpu_seconds(self) -> float:
+        """CPU of the batches that count."""
+        with_records = [batch for batch in self.batches if batch.records]
+        return with_records[-1].cpu_end - with_records[0].cpu_end
+
+    def cpu_us_a_record(self) -> float:
+        """Microseconds of CPU a record."""
+        return self.cpu_seconds / self.records * 1e6
+
+    def wall_us_a_record(self) -> float:
+        """Microseconds of wall time a record."""
+        return sum(self.seconds) / self.records * 1e6
+
+
+class Meter(StreamingQueryListener):
+    """Sees every batch end."""
+
+    def __init__(self, processes: "Processes") -> None:
+        self._processes = processes
+        self._lock = threading.Lock()
+        self._run = Run()
+
+    def taken(self) -> Run:
+        """The batches since the last call."""
+        with self._lock:
+            run, self._run = self._run, Run()
+        return run
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
+        """Nothing to do."""
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
+        """Nothing to do."""
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+        """Nothing to do."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+        """Note a batch."""
+        progress: Any = event.progress
+        taken = {name: value / 1000 for name, value in progress.durationMs.items()}
+        if "addBatch" not in taken:
+            return
+        batch = Batch(
+            progress.batchId,
+            progress.numInputRows,
+            taken["triggerExecution"],
+            taken,
+            self._processes.cpu_seconds(),
+        )
+        with self._lock:
+            self._run.batches.append(batch)
+
+
+class Processes:
+    """The CPU of this process and its descendants but some; the dead stay counted."""
+
+    def __init__(self) -> None:
+        # What runs already is none of it: the broker.
+        self._without = {child.pid for child in psutil.Process().children()}
+        self._seen: dict[tuple[int, float], float] = {}
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        # Workers that end are never waited for, so their time is known only while they live.
+        self._sampler = threading.Thread(target=self._sample, daemon=True)
+        self._sampler.start()
+
+    def cpu_seconds(self) -> float:
+        """User and system time of all of them until now."""
+        with self._lock:
+            for process in self._tree():
+                try:
+                    times = process.cpu_times()
+                    self._seen[process.pid, process.create_time()] = times.user + times.system
+                except psutil.NoSuchProcess:
+                    continue
+            return sum(self._seen.values())
+
+    def close(self) -> None:
+        """Stop looking."""
+        self._stop.set()
+        self._sampler.join()
+
+    def _sample(self) -> None:
+        while not self._stop.wait(_SAMPLE_SECONDS):
+            self.cpu_seconds()
+
+    def _tree(self) -> list[psutil.Process]:
+        me = psutil.Process()
+        found, todo = [me], [child for child in me.children() if child.pid not in self._without]
+        while todo:
+            process = todo.pop()
+            found.append(process)
+            try:
+                todo += process.children()
+            except psutil.NoSuchProcess:
+                continue
+        return found
+
+
+@dataclass
+class Bench:
+    """A broker, and a folder for checkpoints; sessions come and go."""
+
+    broker: Broker
+    folder: Path
+    processes: Processes
+    _number: int = 0
+
+    def checkpoint(self) -> str:
+        """A new folder."""
+        self._number += 1
+        return str(self.folder / f"checkpoint-{self._number}")
+
+    def fill(self, topic: str, words: Int64s, partitions: int = 4, keyed: bool = False) -> None:
+        """Make a topic of one-word records; by their key's hash in its partitions if `keyed`."""
+        self.broker.create_topics([topic], partitions=partitions)
+        producer = Producer(
+            {
+                "bootstrap.servers": self.broker.address,
+                "linger.ms": 20,
+                "batch.size": 1_000_000,
+                "queue.buffering.max.messages": 2_000_000,
+                "partitioner": "murmur2_random",
+                "log_level": 0,
+            }
+        )
+        texts = [f"w{number}".encode() for number in range(int(words.max(initial=0)) + 1)]
+        for count, word in enumerate(words.tolist()):
+            text = texts[word]
+            while True:
+                try:
+                    producer.produce(topic, text, text if keyed else None)
+                    break
+                except BufferError:
+                    producer.poll(0.1)
+            if count % 10_000 == 0:
+                producer.poll(0)
+        if producer.flush(120):
+            raise RuntimeError(f"{topic}: the broker did not take all records")
+
+    @contextmanager
+    def spark(self, master: str, **settings: str) -> Iterator[tuple[SparkSession, Meter]]:
+        """A session, and what sees its batches."""
+        shared = {
+            "spark.master": master,
+            "spark.driver.memory": "3g",
+            "spark.sql.shuffle.partitions": "4",
+        }
+        with session("benchmark", shared | settings) as spark:
+            meter = Meter(self.processes)
+            spark.streams.addListener(meter)
+            yield spark, meter
+            spark.streams.removeListener(meter)
+
+
+@contextmanager
+def bench() -> Iterator[Bench]:
+    """Broker and folder, both gone afterwards."""
+    with TemporaryDirectory(prefix="unskew-bench-") as folder, Broker() as broker:
+        processes = Processes()
+        try:
+            yield Bench(broker, Path(folder), processes)
+        finally:
+            processes.close()
+
+
+def zipf(records: int, exponent: float, keys: int = KEYS, seed: int = 1) -> Int64s:
+    """Ranks of a Zipf law, 0 the most frequent."""
+    weights = np.arange(1, keys + 1, dtype=np.float64) ** -exponent
+    edges = np.cumsum(weights) / weights.sum()
+    draws = np.random.default_rng(seed).random(records)
+    found: Int64s = np.minimum(np.searchsorted(edges, draws), keys - 1)
+    return found
+
+
+def middle(values: list[float]) -> float:
+    """The median."""
+    return float(median(values))

@@ -1,0 +1,35 @@
+"""Spark's daemon of Python workers, with everything imported that they will need.
+
+Spark forks a worker for each slot, and again after a minute without work. pyspark's own daemon
+imports nothing first, so each of them takes a second of processor time to load numba, pandas and
+pyarrow: sixteen slots on two cores wait eight seconds, and do so in every batch of a job whose
+batches are further apart than that minute. Forked from here, a worker takes some 30 ms.
+
+Only for a local master, where the workers' Python is the driver's: on a cluster this module might
+not be there yet when a daemon starts.
+"""
+
+import gc
+
+import numpy as np
+from pyspark import (
+    daemon,
+    worker,  # noqa: F401 - what Spark's workers run
+)
+
+import jobs.operators
+import jobs.partial  # noqa: F401
+from grouping.registry import create
+
+
+def _prepare() -> None:
+    # numba sets itself up at the first call of a kernel, whichever it is.
+    create("key", partitions=2).route(np.arange(2, dtype=np.uint64))
+    # What is here stays: no collection in a worker need look at it, or copy its pages.
+    gc.collect()
+    gc.freeze()
+
+
+if __name__ == "__main__":
+    _prepare()
+    daemon.manager()
