@@ -45,6 +45,10 @@ class Child:
         """Wait until it ends; its exit code."""
         return self._process.wait(seconds)
 
+    def ask_to_end(self) -> None:
+        """SIGTERM, and nothing after it: for one that may take its time."""
+        self._process.terminate()  # the guard hands it on
+
     def stop(self) -> None:
         """End it and wait for that; again is harmless."""
         assert self._process.stdin is not None
