@@ -9,11 +9,14 @@ import pytest
 REQUIRED = "UNSKEW_TOOLS"
 
 
-def tool(name: str) -> Path:
-    """The path of a program; a test that needs a missing one is skipped, but fails in CI."""
+def tool(name: str, package: str | None = None) -> Path:
+    """The path of a program, of a Debian package of its name or another.
+
+    A test that needs a missing one is skipped, but fails in CI.
+    """
     found = shutil.which(name)
     if found is None:
-        missing = f"{name} is not installed; Debian: apt-get install {name}"
+        missing = f"{name} is not installed; Debian: apt-get install {package or name}"
         if os.environ.get(REQUIRED) == "required":
             pytest.fail(missing)
         pytest.skip(missing)
