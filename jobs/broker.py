@@ -6,16 +6,22 @@ import tempfile
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._scram import (
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 
 from config.errors import OutsideError
 from jobs.children import Child, free_ports, listens
-from jobs.jars import jars
+from jobs.jars import jars, spark_jar
 from jobs.java import java_command
 
 _START_SECONDS = 60.0
@@ -26,17 +32,32 @@ _LOG4J = """status=error
 appender.out.type=Console
 appender.out.name=out
 appender.out.layout.type=PatternLayout
-appender.out.layout.pattern=%d{ISO8601} %p %c{1} %m%n
+appender.out.layout.pattern=%d{ISO8601} %p %c{1} %m %rEx{1}%n
 rootLogger.level=warn
 rootLogger.appenderRef.out.ref=out
 """
 
 
-class Broker:
-    """Kafka on a loopback port, ready when the constructor returns; stop it, or use `with`."""
+@dataclass(frozen=True)
+class Identity:
+    """How a broker shows who it is over TLS: PEM files, the key in PKCS 8 without a passphrase."""
 
-    def __init__(self, port: int | None = None, data: Path | None = None) -> None:
-        self._jars = jars("broker")
+    certificate: Path
+    key: Path
+
+
+class Broker:
+    """Kafka on a loopback port, ready when the constructor returns; stop it, or use `with`.
+
+    With an `identity` it also listens on `secure_address`, over TLS and for SCRAM users only, who
+    may do what access rules allow; `address` stays plain, and whoever comes that way may do all.
+    """
+
+    def __init__(
+        self, port: int | None = None, data: Path | None = None, identity: Identity | None = None
+    ) -> None:
+        self._jars = [*_log_jars(), *jars("broker")]
+        self._identity = identity
         for attempt in range(1, _PORT_TRIES + 1):
             try:
                 self._start(port, data)
@@ -49,8 +70,10 @@ class Broker:
                 break
 
     def _start(self, port: int | None, data: Path | None) -> None:
-        self.port, controller = (port, *free_ports(1)) if port else free_ports(2)
+        free = free_ports(3)
+        self.port, controller = port or free[0], free[1]
         self.address = f"127.0.0.1:{self.port}"
+        self.secure_address = f"127.0.0.1:{free[2]}" if self._identity else ""
         if listens(self.port):
             raise OutsideError(f"broker: port {self.port} is in use; choose another, or none")
         self._home = Path(tempfile.mkdtemp(prefix="unskew-broker-"))
@@ -63,7 +86,8 @@ class Broker:
     def _start_in(self, home: Path, data: Path | None, controller: int) -> None:
         folder = (data or home / "data").absolute()
         try:
-            properties = _write_files(home, folder, self.port, controller)
+            secure = _secure_listener(self.secure_address, self._identity)
+            properties = _write_files(home, folder, self.port, controller, secure)
         except OSError as error:
             raise OutsideError(f"broker: {folder}: {error.strerror}") from error
         log4j = f"-Dlog4j2.configurationFile={home}/log4j2.properties"
@@ -107,6 +131,14 @@ class Broker:
         """Make topics; one that is there already is left as it is."""
         create_topics(self.address, names, partitions, **settings)
 
+    def add_user(self, name: str, password: str) -> None:
+        """A user of the secure listener, by SCRAM-SHA-512."""
+        client = AdminClient({"bootstrap.servers": self.address, "log_level": 0})
+        info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+        change = UserScramCredentialUpsertion(name, info, password.encode())
+        for answer in client.alter_user_scram_credentials([change]).values():
+            answer.result(timeout=_START_SECONDS)
+
 
 @contextmanager
 def admin(address: str) -> Iterator[Any]:
@@ -134,7 +166,40 @@ def create_topics(address: str, names: Iterable[str], partitions: int = 1, **set
                 continue
 
 
-def _write_files(home: Path, folder: Path, port: int, controller: int) -> Path:
+def _log_jars() -> list[Path]:
+    """Kafka's own jars lack what takes its log to log4j; Spark's have it, of the same version."""
+    return [spark_jar("slf4j-api-2.*.jar"), spark_jar("log4j-slf4j2-impl-*.jar")]
+
+
+def _secure_listener(address: str, identity: Identity | None) -> dict[str, object]:
+    """The settings of the listener for users, if there is one."""
+    if identity is None:
+        return {}
+    return {
+        "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+        "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": (
+            "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+        ),
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.certificate.chain": _one_line(identity.certificate),
+        "ssl.keystore.key": _one_line(identity.key),
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",  # whoever comes by the plain listener: us
+        "listeners": f"SASL_SSL://{address}",
+        "listener.security.protocol.map": (
+            "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL"
+        ),
+    }
+
+
+def _one_line(pem: Path) -> str:
+    """A PEM file as a value of a properties file."""
+    return pem.read_text().strip().replace("\n", "\\n")
+
+
+def _write_files(
+    home: Path, folder: Path, port: int, controller: int, secure: dict[str, object]
+) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     marks = folder / "meta.properties"
     if not marks.exists():
@@ -144,12 +209,15 @@ def _write_files(home: Path, folder: Path, port: int, controller: int) -> Path:
         )
     (home / "log4j2.properties").write_text(_LOG4J)
     properties = home / "server.properties"
+    plain = f"PLAINTEXT://127.0.0.1:{port}"
+    clients = f"{plain},{secure['listeners']}" if secure else plain
     settings = {
         "process.roles": "broker,controller",
         "node.id": 1,
         "controller.quorum.voters": f"1@127.0.0.1:{controller}",
-        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
-        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        **secure,
+        "listeners": f"{clients},CONTROLLER://127.0.0.1:{controller}",
+        "advertised.listeners": clients,
         "controller.listener.names": "CONTROLLER",
         "log.dirs": folder,
         "num.partitions": 1,

@@ -14,7 +14,7 @@ _STOP_SECONDS = 15.0
 
 
 class Child:
-    """A guarded process whose output goes to a file."""
+    """A guarded process whose output goes to a file; stop it, also when it has ended by itself."""
 
     def __init__(
         self,
@@ -23,7 +23,6 @@ class Child:
         remove: Path | None = None,
         env: dict[str, str] | None = None,
     ) -> None:
-        self.log = log
         guard = [sys.executable, "-I", "-S", str(_GUARD), str(remove or "")]
         with log.open("ab") as output:
             # A session of its own: Ctrl-C on the terminal must not reach it behind our back.
@@ -35,6 +34,9 @@ class Child:
                 start_new_session=True,
                 env=env,
             )
+        # Held open: when the child ends by itself, the guard removes the folder that the log is in,
+        # and its last lines are then the only ones that say why.
+        self._log = log.open("rb")
 
     @property
     def running(self) -> bool:
@@ -52,6 +54,7 @@ class Child:
     def stop(self) -> None:
         """End it and wait for that; again is harmless."""
         assert self._process.stdin is not None
+        self._log.close()
         self._process.stdin.close()
         try:
             self._process.wait(_STOP_SECONDS)
@@ -65,17 +68,16 @@ class Child:
         while not ready():
             if not self.running or time.monotonic() > deadline:
                 ended = "is not ready" if self.running else "did not start"
-                tail = self.log_tail()  # before stopping: the log may go with its folder
+                tail = self.log_tail()
                 self.stop()
                 raise OutsideError(f"{what}: {ended} within {seconds:.0f} s", *tail)
             time.sleep(0.05)
 
     def log_tail(self, lines: int = 8) -> list[str]:
-        """The last lines it wrote."""
-        try:
-            return self.log.read_text(errors="replace").splitlines()[-lines:]
-        except FileNotFoundError:
-            return []
+        """The last lines it wrote, until it is stopped."""
+        self._log.seek(0)
+        written = self._log.read().decode(errors="replace").splitlines()
+        return [line for line in written if line.strip()][-lines:]
 
 
 def free_ports(count: int) -> list[int]:

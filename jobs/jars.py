@@ -78,7 +78,7 @@ def resolve(target: Path, say: Callable[[str], None]) -> None:
     command = [str(java_command()), f"-Divy.default.ivy.user.dir={user_dir}"]
     if system_java() is None:  # a machine's own Java comes with the machine's own trust
         command += java_options(user_dir / "authorities.jks")
-    command += ["-jar", str(_ivy()), "-verbose"]
+    command += ["-jar", str(spark_jar("ivy-*.jar")), "-verbose"]
     settings = os.environ.get("UNSKEW_IVY_SETTINGS")
     if settings:
         command += ["-settings", settings]
@@ -150,11 +150,12 @@ def _digest() -> str:
     return digest.hexdigest()[:16]
 
 
-def _ivy() -> Path:
+def spark_jar(pattern: str) -> Path:
+    """One of the jars that come with pyspark."""
     spec = util.find_spec("pyspark")
     assert spec is not None
     assert spec.origin is not None
-    return next(Path(spec.origin).parent.glob("jars/ivy-*.jar"))
+    return next(Path(spec.origin).parent.glob(f"jars/{pattern}"))
 
 
 @contextmanager

@@ -46,6 +46,18 @@ _KNOWN = (
         "no space left on device: make room; the checkpoint goes on from the last whole batch",
     ),
     (
+        re.compile(r"SaslAuthenticationException"),
+        "Kafka refuses user or password: {cause}; check kafka.sasl.jaas.config and the mechanism",
+    ),
+    (
+        re.compile(r"SunCertPathBuilderException|CertificateException|SSLHandshakeException"),
+        "Kafka's certificate is not trusted: {cause}; check the truststore, and the servers' names",
+    ),
+    (
+        re.compile(r"(Topic|Group|Cluster|TransactionalId)AuthorizationException"),
+        "Kafka does not permit this user: {cause}; it needs Read on what it reads, Write elsewhere",
+    ),
+    (
         re.compile(
             r"TimeoutException: (Call|Topic|Timed out waiting|Timeout)|No resolvable bootstrap|"
             r"Timeout expired while fetching|not present in metadata"
@@ -58,13 +70,13 @@ _KNOWN = (
 def reasons(job: Job, error: BaseException) -> str:
     """One line that says why the query failed."""
     texts = causes(error)
+    innermost = next((text for text in reversed(texts) if text.strip()), str(error))
     # Their beginnings: further on there may be whole plans, in which any word may stand.
     everything = "\n".join(text[:_BEGINNING] for text in texts)
     for pattern, meaning in _KNOWN:
         found = pattern.search(everything)
         if found:
-            return f"{job.name}: {meaning}"
-    innermost = next((text for text in reversed(texts) if text.strip()), str(error))
+            return f"{job.name}: {meaning.format(cause=brief(innermost).rstrip('.'))}"
     return f"{job.name}: {brief(innermost)}"
 
 

@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 
 from config.errors import OutsideError
-from jobs.broker import Broker, admin
+from jobs.broker import Broker, Identity, admin
 from jobs.children import free_ports
 from tests.attended import attended
 
@@ -145,6 +145,12 @@ def test_an_unusable_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OutsideError, match=f"broker: {tmp_path}/file"):
         Broker(data=tmp_path / "file")
+
+
+def test_why_it_does_not_start_is_told(tmp_path: Path) -> None:
+    (tmp_path / "pem").write_text("no certificate")
+    with pytest.raises(OutsideError, match=r"did not start(?s:.*)No matching PRIVATE KEY"):
+        Broker(identity=Identity(tmp_path / "pem", tmp_path / "pem"))
 
 
 def test_a_port_of_ones_choice_and_topics_from_the_command_line(tmp_path: Path) -> None:
