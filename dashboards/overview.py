@@ -314,11 +314,11 @@ def _rest() -> list[lines.Panel]:
         (f"sum by (query, reason) ({rate('dead_letters_total')})", "{{query}}: {{reason}}"),
     )
     late = course(
-        "Rows too late a second",
+        "Partial results too late a second",
         "Partial results a second that were dropped because their window was over: raise lateness"
         " if they matter.",
         "short",
-        (f"sum by (query) ({rate('late_rows_total')})", "{{query}}"),
+        (f"sum by (query) ({rate('late_partials_total')})", "{{query}}"),
     )
     return [
         stacked(dead, bars=True),

@@ -70,8 +70,8 @@ class BatchDone:
         return self.facts.total if self.facts else int(self.progress.get("numInputRows", 0))
 
     @property
-    def late_rows(self) -> int:
-        """Rows the merge dropped because their window was over."""
+    def late_partials(self) -> int:
+        """Partials the merge dropped because their window was over; each may be many records."""
         return self._merge_sum("numRowsDroppedByWatermark")
 
     @property

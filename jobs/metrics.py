@@ -107,7 +107,12 @@ METRICS = (
         "The grouping's own figures after the last batch, mean and greatest over the sources.",
         ("signal", "over_sources"),
     ),
-    Metric("late_rows", "counter", "Partial results dropped because their window was over."),
+    Metric(
+        "late_partials",
+        "counter",
+        "Partial results (of a key and window in a partition, not records) dropped because their"
+        " window was over.",
+    ),
     Metric("dead_letters", "counter", "Records that could not be used, by reason.", ("reason",)),
     Metric(
         "kafka_lag_records",
@@ -206,7 +211,7 @@ class Board(Collector):
         counters: Values = {
             "batches": {(): 1},
             "records": {(): done.records},
-            "late_rows": {(): done.late_rows},
+            "late_partials": {(): done.late_partials},
         }
         page = {**self._page, **gauges, **_facts(done.facts, self._hot_keys), **_routing(done)}
         _add(page, {**counters, **_counted(done)})

@@ -75,7 +75,7 @@ class _Shown:
     lag: int | None = None
     waiting: bool = False
     dead_letters: int = 0
-    late_rows: int = 0
+    late_partials: int = 0
 
 
 class LivePage(Follower):
@@ -118,7 +118,7 @@ class LivePage(Follower):
             lag=lag,
             waiting=False,
             dead_letters=self._shown.dead_letters + bad,
-            late_rows=self._shown.late_rows + done.late_rows,
+            late_partials=self._shown.late_partials + done.late_partials,
         )
 
     def idle(self, lag: Lag) -> None:
@@ -145,7 +145,7 @@ class LivePage(Follower):
             "lag": shown.lag,
             "waiting": shown.waiting,
             "dead_letters": shown.dead_letters,
-            "late_rows": shown.late_rows,
+            "late_partials": shown.late_partials,
         }
         batches = b",".join(text for number, text in shown.batches if number > after)
         return json.dumps(head)[:-1].encode() + b', "batches": [' + batches + b"]}\n"

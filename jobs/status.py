@@ -43,8 +43,8 @@ class Log(Follower):
         facts = done.facts
         if facts is not None and facts.bad:
             self.event("dead_letters", "warning", batch=done.batch, **facts.bad)
-        if done.late_rows:
-            self.event("late_rows", "warning", batch=done.batch, rows=done.late_rows)
+        if done.late_partials:
+            self.event("late_partials", "warning", batch=done.batch, partials=done.late_partials)
 
     def refused(self, counts: Mapping[str, int]) -> None:
         """Dead letters outside the reports."""

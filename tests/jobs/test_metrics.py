@@ -47,7 +47,7 @@ EXPORTED = {
     "unskew_routing_seconds_total": ("counter",),
     "unskew_batch_routing_seconds": ("gauge",),
     "unskew_grouping_signal": ("gauge", "over_sources", "signal"),
-    "unskew_late_rows_total": ("counter",),
+    "unskew_late_partials_total": ("counter",),
     "unskew_dead_letters_total": ("counter", "reason"),
     "unskew_kafka_lag_records": ("gauge", "kafka_partition", "topic"),
     "unskew_merge_state_rows": ("gauge",),
@@ -119,7 +119,7 @@ def test_gauges_show_the_last_batch_and_counters_all() -> None:
     assert found["unskew_partition_batch_under_key_records", at] == 35
     assert found["unskew_under_key_max_over_mean_ratio", ()] == 1.75
     assert found["unskew_replication_ratio", ()] == 1.25
-    assert found["unskew_late_rows_total", ()] == 4
+    assert found["unskew_late_partials_total", ()] == 4
     assert found["unskew_dead_letters_total", (("reason", "not_utf8"),)] == 4
     assert found["unskew_batch_part_seconds", (("part", "add_batch"),)] == 1.2
     assert found["unskew_routing_seconds_total", ()] == 0.25

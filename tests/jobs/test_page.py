@@ -81,7 +81,7 @@ def test_the_head_says_what_runs_and_how_it_is() -> None:
         "lag": 8,
         "waiting": True,
         "dead_letters": 9,
-        "late_rows": 4,
+        "late_partials": 4,
     }
 
 

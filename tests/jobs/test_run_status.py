@@ -35,7 +35,7 @@ def test_json_logs_are_an_object_a_line() -> None:
     assert [(line["event"], line["level"]) for line in lines[1:]] == [
         ("batch", "info"),
         ("dead_letters", "warning"),
-        ("late_rows", "warning"),
+        ("late_partials", "warning"),
         ("stopped", "info"),
     ]
     assert {**summary(done(3)), "event": "batch"}.items() <= lines[1].items()
