@@ -21,6 +21,7 @@ import re
 import uuid
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -189,7 +190,8 @@ class Journal:
         system, root = self._open()
         for number in self.batches():
             if number < before:
-                system.delete_dir(f"{root}/{number:012d}")
+                with suppress(FileNotFoundError):  # a speculated task may purge at the same time
+                    system.delete_dir(f"{root}/{number:012d}")
 
     def drop_from(self, batch: int) -> None:
         """Remove `batch` and all after it: they were not committed and will be run again."""

@@ -2,16 +2,17 @@
 
     from grouping.spark import route
 
-    level = route(events, key="user_id", grouping="level", partitions=16, journal=path)
-    level.mapInArrow(my_operator, schema)
+    routed = route(events, key="user_id", grouping="level", partitions=16, journal=path)
+    routed.mapInArrow(my_operator, schema)
 
 Only the key's 64-bit hash crosses into Python (and the time, where a grouping asks for it). In a
 stream, a task starts from the state that its source left in the journal, and leaves the next; so a
 retried or speculated task routes as the first attempt did. Without a journal every batch begins
 anew: right for `key`, `shuffle` and `level`, a loss for groupings that learn over batches.
 
-The keys of one record in the same batch may meet in several partitions (that is the point), so what
+The records of one key in the same batch may meet in several partitions (that is the point), so what
 comes after must be mergeable: partial results here, exact totals in a `groupBy(key)` behind it.
+`docs/examples/route_before_your_own_operator.py` shows both, in a batch and in a stream.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -28,7 +29,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from grouping.base import Chunk, Feedback, Grouping, Int32s, Int64s, UInt64s
 from grouping.errors import GroupingError
-from grouping.journal import Journal, Routes
+from grouping.journal import KEPT_BATCHES, Journal, Routes
 from grouping.registry import create
 from grouping.report import feedback_of
 
@@ -49,6 +50,8 @@ class Router:
     journal: Journal | None = None
     clock: Callable[[], float] | None = None
     """Measures what routing takes, for the journal; routes never depend on it."""
+    purges: bool = False
+    """Remove old batches from the journal, where there is no service that does."""
 
     # Spark tells the kind of a UDF by its annotations: hence one for each number of columns.
     def route_keys(self, chunks: Iterator[pa.Array]) -> Iterator[pa.Array]:
@@ -70,6 +73,8 @@ class Router:
             taken = None if self.clock is None else watch.seconds
             self.journal.write_routing(batch, source, taken, done)
             self.journal.write_state(batch, source, router.snapshot())
+            if self.purges and source == 0:
+                self.journal.purge(batch - KEPT_BATCHES)
 
     def grouping_for(self, batch: int, source: int) -> Grouping:
         """The grouping of one source as the batches before this one left it."""
@@ -137,12 +142,26 @@ def route(
 ) -> DataFrame:
     """`frame` with the column `partition_key`, and each row in the partition of that number.
 
-    `key` is a column or its name, `timestamp` the records' time (needed by groupings that ask for
-    it), `journal` a folder beside the query's checkpoint, `options` the grouping's own.
+    `frame` may be a stream or not. Every row is routed once, moves once, and keeps its columns.
+
+    key: the column, or its name, whose values are to be spread; of any type but a map.
+    grouping: a name of `grouping.registry.GROUPINGS`, with its own `options`; a wrong one is a
+        `GroupingError` at once.
+    partitions: how many; at least as many as there are cores.
+    journal: for a stream, a folder of its own (a path or a URI that all executors see), best beside
+        the checkpoint: there each source's state goes on from batch to batch. The newest 20 batches
+        are kept. To go on with another grouping, seed or options, name another folder.
+        A query that is no stream needs none.
+    timestamp: the records' time, where a grouping asks for it.
+    seed: the same seed routes the same way.
+
+    Groupings that learn from what partitions report (`posg`, `fish`) get no reports here, since
+    those are written by a job's own partial stage; they route by what they see of the keys.
     """
     place = journal if isinstance(journal, Journal) or journal is None else Journal(str(journal))
     parallel = max(1, frame.sparkSession.sparkContext.defaultParallelism)
-    router = Router(grouping, partitions, seed, parallel, dict(options or {}), place)
+    settings = dict(options or {})
+    router = Router(grouping, partitions, seed, parallel, settings, place, purges=True)
     return route_hashes(frame, sf.xxhash64(_column(key)), router, timestamp)
 
 
