@@ -14,8 +14,8 @@ _HEAD = """# Metrics
 
 A job serves these on `http://127.0.0.1:PORT/metrics` (section `metrics` of the job; the log names
 the port), for Prometheus. `/healthz` answers 200 unless the query has failed or stalled, `/readyz`
-answers 200 once it runs; otherwise both answer 503. Both ask for no password. `/` is a page for people,
-which shows the batches as they come.
+answers 200 once it runs; otherwise both answer 503. Both ask for no password. `/` is a page for
+people, which shows the batches as they come.
 
 Every metric has the label `query`, the job's name. Numbers of records, keys and seconds of
 partitions are those of the journal: of a task that ran twice, one run counts. So `unskew inspect`
