@@ -46,10 +46,11 @@ def quantile(share: float, name: str, *by: str) -> str:
     return f"histogram_quantile({share}, sum by (le, {', '.join(by)}) ({rate(f'{name}_bucket')}))"
 
 
-def numbered(expression: str, label: str = "partition") -> str:
-    """The same with numbers of three digits in a label, so that they sort as numbers do."""
-    for digits, zeros in (("(.)", "00$1"), ("(..)", "0$1")):
-        expression = f'label_replace({expression}, "{label}", "{zeros}", "{label}", "{digits}")'
+def by_number(expression: str) -> str:
+    """The same, so that Prometheus sorts partitions as numbers: by their count of digits first."""
+    for digits in range(1, 5):
+        pattern = "." * digits
+        expression = f'label_replace({expression}, "digits", "{digits}", "partition", "{pattern}")'
     return expression
 
 
@@ -183,13 +184,23 @@ def stacked(panel: lines.Panel, bars: bool = False) -> lines.Panel:
     return found.fill_opacity(70 if bars else 35)
 
 
+def _in_order(by: str) -> list[model.DataTransformerConfig]:
+    """Sorts rows by a label whose values are numbers."""
+    options: list[tuple[str, dict[str, Any]]] = [
+        ("convertFieldType", {"conversions": [{"targetField": by, "destinationType": kind}]})
+        for kind in ("number", "string")
+    ]
+    options.insert(1, ("sortBy", {"sort": [{"field": by, "desc": False}]}))
+    return [
+        model.DataTransformerConfig(id_val=name, options={"fields": {}, **one})
+        for name, one in options
+    ]
+
+
 def bars(
     title: str, description: str, unit: str, expression: str, by: str, steps: Steps
 ) -> bargauge.Panel:
-    """A bar for each value of a label, as of now; in the order of the label."""
-    in_order = model.DataTransformerConfig(
-        id_val="sortBy", options={"fields": {}, "sort": [{"field": by, "desc": False}]}
-    )
+    """A bar for each value of a label, as of now; in the order of its numbers."""
     reduce = common.ReduceDataOptions().calcs(["lastNotNull"]).values(True).limit(BARS_MAX)
     return (
         bargauge.Panel()
@@ -197,7 +208,7 @@ def bars(
         .description(description)
         .datasource(DATASOURCE)
         .with_target(table_target(expression))
-        .with_transformation(in_order)
+        .transformations(_in_order(by))
         .span(12)
         .height(9)
         .unit(unit)
@@ -226,7 +237,7 @@ def warmth(
         .title(title)
         .description(description)
         .datasource(DATASOURCE)
-        .with_target(target(numbered(expression), "{{partition}}"))
+        .with_target(target(by_number(expression), "{{partition}}"))
         .span(12)
         .height(9)
         .calculate(False)

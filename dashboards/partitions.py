@@ -17,7 +17,6 @@ from dashboards.common import (
     link_to,
     metric,
     number,
-    numbered,
     quantile,
     stacked,
     table_target,
@@ -118,7 +117,7 @@ def _bars() -> list[Any]:
             f"{says}, in the last batch. 1 is an even share; the highest bar is what all others"
             " wait for.",
             "none",
-            numbered(_over_mean(name)),
+            _over_mean(name),
             "partition",
             STRETCH_STEPS,
         ).decimals(2)
@@ -131,10 +130,8 @@ def _bars() -> list[Any]:
             "From a record's timestamp in Kafka to when its partition was done with it, of all"
             " records in the time shown.",
             "s",
-            numbered(
-                f"sum by (partition) ({_shown('partition_latency_seconds_sum')})"
-                f" / (sum by (partition) ({_shown('partition_latency_seconds_count')}) > 0)"
-            ),
+            f"sum by (partition) ({_shown('partition_latency_seconds_sum')})"
+            f" / (sum by (partition) ({_shown('partition_latency_seconds_count')}) > 0)",
             "partition",
             PLAIN,
         ),
@@ -142,7 +139,7 @@ def _bars() -> list[Any]:
             "State",
             "What the partial results of each partition took in the last batch.",
             "bytes",
-            numbered(_of("partition_state_bytes")),
+            _of("partition_state_bytes"),
             "partition",
             PLAIN,
         ),

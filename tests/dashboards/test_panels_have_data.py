@@ -26,6 +26,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow]
 SCRAPE_SECONDS = 1
 STEP_SECONDS = 1
 WAIT_SECONDS = 90.0
+PARTITIONS = 11  # more than ten, so that their order as numbers is not that as text
 BROKEN = Query("broken", "unskew_no_such_metric", "", instant=False)
 
 
@@ -54,8 +55,8 @@ class Prometheus:
         except OSError:
             return False
 
-    def values(self, query: Query, job: str, instance: str) -> list[float]:
-        """All numbers that a query shows, with the variables as Grafana would have them."""
+    def series(self, query: Query, job: str, instance: str) -> list[Any]:
+        """What a query finds, with the variables as Grafana would have them."""
         now = time.time()
         values = {
             "job": job,
@@ -66,12 +67,14 @@ class Prometheus:
         }
         expression = substituted(query.expression, values)
         if query.instant:
-            found = self.ask("query", query=expression, time=now)["result"]
-            pairs = [one["value"] for one in found]
-        else:
-            window = {"start": self._started, "end": now, "step": STEP_SECONDS}
-            found = self.ask("query_range", query=expression, **window)["result"]
-            pairs = [pair for one in found for pair in one["values"]]
+            return list(self.ask("query", query=expression, time=now)["result"])
+        window = {"start": self._started, "end": now, "step": STEP_SECONDS}
+        return list(self.ask("query_range", query=expression, **window)["result"])
+
+    def values(self, query: Query, job: str, instance: str) -> list[float]:
+        """All numbers that a query shows."""
+        found = self.series(query, job, instance)
+        pairs = [pair for one in found for pair in one.get("values", [one.get("value")])]
         return [number for number in (float(value) for _, value in pairs) if not math.isnan(number)]
 
 
@@ -121,6 +124,7 @@ def test_every_query_of_every_panel_has_data(broker: Broker, tmp_path: Path) -> 
         tmp_path,
         "shown",
         name="shown",
+        partitions=PARTITIONS,
         metrics__port=port,
         **{"spark__spark.sql.streaming.stateStore.minDeltasForSnapshot": 1},
     )
@@ -137,8 +141,21 @@ def test_every_query_of_every_panel_has_data(broker: Broker, tmp_path: Path) -> 
         }
         assert [query for query, values in found.values() if not values] == []
         assert asked.values(BROKEN, "shown", address) == []
+        _partitions_are_in_order(asked, address)
         _starts_are_marked(asked, address)
         _variables_find_the_job(asked, address)
+
+
+def _partitions_are_in_order(asked: Prometheus, address: str) -> None:
+    """A heatmap draws its rows as Prometheus sends them."""
+    rows = [
+        query for query in queries(page("unskew-partitions")) if query.legend == "{{partition}}"
+    ]
+    assert len(rows) == 4
+    for query in rows:
+        found = asked.series(query, "shown", address)
+        order = [int(one["metric"]["partition"]) for one in found]
+        assert order == list(range(PARTITIONS)), query.where
 
 
 def _starts_are_marked(asked: Prometheus, address: str) -> None:
