@@ -8,8 +8,8 @@ UV := .venv/bin/uv pip compile --universal --python-version 3.11 --generate-hash
 LOCKS := deploy/locks
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow check format lint types layers fresh rules golden coverage bench-kernels bench-balance \
-	lock jars-lock wheel clean
+.PHONY: help setup demo test test-slow check format lint types layers fresh rules containers golden coverage compose-dry \
+	bench-kernels bench-balance lock jars-lock wheel clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,7 +27,7 @@ test: setup ## All tests but the slow ones
 test-slow: setup ## The tests that take minutes
 	@exec $(RUN) -m pytest -m slow $(ARGS)
 
-check: lint types layers fresh rules ## What CI checks beside the tests
+check: lint types layers fresh rules containers ## What CI checks beside the tests
 
 lint: setup
 	@.venv/bin/ruff format --check --quiet . && .venv/bin/ruff check --quiet .
@@ -45,6 +45,10 @@ rules: # only where promtool is: no package index has it
 	@! command -v promtool >/dev/null || out=$$(promtool check rules deploy/prometheus/rules/*.yml && \
 	cd deploy/prometheus && promtool test rules tests/*.yml) || { echo "$$out" >&2; exit 1; }
 
+containers: setup
+	@.venv/bin/hadolint deploy/Dockerfile && for profile in "" job demo; do GRAFANA_ADMIN_PASSWORD=check \
+	COMPOSE_PROFILES=$$profile .venv/bin/docker-compose --env-file .env.example config -q || exit 1; done
+
 format: setup ## Format the code
 	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .
 
@@ -54,6 +58,9 @@ golden: setup ## Write the golden files anew; review them as a diff
 coverage: setup ## Tests with coverage of config and grouping
 	@$(RUN) -m coverage run -m pytest -q -m "not slow and not spark and not e2e" && \
 	$(RUN) -m coverage combine -q && $(RUN) -m coverage report
+
+compose-dry: setup ## What docker-compose.yml starts, natively: no engine needed
+	@exec $(RUN) -m deploy.compose_dry $(ARGS)
 
 bench-kernels: setup ## Routing rates of every grouping, as ratios
 	@exec $(RUN) -m benchmarks.kernels $(ARGS)
