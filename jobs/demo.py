@@ -1,160 +1,190 @@
-"""The demo: lines with a hot word through a real Kafka, counted under two groupings, compared."""
+"""The demo: lines in which one word flares up, through a real Kafka, counted under two groupings.
+
+Each word costs some time *after* the shuffle, slept, as a lookup or a model would: it is such work
+that skew makes slow. Plain counts are another matter: there Spark's own `groupBy` combines words
+before the shuffle, and needs no grouping.
+"""
 
 import json
 import tempfile
-from collections import Counter
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 
-import numpy as np
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import SparkSession
 from rich.console import Console
-from rich.table import Table
 
 from config.errors import OutsideError
 from config.loader import load_job
 from config.models.job import Job
-from grouping.base import Int64s
-from jobs.batch import BatchDone
+from jobs.board import HealthFollower
 from jobs.broker import Broker
+from jobs.demo_results import Outcome
+from jobs.demo_view import View
+from jobs.generator.oracle import Oracle
+from jobs.generator.outputs import KafkaOutput
+from jobs.generator.progress import Progress
+from jobs.generator.settings import KafkaTarget, OracleSettings, Settings
+from jobs.generator.streams import stream_of, totals_of
+from jobs.generator.writer import Writer
+from jobs.health import Health, stall_seconds
+from jobs.metrics import Board
+from jobs.metrics_server import MetricsServer
+from jobs.page import LivePage
 from jobs.service import Service, job_session
+from jobs.stop import Stop, signals_to
 
-LINES = "lines"
-LINE_WORDS = 10
-BATCHES = 5
-BAD_LINE = b"\xff\xfe not a text"
+BATCHES = 7
+FLARING = 3
+"""Batches in the middle during which one word flares up."""
+FLARE_SHARE = 0.4
+PARTITIONS = 8
+COST = "100 us"
+"""Of a word."""
+_TOPIC = "lines"
+_KAFKA_PARTITIONS = 4
+_LINES_A_SECOND = 1000
 
 
 @dataclass(frozen=True)
-class Stream:
-    """What was written to Kafka, and what counting it must give."""
+class Written:
+    """What is in Kafka, and what counting it must give."""
 
     lines: int
-    bad: int
-    counts: Counter[str]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """One run of the job: its totals as read back from Kafka, and its batches."""
-
-    grouping: str
-    exact: bool
-    dead: int
-    batches: list[BatchDone]
-
-    @property
-    def records(self) -> int:
-        """Routed records of all batches."""
-        return sum(done.facts.total for done in self.batches if done.facts)
-
-    @property
-    def batch_seconds(self) -> float:
-        """The median batch but for the first, in which Python starts and kernels load."""
-        return median(done.seconds for done in self.batches[1:] or self.batches)
-
-    @property
-    def loads(self) -> Int64s:
-        """Records of each partition over all batches."""
-        loads: Int64s = np.sum([done.facts.records for done in self.batches if done.facts], axis=0)
-        return loads
-
-    @property
-    def replication(self) -> float:
-        """Of the median batch."""
-        return median(done.facts.replication for done in self.batches if done.facts)
+    counts: Mapping[str, int]
+    refused: int
 
 
 def run(groupings: list[str], lines: int, console: Console) -> list[Outcome]:
     """Write the stream once, count it under each grouping."""
-    with tempfile.TemporaryDirectory(prefix="unskew-demo-") as folder, Broker() as broker:
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="unskew-demo-")))
+        broker = stack.enter_context(Broker())
         console.print(f"Kafka is up at {broker.address}")
-        broker.create_topics([LINES], partitions=4)
-        stream = produce(broker.address, lines)
+        broker.create_topics([_TOPIC], partitions=_KAFKA_PARTITIONS)
+        written = write(broker, lines, folder)
         console.print(
-            f"{stream.lines:,} lines written, {sum(stream.counts.values()):,} words,"
-            f" {len(stream.counts):,} different, {stream.bad} lines broken on purpose"
+            f"{sum(written.counts.values()):,} words, {len(written.counts):,} different, one of"
+            f" which flares up in the middle; {written.refused} lines are broken on purpose",
+            soft_wrap=True,
         )
-        jobs = [_job(name, broker, Path(folder), lines // BATCHES) for name in groupings]
-        with job_session(jobs[0]) as spark:
-            return [
-                _count(name, job, spark, broker, stream, console)
-                for name, job in zip(groupings, jobs, strict=True)
-            ]
+        jobs = [job_of(name, broker, folder, lines) for name in groupings]
+        stop = Stop()
+        try:
+            with signals_to(stop):
+                return _counted(jobs, broker, written, console, stop)
+        except Exception:
+            # A signal to the whole process group may have ended the JVM before us.
+            if stop.asked:
+                raise KeyboardInterrupt from None
+            raise
 
 
-def produce(address: str, lines: int, seed: int = 1) -> Stream:
-    """Write lines of Zipf words, a few of them broken; what counting them must give."""
-    generator = np.random.default_rng(seed)
-    ranks = generator.zipf(1.3, size=(lines, LINE_WORDS)) % 50_000
-    producer = Producer(
-        {
-            "bootstrap.servers": address,
-            "linger.ms": 20,
-            "queue.buffering.max.messages": 1_000_000,
-            "log_level": 0,
-        }
+def write(broker: Broker, lines: int, folder: Path) -> Written:
+    """The stream into Kafka; what counting it must give, by its oracle."""
+    length = lines * 1_000_000 // _LINES_A_SECOND
+    # Kafka drops what is a week old, and refuses what is far ahead.
+    start = time.time_ns() // 1_000_000 * 1000 - length
+    settings = Settings(
+        stream="lines",
+        seed=1,
+        keys=50_000,
+        skew=1.1,
+        drift=0,
+        start=start,
+        rate=float(_LINES_A_SECOND),
+        records=lines,
+        words=10,
+        users=1,
+        flare=FLARE_SHARE,
+        flare_every=length,
+        flare_for=length * FLARING // BATCHES,
+        malformed=20 / lines,
+        late=0.0,
+        late_by=0,
     )
-    bad = 0
-    for number, row in enumerate(ranks):
-        broken = number % 10_000 == 1
-        bad += broken
-        value = BAD_LINE if broken else " ".join(f"w{rank}" for rank in row).encode()
-        producer.produce(LINES, value)
-        if number % 10_000 == 0:
-            producer.poll(0)
-    if producer.flush(60):
-        raise OutsideError("demo: the broker did not take all lines within 60 s")
-    good = np.delete(ranks, np.arange(1, lines, 10_000), axis=0)
-    words, counts = np.unique(good, return_counts=True)
-    totals = Counter({f"w{w}": int(c) for w, c in zip(words, counts, strict=True)})
-    return Stream(lines, bad, totals)
+    stream = stream_of(settings)
+    file = folder / "oracle.json"
+    oracle = Oracle(OracleSettings(str(file), None, None), stream, totals_of(stream))
+    output = KafkaOutput(KafkaTarget(broker.address, _TOPIC, None, ()))
+    progress = Progress("lines", output.place, None)
+    Writer(stream, output, oracle, progress, Stop()).run(paced=False)
+    found = json.loads(file.read_text())
+    counts = {row["key"]: row["count"] for row in found["totals"]}
+    return Written(lines, counts, sum(found["refused"].values()))
 
 
-def _job(grouping: str, broker: Broker, folder: Path, lines_a_batch: int) -> Job:
-    """The shipped word count, on this broker and under this grouping."""
+def job_of(grouping: str, broker: Broker, folder: Path, lines: int) -> Job:
+    """The shipped word count on this broker and under this grouping, each word at a cost."""
     broker.create_topics([f"counts-{grouping}"], cleanup_policy="compact")
     broker.create_topics([f"dead-{grouping}"])
     return load_job(
         "word_count",
         {
             "source.bootstrap_servers": broker.address,
-            "source.records_per_batch": lines_a_batch,
+            # Spark rounds a batch's share of each Kafka partition down: so many more, and the last
+            # records do not make a batch of their own.
+            "source.records_per_batch": -(-lines // BATCHES) + _KAFKA_PARTITIONS,
+            "source.split": False,  # the lines are level already: fewer tasks for few cores
+            "operator": {"type": "paced", "text": "value", "cost": COST},
             "grouping": {"type": grouping},
-            "partitions": 8,
+            "partitions": PARTITIONS,
             "window": {"type": "none"},
             "lateness": None,
+            "merge.partitions": 2,
             "trigger": {"type": "available_now"},
             "sinks": [{"type": "kafka", "topic": f"counts-{grouping}"}],
             "dead_letters": {"type": "kafka", "topic": f"dead-{grouping}"},
+            "metrics.port": "auto",
             "checkpoint": str(folder / grouping),
+            # A slot for each partition: they wait side by side, also on few cores.
+            "spark": {"spark.master": f"local[{PARTITIONS}]"},
         },
     )
 
 
-def _count(
-    name: str, job: Job, spark: SparkSession, broker: Broker, stream: Stream, console: Console
-) -> Outcome:
-    batches: list[BatchDone] = []
+def _counted(
+    jobs: list[Job], broker: Broker, written: Written, console: Console, stop: Stop
+) -> list[Outcome]:
+    """All jobs, one after the other in one session, or as many as there were before a stop."""
+    outcomes: list[Outcome] = []
+    with ExitStack() as stack:
+        spark: SparkSession | None = None
+        port: int | None = None
+        view = stack.enter_context(View(console, BATCHES, PARTITIONS))
+        for job in jobs:
+            health = Health(stall_seconds(job))
+            board = Board(job.name, health, (job.grouping.type, job.operator.type))
+            page = LivePage(job, health)
+            # The second job's page is where the first one's was.
+            settings = job.metrics.model_copy(update={"port": port} if port else {})
+            with MetricsServer(settings, board, health, page) as server:
+                port = server.port
+                view.begin(job.grouping.type, server.page_url)
+                if spark is None:
+                    spark = stack.enter_context(job_session(job))
+                if not stop.asked:
+                    followers = (HealthFollower(health, board), page, view)
+                    Service(job, spark, followers, stop=stop).run()
+            if stop.asked:
+                break
+            outcomes.append(_outcome(job.grouping.type, broker, written, view))
+    if stop.asked:
+        raise KeyboardInterrupt
+    return outcomes
 
-    def show(done: BatchDone) -> None:
-        batches.append(done)
-        if done.facts is not None:
-            console.print(
-                f"  batch {done.facts.batch}: {done.facts.total:,} words, {done.seconds:.1f} s,"
-                f" fullest partition {done.facts.max_over_mean:.2f} x the mean"
-            )
 
-    console.print(f"counting under [bold]{name}[/]")
-    Service(job, spark, (show,)).run()
+def _outcome(grouping: str, broker: Broker, written: Written, view: View) -> Outcome:
     totals = {
         json.loads(key)["key"]: json.loads(value)["count"]
-        for key, value in _read(broker.address, f"counts-{name}")
+        for key, value in _read(broker.address, f"counts-{grouping}")
     }
-    dead = len(_read(broker.address, f"dead-{name}"))
-    return Outcome(name, totals == dict(stream.counts), dead, batches)
+    dead = len(_read(broker.address, f"dead-{grouping}"))
+    exact = totals == written.counts and dead == written.refused
+    return Outcome(grouping, exact, dead, tuple(view.batches))
 
 
 def _read(address: str, topic: str) -> list[tuple[bytes, bytes]]:
@@ -179,32 +209,3 @@ def _read(address: str, topic: str) -> list[tuple[bytes, bytes]]:
         return found
     finally:
         consumer.close()
-
-
-def summary(outcomes: list[Outcome]) -> Table:
-    """The groupings side by side. Counting is cheap work, so times differ little here."""
-    table = Table(title="the same stream, counted twice")
-    headings = ("grouping", "words", "s a batch", "max/mean", "pairs/key", "dead", "totals")
-    for heading in headings:
-        table.add_column(heading, justify="left" if heading == "grouping" else "right")
-    for one in outcomes:
-        table.add_row(
-            one.grouping,
-            f"{one.records:,}",
-            f"{one.batch_seconds:.2f}",
-            f"{one.loads.max() / one.loads.mean():.2f}",
-            f"{one.replication:.2f}",
-            str(one.dead),
-            "exact" if one.exact else "WRONG",
-        )
-    return table
-
-
-def bars(outcome: Outcome) -> list[str]:
-    """Records of each partition as bars on one scale."""
-    loads = outcome.loads
-    width = 50 / loads.max()
-    return [
-        f"{number:>3} {'█' * max(1, round(load * width)):<50} {load:>10,}"
-        for number, load in enumerate(loads)
-    ]

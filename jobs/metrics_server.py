@@ -53,6 +53,11 @@ class MetricsServer:
         return f"{self.page_url}metrics"
 
     @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self._server.server_address[1])
+
+    @property
     def page_url(self) -> str:
         """Where the live page is."""
         scheme = "https" if self._settings.tls else "http"

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -29,8 +29,6 @@ from jobs.stop import GRACE_SECONDS, Stop
 from jobs.trigger import triggered
 
 _POLL_SECONDS: Any = 0.2  # declared a whole number by pyspark, used as any
-
-Observer = Callable[[BatchDone], None]
 
 
 class Follower:
@@ -59,7 +57,6 @@ class Service:
         self,
         job: Job,
         spark: SparkSession,
-        observers: tuple[Observer, ...] = (),
         followers: tuple[Follower, ...] = (),
         stop: Stop | None = None,
     ) -> None:
@@ -69,7 +66,6 @@ class Service:
         self._pipeline = Pipeline(job, self.journal)
         self._router = None if isinstance(job.grouping, NoGrouping) else self._pipeline.router(1)
         self._refused = Refused(self._pipeline)
-        self._observers = observers
         self._followers = followers
         self._stop = stop or Stop()
         self._seen = -1
@@ -164,8 +160,8 @@ class Service:
             self.journal.size_bytes(),
             len(self.journal.batches()),
         )
-        for observer in (*self._observers, *(follower.batch for follower in self._followers)):
-            observer(done)
+        for follower in self._followers:
+            follower.batch(done)
         self.journal.purge(batch - KEPT_BATCHES)
 
     def _publish(self, newest: int) -> None:

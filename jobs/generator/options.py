@@ -154,7 +154,8 @@ OPTIONS = {
         "TIME",
         _moment,
         None,
-        f"event time of the first record, such as {_FILE_START} (default: now; in a file that)",
+        f"event time of the first record, such as {_FILE_START}; a topic keeps records for so long"
+        " after it (default: now, with --fast such that the last one's is now; in a file that)",
     ),
     "words": Option("N", _whole(2, 1000), "10", "words a line on average, half as many or more"),
     "users": Option("N", _whole(1, 10_000_000), "100000", "different users of posts"),
@@ -271,6 +272,9 @@ def _plan(
         servers = arguments.bootstrap_servers or os.environ.get(SERVERS) or _SERVERS_DEFAULT
         target = KafkaTarget(servers, values["topic"], values["partitions"], kafka)
         start = time.time_ns() // 1_000_000 * 1000
+        if arguments.fast and records is not None:
+            # Brokers refuse a time that is far ahead.
+            start -= round(records / values["rate"] * 1000) * 1000
     settings = Settings(
         stream,
         start=start if values["start"] is None else values["start"],
