@@ -9,7 +9,7 @@ LOCKS := deploy/locks
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-slow check format lint types layers fresh rules containers golden coverage compose-dry \
-	bench-kernels bench-balance lock jars-lock wheel clean
+	bench-kernels bench-balance bench-engine lock jars-lock wheel clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,7 +39,8 @@ layers: setup
 	@.venv/bin/lint-imports --no-logo 2>&1 | tail -n 5; .venv/bin/lint-imports >/dev/null
 
 fresh: setup
-	@.venv/bin/unskew schema --check && $(RUN) -m jobs.metrics_page --check && $(RUN) -m dashboards --check
+	@.venv/bin/unskew schema --check && $(RUN) -m jobs.metrics_page --check && \
+	$(RUN) -m jobs.configuration_page --check && $(RUN) -m jobs.groupings_page --check && $(RUN) -m dashboards --check
 
 rules: # only where promtool is: no package index has it
 	@! command -v promtool >/dev/null || out=$$(promtool check rules deploy/prometheus/rules/*.yml && \
@@ -67,6 +68,9 @@ bench-kernels: setup ## Routing rates of every grouping, as ratios
 
 bench-balance: setup ## Balance and state of every grouping over the papers' settings (long)
 	@exec $(RUN) -m benchmarks.balance $(ARGS)
+
+bench-engine: setup ## What the streaming engine costs and brings, on a real Kafka and Spark (long)
+	@exec $(RUN) -m benchmarks.engine $(ARGS)
 
 lock: setup ## Pin the packages anew
 	$(UV) $(LOCKS)/build.in -o $(LOCKS)/build.txt

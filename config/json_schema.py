@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 
-from config.models.job import job_model
+from config.models.job import Job, job_model
 from config.models.operator import OperatorOptions
 from config.operators import OperatorError, installed_names, installed_operator
 from config.shipped import SCHEMA_FILE
@@ -26,6 +26,12 @@ def schema_text(*, installed: bool = False) -> str:
             except OperatorError:
                 continue
     return json.dumps(_schema(models), indent=2, ensure_ascii=False) + "\n"
+
+
+def job_schema() -> dict[str, Any]:
+    """The schema of the models alone, before references may stand where they may."""
+    schema: dict[str, Any] = Job.model_json_schema(by_alias=True, schema_generator=_Generator)
+    return schema
 
 
 def schema_is_fresh() -> bool:

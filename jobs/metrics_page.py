@@ -4,9 +4,9 @@ import sys
 from pathlib import Path
 
 from jobs.metrics import METRICS
+from jobs.pages import keep
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "metrics.md"
-COMMAND = "python -m jobs.metrics_page"
 
 _HEAD = """# Metrics
 
@@ -42,16 +42,7 @@ def page() -> str:
 
 def main(words: list[str]) -> int:
     """Write the page, or check that it is fresh."""
-    if words == ["--check"]:
-        if not PAGE.is_file() or PAGE.read_text("utf-8") != page():
-            print(f"{PAGE}: not fresh; run {COMMAND}", file=sys.stderr)
-            return 1
-        return 0
-    if words:
-        print(f"usage: {COMMAND} [--check]", file=sys.stderr)
-        return 2
-    PAGE.write_text(page(), "utf-8")
-    return 0
+    return keep(words, PAGE, page, "jobs.metrics_page")
 
 
 if __name__ == "__main__":
