@@ -39,7 +39,7 @@ layers: setup
 	@.venv/bin/lint-imports --no-logo 2>&1 | tail -n 5; .venv/bin/lint-imports >/dev/null
 
 fresh: setup
-	@.venv/bin/unskew schema --check && $(RUN) -m jobs.metrics_page --check && \
+	@.venv/bin/unskew schema --check && $(RUN) -m jobs.metrics_page --check && $(RUN) deploy/prometheus_rule.py --check && \
 	$(RUN) -m jobs.configuration_page --check && $(RUN) -m jobs.groupings_page --check && $(RUN) -m dashboards --check
 
 rules: # only where promtool is: no package index has it

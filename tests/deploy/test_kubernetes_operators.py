@@ -1,0 +1,129 @@
+"""Resources of the Spark and the Prometheus operator: their own schemas, read strictly."""
+
+import copy
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.deploy.crds import SCHEMAS, SOURCES, problems, published
+from tests.deploy.kustomize import Resource, built, program, resolved
+from tests.deploy.promtool import promtool, rules_of
+
+
+@pytest.fixture
+def monitoring(kubernetes: Path) -> dict[str, Resource]:
+    return {one["kind"]: one for one in resolved(kubernetes / "monitoring")}
+
+
+@pytest.fixture
+def application(operator: list[Resource]) -> Resource:
+    (found,) = [one for one in operator if one["kind"] == "SparkApplication"]
+    return copy.deepcopy(found)
+
+
+def test_they_are_of_the_schemas_of_their_operators(
+    monitoring: dict[str, Resource], application: Resource
+) -> None:
+    assert {"SparkApplication", *monitoring} == set(SOURCES)
+    for resource in (application, *monitoring.values()):
+        assert problems(resource) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "value", "says"),
+    [
+        ("SparkApplication", "spec.restartPolcy", {}, "'restartPolcy' was unexpected"),
+        ("SparkApplication", "spec.mode", "clustr", "'clustr' is not one of"),
+        ("SparkApplication", "spec.driver.cores", "1", "'1' is not of type 'integer'"),
+        ("SparkApplication", "spec.executor.instance", 4, "'instance' was unexpected"),
+        ("ServiceMonitor", "spec.endpoints.0.interval", "20", "does not match"),
+        ("ServiceMonitor", "spec.endpoints.0.prot", "metrics", "'prot' was unexpected"),
+        ("ServiceMonitor", "spec.selector", None, "None is not of type 'object'"),
+        ("PrometheusRule", "spec.groups.0.rules.0.sumary", "x", "'sumary' was unexpected"),
+        ("PrometheusRule", "spec.groups.0.rules.0.for", "ten", "does not match"),
+    ],
+)
+def test_a_resource_with_a_mistake_is_rejected(
+    monitoring: dict[str, Resource],
+    application: Resource,
+    kind: str,
+    path: str,
+    value: object,
+    says: str,
+) -> None:
+    broken = application if kind == "SparkApplication" else monitoring[kind]
+    *way, last = path.split(".")
+    place = broken
+    for step in way:
+        place = place[int(step)] if step.isdecimal() else place[step]  # type: ignore[index]
+    place[last] = value
+    (problem,) = problems(broken)
+    assert says in problem
+
+
+@pytest.mark.slow
+def test_the_schemas_kept_here_are_those_that_the_projects_publish() -> None:
+    if shutil.which("go") is None:
+        pytest.skip("go is not installed: it fetches the modules that hold the schemas")
+    for kind in SOURCES:
+        try:
+            there = published(kind)
+        except subprocess.CalledProcessError as error:
+            pytest.skip(f"go cannot fetch {SOURCES[kind][0]}: {error.stdout[-200:]}")
+        assert json.loads((SCHEMAS / f"{kind}.json").read_text()) == there
+
+
+def test_the_monitor_finds_the_metrics_of_the_driver(
+    deployment: list[Resource], monitoring: dict[str, Resource]
+) -> None:
+    (service,) = [one for one in deployment if one["kind"] == "Service"]
+    spec = monitoring["ServiceMonitor"]["spec"]
+    labels = service["metadata"]["labels"]
+    assert spec["selector"]["matchLabels"].items() <= labels.items()
+    assert spec["jobLabel"] in labels
+    assert [one["port"] for one in spec["endpoints"]] == ["metrics"]
+    assert "metrics" in {port["name"] for port in service["spec"]["ports"]}
+
+
+def test_the_rule_resource_holds_the_rules_that_prometheus_reads(
+    root: Path, monitoring: dict[str, Resource], tmp_path: Path
+) -> None:
+    maker = [sys.executable, str(root / "deploy" / "prometheus_rule.py"), "--check"]
+    done = subprocess.run(maker, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    groups = tmp_path / "rules.yml"
+    groups.write_text(yaml.safe_dump(monitoring["PrometheusRule"]["spec"]))
+    files = sorted((root / "deploy" / "prometheus" / "rules").glob("*.yml"))
+    assert rules_of(groups) == rules_of(*files)
+    code, said = promtool("check", "rules", "rules.yml", folder=tmp_path)
+    assert code == 0, said
+
+
+def test_the_component_adds_its_resources_in_the_namespace(
+    kubernetes: Path, tmp_path: Path
+) -> None:
+    command = program()
+    if command is None:
+        pytest.skip("neither kustomize nor kubectl is installed")
+    copied = tmp_path / "kubernetes"
+    shutil.copytree(kubernetes, copied)
+    own = copied / "own"
+    own.mkdir()
+    (example,) = re.findall(r"```yaml\n(.*?)```", (kubernetes / "README.md").read_text(), re.DOTALL)
+    (own / "kustomization.yaml").write_text(example)
+    found = built(own, command)
+    added = [one for one in found if one["apiVersion"].startswith("monitoring")]
+    assert {(one["kind"], one["metadata"]["namespace"]) for one in added} == {
+        ("ServiceMonitor", "unskew"),
+        ("PrometheusRule", "unskew"),
+    }
+    (driver,) = [one for one in found if one["kind"] == "Deployment"]
+    (container,) = driver["spec"]["template"]["spec"]["containers"]
+    image = {one["name"]: one.get("value") for one in container["env"]}["UNSKEW_IMAGE"]
+    assert container["image"] == image == "registry.example/unskew:0.1.0"
