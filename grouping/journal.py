@@ -32,6 +32,7 @@ from pyarrow import fs
 
 from grouping.base import Int32s
 from grouping.errors import SnapshotError
+from grouping.locations import open_location
 from grouping.snapshot import Snapshot
 
 FOLDER = "unskew"
@@ -217,10 +218,7 @@ class Journal:
     def _open(self) -> tuple[fs.FileSystem, str]:
         # Once a process: opening a remote filesystem takes a connection.
         if not self._opened:
-            if "://" in self.location or self.location.startswith("file:"):
-                self._opened.append(fs.FileSystem.from_uri(self.location))
-            else:
-                self._opened.append((fs.LocalFileSystem(), os.path.abspath(self.location)))  # noqa: PTH100
+            self._opened.append(open_location(self.location))
         return self._opened[0]
 
     def _names(self, folder: str) -> Iterable[str]:

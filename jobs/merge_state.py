@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from pyarrow import fs
 
-from jobs.places import open_place
+from grouping.locations import open_location
 
 _FILE = re.compile(r"(\d+)(?:_[^.]*)?\.(zip|changelog)")
 
@@ -30,7 +30,7 @@ class MergePartition:
 
 def merge_state(checkpoint: str) -> tuple[MergePartition, ...]:
     """The state partitions of a checkpoint, in order; none before the first batch."""
-    system, root = open_place(checkpoint)
+    system, root = open_location(checkpoint)
     folder = f"{root}/state/0"
     found = [
         _partition(system, info.path, int(info.base_name))

@@ -1,29 +1,22 @@
 """Folders by path or URI, as Spark names them, opened without Spark."""
 
-import os
 from collections.abc import Iterable
 
 from pyarrow import fs
 
-
-def open_place(location: str) -> tuple[fs.FileSystem, str]:
-    """The filesystem of a path or URI, and the path in it."""
-    if "://" in location or location.startswith("file:"):
-        system, path = fs.FileSystem.from_uri(location)
-        return system, path.rstrip("/")
-    return fs.LocalFileSystem(), os.path.abspath(location)  # noqa: PTH100 - as a text
+from grouping.locations import open_location
 
 
 def names_in(location: str) -> list[str]:
     """What is in a folder; nothing if it is not there."""
-    system, path = open_place(location)
+    system, path = open_location(location)
     found: Iterable[fs.FileInfo] = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
     return sorted(info.base_name for info in found)
 
 
 def read_bytes(location: str) -> bytes | None:
     """A file's content; None if it is not there."""
-    system, path = open_place(location)
+    system, path = open_location(location)
     try:
         with system.open_input_stream(path) as stream:
             data: bytes = stream.readall()
@@ -34,7 +27,7 @@ def read_bytes(location: str) -> bytes | None:
 
 def write_bytes(location: str, data: bytes) -> None:
     """Write a file whole: under another name first where an unfinished one could be seen."""
-    system, path = open_place(location)
+    system, path = open_location(location)
     system.create_dir(path.rpartition("/")[0])
     if isinstance(system, fs.LocalFileSystem):
         part = f"{path}.part"

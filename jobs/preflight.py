@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import pyarrow as pa
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
@@ -27,9 +28,9 @@ from config.models.window import NoWindow
 from config.secrets import reveal
 from config.suggestions import nearest
 from grouping.errors import SnapshotError
+from grouping.locations import open_location
 from jobs.identity import compare
 from jobs.pipeline import Pipeline
-from jobs.places import open_place
 from jobs.postgres import problems as problems_of
 from jobs.sinks import kafka_sink_options
 
@@ -73,7 +74,7 @@ def _folders(job: Job) -> Iterator[str]:
     for field, location in places:
         if "://" in location:
             continue
-        system, path = open_place(location)
+        system, path = open_location(location)
         probe = f"{path}/.unskew-probe"
         try:
             system.create_dir(path)
@@ -96,7 +97,7 @@ def _databases(job: Job) -> Iterator[str]:
 def _readable(location: str) -> Iterator[str]:
     if any(char in location for char in "*?[{"):
         return
-    system, path = open_place(location)
+    system, path = open_location(location)
     if system.get_file_info(path).type.name == "NotFound":
         yield f"source.path: {location}: does not exist; make the folder, files may come later"
 
@@ -113,6 +114,9 @@ def _checkpoint(pipeline: Pipeline) -> Iterator[str]:
         yield from error.problems
     except (SnapshotError, OSError) as error:
         yield str(error)
+    except pa.ArrowException as error:  # what a remote filesystem says when it is no OSError
+        reason = str(error).partition("\n")[0]
+        yield f"checkpoint: {pipeline.job.checkpoint}: cannot be used: {reason}"
 
 
 def _brokers(job: Job) -> Iterator[str]:
