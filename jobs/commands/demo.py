@@ -8,6 +8,7 @@ from rich.console import Console
 
 from config.errors import UsageError
 from grouping.registry import GROUPINGS
+from jobs.commands.run import quiet_spark
 
 _PNG = "unskew-demo.png"
 _LINES = (1_000, 10_000_000)
@@ -38,6 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     from jobs import demo  # noqa: PLC0415 - Spark takes a second: wrong options are told before
     from jobs.demo_results import draw, summary  # noqa: PLC0415
 
+    quiet_spark(debug=arguments.debug)
     console = Console()
     outcomes = demo.run(list(dict.fromkeys(["key", arguments.grouping])), lines, console)
     console.print()

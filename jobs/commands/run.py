@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     loaded = load(arguments.job, overrides(arguments.set, available_now=arguments.available_now))
     if loaded.job is None or loaded.problems:
         raise UsageError(*loaded.lines())
-    _spark_log(arguments)
+    quiet_spark(arguments.spark_log, debug=arguments.debug)
     try:
         return _run(loaded, arguments)
     except UnskewError as error:
@@ -135,13 +135,14 @@ def overrides(words: list[str], *, available_now: bool = False) -> dict[str, obj
     return found
 
 
-def _spark_log(arguments: argparse.Namespace) -> None:
-    if not arguments.debug:
+def quiet_spark(level: str | None = None, *, debug: bool) -> None:
+    """Before Spark starts: what of its own log is shown; nothing, if not asked for."""
+    if not debug:
         from pyspark.logger import PySparkLogger  # noqa: PLC0415
 
         # Pyspark logs every exception with its trace beside raising it.
         for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
             PySparkLogger.getLogger(name).disabled = True
-    level = arguments.spark_log or ("error" if arguments.debug else "off")
+    level = level or ("error" if debug else "off")
     given = os.environ.get("SPARK_SUBMIT_OPTS", "")
     os.environ["SPARK_SUBMIT_OPTS"] = f"{given} -Dunskew.log.level={level}".strip()

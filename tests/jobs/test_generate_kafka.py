@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 
 from jobs.broker import Broker
 from jobs.children import free_ports
+from jobs.generator.options import STREAMS
 from tests.attended import attended
 from tests.jobs.generating import counted, read_oracle
 from tests.jobs.reading import topic_records
@@ -88,6 +90,21 @@ def test_the_rate_is_held(rate: int, broker: Broker) -> None:
     records = topic_records(broker, f"rate-{rate}", 1)
     # By the broker's order of arrival: half of the records in half of the time.
     assert len(records) == 4 * rate
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_a_core_makes_a_hundred_thousand_records_a_second(stream: str, broker: Broker) -> None:
+    broker.create_topics([f"fast-{stream}"], partitions=4)
+    records, before = 400_000, resource.getrusage(resource.RUSAGE_CHILDREN)
+    code, _, errors = finished(
+        *(stream, "--fast", f"--records={records}", f"--topic=fast-{stream}"),
+        f"--bootstrap-servers={broker.address}",
+    )
+    assert (code, errors) == (0, "")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    # Processor time, its start-up included: a busy machine does not change it much.
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    assert records / seconds > 100_000
 
 
 @pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
