@@ -112,7 +112,7 @@ class Seen:
     """An open page, all it asked for, and what went wrong in it."""
 
     def __init__(self, running: Browser, url: str, **context: Any) -> None:
-        given = {"viewport": {"width": 1280, "height": 900}, **context}
+        given = {"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce", **context}
         self.page: Page = running.new_context(**given).new_page()
         self.errors: list[str] = []
         self.asked: list[str] = []
@@ -135,8 +135,7 @@ class Seen:
         found.wait_for(state="attached", timeout=20_000)
 
     def heights(self, name: str) -> list[float]:
-        """How high the bars of a chart end up."""
-        self.page.wait_for_timeout(600)  # they move
+        """How high the bars of a chart are."""
         found: list[float] = self.page.eval_on_selector_all(
             f"#{name} > i", "bars => bars.map(bar => bar.getBoundingClientRect().height)"
         )

@@ -1,0 +1,59 @@
+"""What a batch would have been under `key` is what it is under `key`."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pyspark.sql import SparkSession
+
+from config.loader import load_job
+from jobs.batch import BatchDone
+from jobs.facts import BatchFacts
+from jobs.service import Service
+
+pytestmark = pytest.mark.spark
+
+
+def ran(spark: SparkSession, folder: Path, grouping: str) -> list[BatchFacts]:
+    """The facts of a job over the files in `folder`, two batches."""
+    job = load_job(
+        "word_count",
+        {
+            "name": f"under-{grouping.replace('_', '-')}",
+            "source": {"type": "files", "path": str(folder / "in"), "files_per_batch": 1},
+            "partitions": 5,
+            "seed": 11,
+            "grouping": {"type": grouping},
+            "window": {"type": "none"},
+            "lateness": None,
+            "merge": {"partitions": 2, "output": "update"},
+            "trigger": {"type": "available_now"},
+            "sinks": [{"type": "memory", "table": f"under_{grouping}"}],
+            "dead_letters": {"type": "files", "path": str(folder / "bad")},
+            "checkpoint": str(folder / "checkpoints" / grouping),
+        },
+    )
+    batches: list[BatchDone] = []
+    Service(job, spark, (batches.append,)).run()
+    return [done.facts for done in batches if done.facts is not None]
+
+
+def test_every_grouping_knows_what_key_would_have_done(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for number in range(2):
+        ranks = np.random.default_rng(number).zipf(1.4, size=(400, 5)) % 300
+        lines = [b" ".join(b"w%d" % rank for rank in row) for row in ranks]
+        lines[::50] = [b"\xff refused"] * len(lines[::50])
+        (tmp_path / "in" / f"{number}.txt").write_bytes(b"\n".join(lines) + b"\n")
+    by_key = ran(spark, tmp_path, "key")
+    assert len(by_key) == 2
+    for facts in by_key:
+        assert facts.total == 5 * (400 - 8)
+        assert facts.under_key.tolist() == facts.records.tolist()
+        assert facts.under_key_max_over_mean > 1.3
+    for grouping in ("level", "shuffle", "w_choices"):
+        found = ran(spark, tmp_path, grouping)
+        assert [one.total for one in found] == [one.total for one in by_key]
+        for mine, theirs in zip(found, by_key, strict=True):
+            assert mine.under_key.tolist() == theirs.records.tolist(), grouping
+            assert mine.records.tolist() != theirs.records.tolist(), grouping
