@@ -92,7 +92,7 @@ def write(broker: Broker, lines: int, folder: Path) -> Written:
         stream="lines",
         seed=1,
         keys=50_000,
-        skew=1.1,
+        skew=0.9,
         drift=0,
         start=start,
         rate=float(_LINES_A_SECOND),

@@ -14,7 +14,7 @@ from jobs.facts import BatchFacts
 
 _COLOURS = ("#b5443c", "#2f6f8f")
 _HEADINGS = (
-    *("grouping", "words", "s a batch", "slowest", "max/mean", "worst"),
+    *("grouping", "batch s", "slowest", "max/mean", "worst"),
     *("words/s", "pairs/key", "dead", "totals"),
 )
 
@@ -34,11 +34,6 @@ class Outcome:
         return [done.facts for done in self.batches if done.facts is not None]
 
     @property
-    def records(self) -> int:
-        """Words of all batches."""
-        return sum(facts.total for facts in self.facts)
-
-    @property
     def warm(self) -> tuple[BatchDone, ...]:
         """All batches but the first, in which Python starts and kernels load."""
         return self.batches[1:] or self.batches
@@ -55,8 +50,8 @@ class Outcome:
 
 
 def summary(outcomes: Sequence[Outcome]) -> Table:
-    """The groupings side by side."""
-    table = Table(title="the same stream, before and after" if len(outcomes) > 1 else None)
+    """The groupings side by side: medians and worst batches."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for heading in _HEADINGS:
         table.add_column(heading, justify="left" if heading == "grouping" else "right")
     for one in outcomes:
@@ -64,7 +59,6 @@ def summary(outcomes: Sequence[Outcome]) -> Table:
         ratios = [facts.max_over_mean for facts in one.facts]
         table.add_row(
             one.grouping,
-            f"{one.records:,}",
             f"{median(seconds):.2f}",
             f"{max(seconds):.2f}",
             f"{median(ratios):.2f}",
@@ -83,23 +77,27 @@ def draw(path: Path, outcomes: Sequence[Outcome], flaring: range) -> None:
 
     figure = Figure(figsize=(10, 3.6), layout="constrained")
     widths = [1.0] * len(outcomes) + [1.5]
-    *places, over_time = figure.subplots(1, len(outcomes) + 1, width_ratios=widths)
+    *places, over_time = figure.subplots(1, len(widths), width_ratios=widths)
     most = max(int(one.worst.records.max()) for one in outcomes)
     for place, one, colour in zip(places, outcomes, _COLOURS, strict=False):
         _loads(place, one, colour, most)
     places[0].set_ylabel("words of a partition, fullest batch")
-    for one, colour, mark in zip(outcomes, _COLOURS, "os", strict=False):
-        numbers = range(1, len(one.batches) + 1)
-        seconds = [done.seconds for done in one.batches]
-        over_time.plot(numbers, seconds, color=colour, marker=mark, label=one.grouping)
-    over_time.axvspan(flaring.start + 0.5, flaring.stop + 0.5, color="0.9", zorder=0)
-    over_time.set(title="one word flares up in the grey batches", xlabel="batch", ylim=(0, None))
-    over_time.set_ylabel("seconds of a batch")
-    over_time.legend()
+    _times(over_time, outcomes, flaring)
     try:
         figure.savefig(path, dpi=150, format="png")
     except OSError as error:
         raise OutsideError(f"demo: --png: {path}: {error.strerror}") from error
+
+
+def _times(place: Any, outcomes: Sequence[Outcome], flaring: range) -> None:
+    for one, colour, mark in zip(outcomes, _COLOURS, "os", strict=False):
+        numbers = [done.batch + 1 for done in one.warm]
+        seconds = [done.seconds for done in one.warm]
+        place.plot(numbers, seconds, color=colour, marker=mark, label=one.grouping)
+    place.axvspan(flaring.start + 0.5, flaring.stop + 0.5, color="0.9", zorder=0)
+    place.set(title="one word flares up in the grey batches", ylim=(0, None))
+    place.set(xlabel="batch (in the first, Python starts)", ylabel="seconds of a batch")
+    place.legend()
 
 
 def _loads(place: Any, one: Outcome, colour: str, most: int) -> None:
@@ -108,4 +106,5 @@ def _loads(place: Any, one: Outcome, colour: str, most: int) -> None:
     place.axhline(loads.mean(), color="black", linewidth=1, linestyle="--", label="mean")
     place.set(title=f"{one.grouping}: {one.worst.max_over_mean:.2f} x the mean", xlabel="partition")
     place.set(ylim=(0, most * 1.05), xticks=range(loads.size))
-    place.legend(loc="upper right")
+    place.yaxis.set_major_formatter("{x:,.0f}")
+    place.legend(loc="upper left")

@@ -168,7 +168,12 @@ OPTIONS = {
         "write a file instead, as fast as it goes: a record a line, or Kafka's columns if FILE"
         " ends with .parquet",
     ),
-    "oracle": Option("FILE", _writable, None, "write the job's exact totals here, as JSON"),
+    "oracle": Option(
+        "FILE",
+        _writable,
+        None,
+        "write the job's exact totals here, as JSON (in memory until the end)",
+    ),
     "window": Option("TIME", _positive_duration, None, "totals of windows of event time"),
     "slide": Option("TIME", _positive_duration, None, "a window begins in each such time"),
 }

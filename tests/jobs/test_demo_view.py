@@ -53,11 +53,10 @@ def test_a_terminal_gets_bars_that_move() -> None:
 def test_the_table_has_both_and_says_what_is_wrong() -> None:
     batches = (done(0), done(1), done(2))
     out = io.StringIO()
-    console = Console(file=out, width=140)
+    console = Console(file=out, width=80)
     console.print(summary([Outcome("key", True, 6, batches), Outcome("level", False, 5, batches)]))
-    rows = [line.strip("│ ").split("│") for line in out.getvalue().splitlines() if "│" in line]
-    key, level = ([cell.strip() for cell in row] for row in rows)
-    assert key == ["key", "120", "1.50", "1.50", "1.50", "1.50", "27", "1.25", "6", "exact"]
+    _, key, level = (line.split() for line in out.getvalue().splitlines())
+    assert key == ["key", "1.50", "1.50", "1.50", "1.50", "27", "1.25", "6", "exact"]
     assert level[-2:] == ["5", "WRONG"]
 
 

@@ -1,8 +1,10 @@
 """`unskew generate` into files: the streams, their totals, and what is refused."""
 
+import io
 import os
 import subprocess
 import sys
+import time
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 from config.errors import OutsideError, UsageError
 from jobs.commands import generate
 from jobs.generator.options import STREAMS
+from jobs.generator.progress import Progress
 from tests.jobs.generating import counted, generated, kafka_rows, read_oracle
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -191,6 +194,42 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
         *("--kafka", "--records and --duration", "--out and --topic", "--out and --kafka"),
         *("--slide", "--flare-for"),
     ]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_has_one_line_that_renews_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    out = Terminal()
+    progress = Progress("lines", "a topic", 1000.0, out)
+    for later, records in ((0.2, 100), (0.6, 900), (0.9, 1300), (1.6, 1900)):
+        now[0] = 100 + later
+        progress.show(records)
+    progress.clear()
+    assert out.getvalue().split("\r\x1b[K") == [
+        "",
+        "lines: 900 records in 1 s, 1,500/s of 1,000/s asked",
+        "lines: 1,900 records in 2 s, 1,000/s of 1,000/s asked",
+        "",
+    ]
+
+
+def test_elsewhere_a_line_is_written_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    out = io.StringIO()
+    progress = Progress("posts", "a topic", None, out)
+    for second in range(70):
+        now[0] = 100.0 + second
+        progress.show(second * 10)
+    progress.clear()
+    assert out.getvalue() == (
+        "posts: 300 records in 30 s, 10/s\nposts: 600 records in 60 s, 10/s\n"
+    )
 
 
 @pytest.mark.parametrize(
