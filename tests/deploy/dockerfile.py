@@ -1,0 +1,146 @@
+"""deploy/Dockerfile as data, and its instructions carried out natively in a folder."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+DOCKERFILE = ROOT / "deploy" / "Dockerfile"
+_PLACES = ("/build", "/opt/unskew", "/opt/entrypoint.sh", "/var/lib/unskew")
+_PLACE = re.compile(rf"(?<![\w.])({'|'.join(_PLACES)})(?![\w.-])")
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One of a stage."""
+
+    stage: int
+    name: str
+    text: str
+
+
+def instructions(text: str) -> list[Instruction]:
+    """All of a Dockerfile, continued lines joined."""
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+    joined = re.sub(r"\\\n\s*", "", "\n".join(lines))
+    found: list[Instruction] = []
+    stage = -1
+    for line in filter(str.strip, joined.splitlines()):
+        name, _, rest = line.partition(" ")
+        stage += name == "FROM"
+        found.append(Instruction(stage, name, rest.strip()))
+    return found
+
+
+def variables(found: list[Instruction], stage: int) -> dict[str, str]:
+    """What ENV sets in a stage."""
+    texts = [one.text for one in found if (one.stage, one.name) == (stage, "ENV")]
+    return dict(word.split("=", 1) for text in texts for word in shlex.split(text))
+
+
+def copied(found: list[Instruction], stage: int) -> list[tuple[list[str], str]]:
+    """What COPY takes from the context, and where it goes."""
+    words = [one.text.split() for one in found if (one.stage, one.name) == (stage, "COPY")]
+    return [(one[:-1], one[-1]) for one in words if not one[0].startswith("--from")]
+
+
+def in_context(path: str, ignore: str) -> bool:
+    """Does .dockerignore let the builder have it? As Docker decides: the last line that fits."""
+    sent = True
+    for line in filter(None, (one.strip() for one in ignore.splitlines())):
+        if line.startswith("#"):
+            continue
+        pattern = line.removeprefix("!").removeprefix("**/")
+        whole = "**/" not in line
+        parts = [path, *map(str, Path(path).parents)][:-1] if whole else Path(path).parts
+        if any(fnmatch(part, pattern) for part in parts):
+            sent = line.startswith("!")
+    return sent
+
+
+class Image:
+    """A folder that stands for the image's root."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.found = instructions(DOCKERFILE.read_text())
+        self.environment = self._base() | {
+            name: self.native(value) for name, value in variables(self.found, 1).items()
+        }
+        path = self.native(variables(self.found, 1)["PATH"])
+        self.environment["PATH"] = path.replace("/usr/bin", f"{folder}/bin").replace(":/bin", "")
+        self.environment["UNSKEW_ROOT"] = self.native("/opt/unskew")
+
+    def native(self, text: str) -> str:
+        """A text with the image's paths replaced."""
+        return _PLACE.sub(lambda found: f"{self.folder}{found[1]}", text)
+
+    def build(self) -> None:
+        """Carry out both stages, but for what needs root: the user and the folders' owner."""
+        self._programs()
+        # The machine's cache of packages is used; the image's has no use for one.
+        given = variables(self.found, 0)
+        given.pop("PIP_NO_CACHE_DIR")
+        environment = {**os.environ, **{name: self.native(value) for name, value in given.items()}}
+        environment["PATH"] = str(self.folder / "bin")
+        environment.pop("JAVA_HOME", None)
+        where = self.folder / "build"
+        where.mkdir()
+        for one in self.found:
+            if one.name == "RUN" and one.stage == 0:
+                self._run(one.text, where, environment)
+            elif one.name == "COPY" and not one.text.startswith("--from"):
+                self._copy(one, where)
+        (self.folder / "var/lib/unskew").mkdir(parents=True)
+
+    def _programs(self) -> None:
+        """The base image's: what every Debian has, its Python, and no Java."""
+        programs = self.folder / "bin"
+        programs.mkdir()
+        for path in Path("/usr/bin").iterdir():
+            if path.name not in {"java", "python", "python3"}:
+                (programs / path.name).symlink_to(path)
+        for name in ("python", "python3"):
+            (programs / name).symlink_to(sys._base_executable)  # type: ignore[attr-defined]
+
+    def _run(self, text: str, where: Path, environment: dict[str, str]) -> None:
+        done = subprocess.run(
+            ["/bin/sh", "-c", self.native(text)],
+            cwd=where,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{text}\n{done.stdout}"
+
+    def _copy(self, one: Instruction, where: Path) -> None:
+        ignore = (ROOT / ".dockerignore").read_text()
+        *sources, target = one.text.split()
+        place = Path(self.native(target)) if target.startswith("/") else where / target
+        for source in sources:
+            files = [ROOT / source]
+            if files[0].is_dir():
+                files = sorted(path for path in files[0].rglob("*") if path.is_file())
+            for file in files:
+                name = file.relative_to(ROOT)
+                if not in_context(str(name), ignore):
+                    continue
+                inside = file.relative_to(ROOT / source) if (ROOT / source).is_dir() else None
+                copy = place / inside if inside else place
+                if not inside and (target.endswith("/") or target == "."):
+                    copy = place / file.name
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(file, copy)
+
+    def _base(self) -> dict[str, str]:
+        """No Java, cache or setting of this machine reaches a container."""
+        kept = ("LANG", "TMPDIR")
+        return {name: value for name, value in os.environ.items() if name in kept}

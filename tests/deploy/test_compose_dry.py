@@ -1,0 +1,59 @@
+"""What docker-compose.yml says is what runs: its commands, natively, in its order."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from deploy.compose_file import ROOT, resolved
+from tests.tools import tool
+
+pytestmark = [pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(1200)]
+JOBS = {"word-count": "word_count", "vwap": "vwap", "hashtags": "hashtags"}
+
+
+def compose_dry(*words: str, tmp: Path) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "deploy.compose_dry", *words],
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(tmp)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_data_of_every_job_reaches_prometheus(tmp_path: Path) -> None:
+    tool("prometheus")
+    tool("prometheus-alertmanager")
+    done = compose_dry(tmp=tmp_path)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    for service, job in JOBS.items():
+        assert f"{service}: Prometheus has " in done.stdout
+        assert f" records of {job}\n" in done.stdout
+    started = {line.split(": ")[1] for line in done.stdout.splitlines() if ": started (" in line}
+    assert started >= set(resolved(ROOT / "docker-compose.yml", "demo")) - {"grafana"}
+    assert list(tmp_path.glob("unskew-*")) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "services", "told"),
+    [
+        ("word_count, vwap, hashtags,", "word_count, hashtags,", ["vwap"], "no such topic"),
+        ("kafka:29092\n", "kafka:29093\n", ["topics"], "no broker answers"),
+        ("PROCESS_ROLES: broker,c", "PROCESS_ROLES: broken,c", ["kafka"], "process.roles"),
+    ],
+)
+def test_a_broken_double_ends_with_the_reason(
+    old: str, new: str, services: list[str], told: str, tmp_path: Path
+) -> None:
+    text = (ROOT / "docker-compose.yml").read_text()
+    assert old in text
+    file = tmp_path / "docker-compose.yml"
+    file.write_text(text.replace(old, new))
+    done = compose_dry("--file", str(file), *services, tmp=tmp_path)
+    assert done.returncode == 1, done.stdout
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,252 @@
+"""deploy/Dockerfile: what hadolint says, what it must agree on, and its commands carried out."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from config.models.metrics import Metrics
+from deploy.compose_file import dockerfile_health_check
+from jobs.broker import Broker
+from jobs.health import Health
+from jobs.metrics import Board
+from jobs.metrics_server import MetricsServer
+from tests.deploy.dockerfile import (
+    DOCKERFILE,
+    ROOT,
+    Image,
+    copied,
+    in_context,
+    instructions,
+    variables,
+)
+
+FOUND = instructions(DOCKERFILE.read_text())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("", "", ""),
+        ("python:3.11.13-slim-bookworm\n", "python:latest\n", "DL3007"),
+        ("WORKDIR /var/lib/unskew", "WORKDIR lib", "DL3000"),
+        ("USER 10001:10001", "USER root", "DL3002"),
+    ],
+)
+def test_hadolint_has_no_complaint_but_of_doubles(old: str, new: str, told: str) -> None:
+    done = subprocess.run(
+        [Path(sys.executable).with_name("hadolint"), "-"],
+        input=DOCKERFILE.read_text().replace(old, new) if old else DOCKERFILE.read_text(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == bool(told), done.stdout
+    assert told in done.stdout
+
+
+def test_both_stages_are_the_same_python_of_a_version_that_is_supported() -> None:
+    bases = {one.text.split()[0] for one in FOUND if one.name == "FROM"}
+    (base,) = bases
+    version = re.fullmatch(r"python:(3\.\d+)\.\d+-slim-bookworm", base)
+    assert version, base
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert f"Programming Language :: Python :: {version[1]}" in project["classifiers"]
+    assert f"/python{version[1]}/" in variables(FOUND, 1)["SPARK_HOME"]
+
+
+def test_the_container_is_nobody_and_its_page_is_exposed() -> None:
+    last = {one.name: one.text for one in FOUND if one.stage == 1}
+    assert last["USER"] == "10001:10001"
+    assert last["EXPOSE"] == variables(FOUND, 1)["METRICS_PORT"]
+    assert variables(FOUND, 1)["METRICS_HOST"] == "0.0.0.0"  # noqa: S104 - in a container
+    assert json.loads(last["ENTRYPOINT"]) == ["/opt/entrypoint.sh"]
+    assert os.access(ROOT / "deploy" / "entrypoint.sh", os.X_OK)
+
+
+def test_the_builder_is_sent_what_is_copied_and_nothing_else() -> None:
+    ignore = (ROOT / ".dockerignore").read_text()
+    sources = [one for stage in (0, 1) for words, _ in copied(FOUND, stage) for one in words]
+    assert [one for one in sources if not in_context(one, ignore)] == []
+    assert [one for one in sources if not (ROOT / one).exists()] == []
+    lines = [one[1:] for one in ignore.splitlines() if one.startswith("!")]
+    assert sorted(lines) == sorted(sources)
+    for path in (
+        ".env",
+        ".git/config",
+        ".venv/bin/python",
+        "tests/conftest.py",
+        "deploy/Dockerfile",
+    ):
+        assert not in_context(path, ignore), path
+    assert not in_context("jobs/__pycache__/demo.cpython-311.pyc", ignore)
+
+
+@pytest.mark.parametrize(("state", "code"), [("running", 0), ("failed", 1)])
+def test_the_health_check_tells_a_job_that_is_well(state: str, code: int) -> None:
+    health = Health(60.0)
+    health.enter(state)
+    board = Board("job", health)
+    with MetricsServer(Metrics(), board, health) as server:
+        port = server.url.split(":")[2].partition("/")[0]
+        _, *words = dockerfile_health_check()
+        done = subprocess.run(
+            [sys.executable, *words],
+            env={**os.environ, "METRICS_PORT": port},
+            capture_output=True,
+            check=False,
+        )
+    assert done.returncode == code, done.stderr
+
+
+@pytest.fixture(scope="module")
+def image() -> Iterator[Image]:
+    """The image's folder, built by its own commands; afterwards nothing in it can be written."""
+    folder = Path(tempfile.mkdtemp(prefix="unskew-image-"))
+    try:
+        made = Image(folder)
+        made.build()
+        subprocess.run(["chmod", "-R", "a-w", folder / "opt"], check=True)
+        yield made
+    finally:
+        subprocess.run(["chmod", "-R", "u+w", folder], check=True)
+        shutil.rmtree(folder)
+
+
+def in_image(image: Image, *words: str, **variables: str) -> "subprocess.Popen[str]":
+    """Start a container's command: the image's environment alone, and no right to write into it."""
+    command = [image.native("/opt/entrypoint.sh"), *words]
+    if os.getuid() == 0:  # root without capabilities is bound by the files' modes as others are
+        command = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", *command]
+    return subprocess.Popen(
+        command,
+        cwd=image.native("/var/lib/unskew"),
+        env={**image.environment, **variables},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def finished(image: Image, *words: str, **variables: str) -> tuple[int, str]:
+    process = in_image(image, *words, **variables)
+    try:
+        output = process.communicate(timeout=300)[0]
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
+    return process.returncode, output
+
+
+@pytest.fixture(scope="module")
+def broker_with_lines() -> Iterator[Broker]:
+    from confluent_kafka import Producer
+
+    with Broker() as broker:
+        broker.create_topics(["lines", "word-counts", "word-count-dead-letters"])
+        producer = Producer({"bootstrap.servers": broker.address, "log_level": 0})
+        for _ in range(100):
+            producer.produce("lines", b"to be or not to be")
+        assert producer.flush(30) == 0
+        yield broker
+
+
+SLOW = [pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(1800)]
+JOB = ("run", "word_count", "--available-now", "--log", "json", "--set", "partitions=2")
+
+
+class TestImage:
+    """The commands of the Dockerfile carried out; Java, packages and jars are the image's own."""
+
+    pytestmark = SLOW
+
+    def test_nothing_that_only_builds_is_in_it(self, image: Image) -> None:
+        site = next(image.folder.glob("opt/unskew/venv/lib/python*/site-packages"))
+        assert not [name for name in ("pip", "hatchling", "setuptools") if (site / name).exists()]
+        assert (site / "jobs" / "data" / "ivy.xml").exists()
+
+    def test_it_writes_nothing_and_fetches_nothing(self, image: Image) -> None:
+        # A registry could only be reached through this.
+        blocked = {"http_proxy": "http://127.0.0.1:1", "https_proxy": "http://127.0.0.1:1"}
+        code, output = finished(image, "jars", "spark", **blocked)
+        assert code == 0, output
+        assert all(line.startswith(str(image.folder)) for line in output.splitlines())
+        assert finished(image, "lint", "word_count", "vwap", "hashtags") == (0, "")
+
+    def test_a_job_runs_with_the_java_of_the_image(
+        self, image: Image, broker_with_lines: Broker, tmp_path: Path
+    ) -> None:
+        code, output = finished(
+            image,
+            *JOB,
+            KAFKA_BOOTSTRAP_SERVERS=broker_with_lines.address,
+            UNSKEW_CHECKPOINTS=str(tmp_path),
+            METRICS_PORT="auto",
+            SPARK_MASTER="local[1]",
+            NUMBA_CACHE_DIR=str(tmp_path / "numba"),
+        )
+        assert code == 0, output
+        assert '"records": 600' in output, output
+
+    def test_a_driver_that_spark_submit_starts_runs_the_job(
+        self, image: Image, broker_with_lines: Broker, tmp_path: Path
+    ) -> None:
+        properties = tmp_path / "spark.properties"
+        properties.write_text("spark.master local[1]\nspark.driver.memory 512m\n")
+        main = f"local://{image.native('/opt/unskew')}/main.py"
+        code, output = finished(
+            image,
+            *("driver", "--properties-file", str(properties)),
+            *("--class", "org.apache.spark.deploy.PythonRunner", main, *JOB),
+            SPARK_DRIVER_BIND_ADDRESS="127.0.0.1",
+            KAFKA_BOOTSTRAP_SERVERS=broker_with_lines.address,
+            UNSKEW_CHECKPOINTS=str(tmp_path),
+            METRICS_PORT="auto",
+            SPARK_MASTER="local[1]",
+            NUMBA_CACHE_DIR=str(tmp_path / "numba"),
+        )
+        assert code == 0, output
+        assert '"records": 600' in output, output
+
+    def test_a_container_is_asked_for_its_health_and_ends_when_told(
+        self, image: Image, broker_with_lines: Broker, tmp_path: Path
+    ) -> None:
+        from jobs.children import free_ports
+
+        (port,) = free_ports(1)
+        process = in_image(
+            image,
+            *("run", "word_count", "--log", "json", "--set", "partitions=2"),
+            KAFKA_BOOTSTRAP_SERVERS=broker_with_lines.address,
+            UNSKEW_CHECKPOINTS=str(tmp_path),
+            METRICS_PORT=str(port),
+            SPARK_MASTER="local[1]",
+            NUMBA_CACHE_DIR=str(tmp_path / "numba"),
+        )
+        try:
+            check = [image.native("/opt/unskew/venv/bin/python"), *dockerfile_health_check()[1:]]
+            environment = {**image.environment, "METRICS_PORT": str(port)}
+            deadline = time.monotonic() + 120
+            while subprocess.run(
+                check, env=environment, capture_output=True, check=False
+            ).returncode:
+                assert process.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.5)
+            process.terminate()
+            output = process.communicate(timeout=60)[0]
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+        assert process.returncode == 0, output
