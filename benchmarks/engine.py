@@ -1,0 +1,66 @@
+"""What the engine costs and what it brings: real Kafka, real Spark, every row published.
+
+    python -m benchmarks.engine [overhead|tiny|skew|source|instead|time ...] [--quick]
+
+All tables by default, in half an hour on two quiet cores. Each run replaces its tables in
+`benchmarks/results/engine.json`, from which `engine.md` and `engine.png` follow.
+"""
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks import engine_instead, engine_overhead, engine_skew, engine_source
+from benchmarks.engine_measure import Bench, bench
+from benchmarks.engine_report import ORDER, Results, description
+from benchmarks.tables import Table, show
+
+RESULTS = Path(__file__).with_name("results")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A table, and how much of it is measured."""
+
+    table: Callable[[Bench, Any], Table]
+    full: Any
+    quick: Any
+
+
+_OVERHEAD = (engine_overhead.Size(), engine_overhead.QUICK)
+_INSTEAD = (engine_instead.Size(), engine_instead.QUICK)
+PARTS = {
+    "overhead": Part(engine_overhead.overhead, *_OVERHEAD),
+    "tiny": Part(engine_overhead.tiny, *_OVERHEAD),
+    "skew": Part(engine_skew.skew, engine_skew.Size(), engine_skew.QUICK),
+    "source": Part(engine_source.source, engine_source.Size(), engine_source.QUICK),
+    "instead": Part(engine_instead.instead, *_INSTEAD),
+    "time": Part(engine_instead.times, *_INSTEAD),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure the tables that were named, print and keep them."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.engine", description=__doc__)
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(ORDER)}")
+    parser.add_argument("--quick", action="store_true", help="tiny: shows that it runs, no more")
+    parser.add_argument("--out", type=Path, default=None, help="folder for results")
+    chosen = parser.parse_args(arguments)
+    wrong = sorted(set(chosen.tables) - set(ORDER))
+    if wrong:
+        parser.error(f"tables: of {', '.join(ORDER)} (got {', '.join(wrong)})")
+    if chosen.quick and chosen.out is None:
+        parser.error("--quick: name a folder with --out, since it measures nothing worth keeping")
+    results = Results(chosen.out or RESULTS)
+    print(f"{description()}\n", flush=True)
+    for name in chosen.tables or ORDER:
+        part = PARTS[name]
+        with bench() as place:
+            show(results.measured(part.table(place, part.quick if chosen.quick else part.full)))
+        results.write()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""What there is without a grouping: the same job with a plain hash column, and hand-written Spark.
+
+The hand-written queries are what the documentation of Spark leads to: no dead letters, no reports.
+"""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from config.models.job import Job
+from config.models.sink import KafkaSink
+from config.models.source import KafkaSource
+from grouping.spark import PARTITION_KEY
+from jobs.operators import operator_for
+from jobs.operators.base import KEY_HASH
+from jobs.pipeline import Pipeline
+from jobs.service import Service
+from jobs.sinks import kafka_sink_options
+from jobs.source import kafka_options
+
+SALTS = 16
+
+
+class HashedPipeline(Pipeline):
+    """A job's own pipeline, with a plain hash column where the routing was."""
+
+    def _routed(self, prepared: DataFrame) -> DataFrame:
+        count = self.job.partitions
+        place = sf.pmod(sf.col(KEY_HASH), sf.lit(count)).cast("int")
+        placed = prepared.withColumn(PARTITION_KEY, place)
+        return placed.repartitionById(count, sf.col(PARTITION_KEY)).drop(PARTITION_KEY)
+
+
+class HashedService(Service):
+    """A service with that pipeline."""
+
+    def __init__(self, job: Job, spark: SparkSession) -> None:
+        super().__init__(job, spark)
+        self._pipeline = HashedPipeline(job, self.journal)
+        self._router = None
+
+
+def group_by(spark: SparkSession, job: Job) -> None:
+    """`groupBy(key).count()`, as anybody would write it."""
+    keys = _keys(spark, job)
+    _run(keys.groupBy("key").count(), job)
+
+
+def repartition(spark: SparkSession, job: Job, cost_seconds: float) -> None:
+    """`repartition(key)`, then the costly operator, then a sum."""
+    keys = _keys(spark, job).repartition(job.partitions, "key")
+    _run(_worked(keys, cost_seconds), job)
+
+
+def salted(spark: SparkSession, job: Job, cost_seconds: float) -> None:
+    """The same with every key salted by hand."""
+    salt = (sf.rand() * SALTS).cast("int")
+    keys = _keys(spark, job).withColumn("salt", salt).repartition(job.partitions, "key", "salt")
+    _run(_worked(keys.drop("salt"), cost_seconds), job)
+
+
+def with_state(spark: SparkSession, job: Job, cost_seconds: float) -> None:
+    """`groupBy(key).transformWithStateInPandas`: the operator called key by key."""
+    keys = _keys(spark, job)
+    counted = keys.groupBy("key").transformWithStateInPandas(
+        _Counter(cost_seconds), "key STRING, count BIGINT", outputMode="Update", timeMode="None"
+    )
+    _run(counted, job)
+
+
+def _worked(keys: DataFrame, cost_seconds: float) -> DataFrame:
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            time.sleep(batch.num_rows * cost_seconds)
+            counted = (
+                pa.table({"key": batch.column(0)}).group_by("key").aggregate([([], "count_all")])
+            )
+            yield from counted.rename_columns(["key", "records"]).to_batches()
+
+    partials = keys.mapInArrow(work, "key STRING, records BIGINT")
+    return partials.groupBy("key").agg(sf.sum("records").alias("count"))
+
+
+class _Counter(StatefulProcessor):
+    """Counts a key's records, slowly."""
+
+    def __init__(self, cost_seconds: float) -> None:
+        self._cost = cost_seconds
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._count = handle.getValueState("count", "count BIGINT")
+
+    def handleInputRows(  # noqa: N802 - Spark's name
+        self,
+        key: Any,
+        rows: Iterator[pd.DataFrame],
+        timerValues: Any,  # noqa: N803
+    ) -> Iterator[pd.DataFrame]:
+        records = sum(len(frame) for frame in rows)
+        time.sleep(records * self._cost)
+        held = self._count.get()
+        before = held[0] if held else 0
+        self._count.update((before + records,))
+        yield pd.DataFrame({"key": [key[0]], "count": [before + records]})
+
+
+def _keys(spark: SparkSession, job: Job) -> DataFrame:
+    """The records' keys, decoded as the job's operator does."""
+    assert isinstance(job.source, KafkaSource)
+    raw = spark.readStream.format("kafka").options(**kafka_options(job.source, spark)).load()
+    operator = operator_for(job.operator)
+    key = sf.expr(operator.key)
+    text = raw.select(sf.col("value").cast("string").alias("value"))
+    return text.select((sf.explode(key) if operator.explodes else key).alias("key"))
+
+
+def _run(totals: DataFrame, job: Job) -> None:
+    (sink,) = job.sinks
+    assert isinstance(sink, KafkaSink)
+    rows = totals.select(
+        sf.to_json(sf.struct("key")).alias("key"), sf.to_json(sf.struct("*")).alias("value")
+    )
+    writer = rows.writeStream.queryName(job.name).outputMode("update").format("kafka")
+    writer = writer.options(**kafka_sink_options(sink, job))
+    writer = writer.option("checkpointLocation", job.checkpoint)
+    writer.trigger(availableNow=True).start().awaitTermination()

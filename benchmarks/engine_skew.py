@@ -1,0 +1,206 @@
+"""What routing brings where a record's work is dear: batches as long as their slowest partition.
+
+The operator `paced` sleeps a declared time a record, so that sixteen slots are sixteen on any
+machine. What is left is what a batch of this engine costs beside the work itself.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from pyspark.sql import SparkSession
+
+from benchmarks.engine_measure import KEYS, Bench, Meter, Run, middle, settle, zipf
+from benchmarks.tables import MEETS, Row, Table, verdict
+from config.models.job import Job
+from grouping.registry import GROUPINGS
+from jobs.batch import BatchDone
+from jobs.facts import BatchFacts
+from jobs.service import Follower, Service
+
+SLOTS = 16
+MASTER = f"local[{SLOTS}]"
+COST_US = 100
+REFERENCE, BASELINE = "shuffle", "key"
+NAMES = (REFERENCE, BASELINE, "none", *(n for n in GROUPINGS if n not in (REFERENCE, BASELINE)))
+X_SHUFFLE_MAX = {"level": 1.05, "fish": 1.15, "w_choices": 1.15, "d_choices": 1.15}
+X_KEY_MAX = 1.05
+KEY_SLOWER_MIN = 3.0
+JUDGED_EXPONENT = 1.4
+REPLICATION_MAX = 1.1
+LONG_SECONDS = 12.0
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured."""
+
+    records: int = 512_000
+    batches: int = 3
+    exponents: tuple[float, ...] = (1.4, 0.0, 2.0, 0.8, 1.1)
+    names: tuple[str, ...] = NAMES
+
+
+QUICK = Size(8000, 2, (1.4, 0.0), (REFERENCE, BASELINE, "none", "level"))
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One grouping on one topic."""
+
+    run: Run
+    facts: list[BatchFacts] = field(default_factory=list)
+    """Of the batches that count."""
+
+    @property
+    def seconds(self) -> float:
+        """The median batch."""
+        return middle(self.run.seconds)
+
+    def mean(self, name: str) -> float:
+        """A figure of the batches' facts."""
+        return float(np.mean([getattr(facts, name) for facts in self.facts]))
+
+    @property
+    def work_seconds(self) -> float:
+        """What all partitions together worked in a batch, median."""
+        return middle(float(facts.busy_seconds.sum()) for facts in self.facts)
+
+    @property
+    def fixed_seconds(self) -> float:
+        """What a batch took beside the work of its slowest partition, median."""
+        pairs = zip(self.run.seconds, self.facts, strict=True)
+        return middle(seconds - float(facts.busy_seconds.max()) for seconds, facts in pairs)
+
+
+def skew(bench: Bench, size: Size) -> Table:
+    """Every grouping at every skew."""
+    formats = {
+        "z": "4.1f",
+        "grouping": "<18",
+        "records/s": "9,.0f",
+        "p50 s": "6.2f",
+        "p99 s": "6.2f",
+        "x shuffle": "9.2f",
+        "x key": "6.2f",
+        "max/mean": "8.2f",
+        "pairs/key": "9.2f",
+        "fixed s": "7.2f",
+        "batches": "7",
+    }
+    ideal = size.records * COST_US / 1e6 / SLOTS
+    line = (
+        f"`paced` at {COST_US} us a record, {SLOTS} slots and partitions, {size.records:,} records"
+        f" a batch ({ideal:.1f} s if all slots work to the end), {KEYS:,} keys, at most"
+        f" {size.batches - 1} warm batches a row (p99 of so few is the longest). `fixed s`: the"
+        " batch without its slowest partition's work. At z = 1.4 `level` must be within 5 % of"
+        " `shuffle` with pairs/key near 1, `fish`, `w_choices` and `d_choices` within 15 %, `key`"
+        " at least 3 times slower; at z = 0 nobody may lose more than 5 % to `key`."
+    )
+    return Table("skew", line, formats, _skew(bench, size))
+
+
+def _skew(bench: Bench, size: Size) -> Iterator[Row]:
+    topics = {z: _topic(bench, z, size.records * size.batches) for z in size.exponents}
+    with bench.spark(MASTER) as (spark, meter):
+        warm_up(bench, spark, meter)
+        for exponent, topic in topics.items():
+            found: dict[str, Cell] = {}
+            for name in size.names:
+                batches = min(size.batches, _batches(name, exponent, size))
+                job = paced(bench, topic, size.records, {"type": name}, batches=batches)
+                found[name] = measure(spark, meter, job)
+                yield _row(exponent, name, found)
+
+
+def _topic(bench: Bench, exponent: float, records: int) -> str:
+    topic = f"zipf-{exponent}"
+    bench.fill(topic, zipf(records, exponent))
+    return topic
+
+
+def _batches(name: str, exponent: float, size: Size) -> int:
+    """One warm batch is enough where the hottest key alone says that it takes long."""
+    candidates = {"key": 1, "none": 1, "partial_key": 2}.get(name, SLOTS)
+    hottest = float((zipf(10_000, exponent) == 0).mean())
+    expected = size.records * COST_US / 1e6 * hottest / candidates
+    return 2 if expected > LONG_SECONDS else size.batches
+
+
+def warm_up(bench: Bench, spark: SparkSession, meter: Meter) -> None:
+    """Let the JVM compile and the workers start."""
+    records, batches = 20_000, 8
+    bench.fill("warm", zipf(records * batches, 1.0))
+    Service(paced(bench, "warm", records, {"type": "level"}, {"cost": "1 us"}), spark).run()
+    settle(meter)
+
+
+def paced(
+    bench: Bench,
+    topic: str,
+    records: int,
+    grouping: Mapping[str, Any],
+    options: Mapping[str, Any] | None = None,
+    batches: int | None = None,
+) -> Job:
+    """A job that takes its time for each record."""
+    operator = {"type": "paced", "key": "value", "cost": f"{COST_US} us", **(options or {})}
+    more: dict[str, Any] = {"operator": operator, "partitions": SLOTS}
+    if batches:
+        more["source.start"] = bench.last(topic, records * batches)
+    return bench.job(topic, records, grouping, **more)
+
+
+def measure(spark: SparkSession, meter: Meter, job: Job, skip: int = 1) -> Cell:
+    """Run a job to its end; its first batches, where all is cold or unlearned, do not count."""
+    facts = _Facts()
+    Service(job, spark, (facts,)).run()
+    run = settle(meter)
+    run.skip = skip
+    return Cell(run, [facts.by_batch[batch.number] for batch in run.warm])
+
+
+class _Facts(Follower):
+    """Keeps what the partitions reported."""
+
+    def __init__(self) -> None:
+        self.by_batch: dict[int, BatchFacts] = {}
+
+    def batch(self, done: BatchDone) -> None:
+        if done.facts is not None:
+            self.by_batch[done.batch] = done.facts
+
+
+def _row(exponent: float, name: str, found: Mapping[str, Cell]) -> Row:
+    cell, reference, baseline = found[name], found[REFERENCE], found.get(BASELINE)
+    x_shuffle = cell.seconds / reference.seconds
+    x_key = cell.seconds / baseline.seconds if baseline else None
+    return {
+        "z": exponent,
+        "grouping": name,
+        "records/s": cell.run.records_per_second,
+        "p50 s": cell.seconds,
+        "p99 s": float(np.percentile(cell.run.seconds, 99)),
+        "x shuffle": x_shuffle,
+        "x key": x_key,
+        "max/mean": cell.mean("max_over_mean"),
+        "pairs/key": cell.mean("replication"),
+        "fixed s": cell.fixed_seconds,
+        "batches": len(cell.run.warm),
+        MEETS: verdict(_checks(exponent, name, cell, x_shuffle, x_key)),
+    }
+
+
+def _checks(
+    exponent: float, name: str, cell: Cell, x_shuffle: float, x_key: float | None
+) -> dict[str, bool | None]:
+    if exponent == 0 and x_key is not None:
+        return {"x key": x_key <= X_KEY_MAX if name not in (BASELINE, "none") else None}
+    if exponent != JUDGED_EXPONENT:
+        return {}
+    if name == BASELINE:
+        return {"slower": x_shuffle >= KEY_SLOWER_MIN}
+    most = X_SHUFFLE_MAX.get(name)
+    near_one = cell.mean("replication") <= REPLICATION_MAX if name == "level" else None
+    return {"time": x_shuffle <= most if most else None, "pairs": near_one}

@@ -1,0 +1,119 @@
+"""A topic keyed by the hot key: one of its Kafka partitions holds most of the records."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from benchmarks.engine_measure import Bench, middle, settle, zipf
+from benchmarks.tables import MEETS, Row, Table, verdict
+from jobs.service import Service
+
+EXPONENT = 2.0
+KAFKA_PARTITIONS = 4
+MASTER = "local[2]"
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured."""
+
+    records: int = 1_500_000
+    batches: int = 4
+    rounds: int = 2
+
+
+QUICK = Size(4000, 2, 1)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A read and route stage that is done."""
+
+    seconds: float
+    tasks: int
+    records_max_over_mean: float
+
+
+def source(bench: Bench, size: Size) -> Table:
+    """The read and route stage with and without the split."""
+    records = zipf(size.records * size.batches, EXPONENT)
+    bench.fill("keyed", records, KAFKA_PARTITIONS, keyed=True)
+    formats = {
+        "split": "<5",
+        "grouping": "<11",
+        "tasks": "5",
+        "max/mean": "8.2f",
+        "stage s": "7.2f",
+        "x split": "7.2f",
+        "batch s": "7.2f",
+    }
+    line = (
+        f"The stage that reads and routes: word count of {size.records:,} records a batch from a"
+        f" topic of {KAFKA_PARTITIONS} Kafka partitions, keyed by the word, z = {EXPONENT}, on"
+        f" {MASTER}; medians of {size.rounds} rounds of {size.batches - 1} warm batches."
+        " `max/mean`: records of the fullest task. With the split the stage must be faster."
+    )
+    return Table("source", line, formats, _source(bench, size))
+
+
+def _source(bench: Bench, size: Size) -> Iterator[Row]:
+    cases = [(split, name) for name in ("level", "partial_key") for split in (True, False)]
+    stages: dict[tuple[bool, str], list[Stage]] = {case: [] for case in cases}
+    batches: dict[tuple[bool, str], list[float]] = {case: [] for case in cases}
+    with bench.spark(MASTER) as (spark, meter):
+        for number in range(size.rounds + 1):
+            for split, name in cases:
+                more = {"source.split": split}
+                job = bench.job("keyed", size.records, {"type": name}, **more)
+                known = _newest_stage(spark)
+                Service(job, spark).run()
+                run = settle(meter)
+                if number:
+                    stages[split, name] += _route_stages(spark, known)[1 : 1 + len(run.warm)]
+                    batches[split, name] += run.seconds
+    for split, name in cases:
+        taken = middle(stage.seconds for stage in stages[split, name])
+        ratio = taken / middle(stage.seconds for stage in stages[True, name])
+        yield {
+            "split": "on" if split else "off",
+            "grouping": name,
+            "tasks": stages[split, name][-1].tasks,
+            "max/mean": middle(stage.records_max_over_mean for stage in stages[split, name]),
+            "stage s": taken,
+            "x split": ratio,
+            "batch s": middle(batches[split, name]),
+            MEETS: verdict({"time": None if split else ratio > 1.0}),
+        }
+
+
+def _stages(spark: SparkSession) -> list[Any]:
+    """Spark's own record of its stages, which it keeps without a page to show it too."""
+    context: Any = spark.sparkContext
+    store = context._jsc.sc().statusStore()  # noqa: SLF001 - pyspark has no public way to it
+    no_quantiles = context._gateway.new_array(context._jvm.double, 0)  # noqa: SLF001
+    every = context._jvm.java.util.ArrayList()  # noqa: SLF001
+    return list(store.stageList(every, False, False, no_quantiles, every))
+
+
+def _newest_stage(spark: SparkSession) -> int:
+    return max((int(stage.stageId()) for stage in _stages(spark)), default=-1)
+
+
+def _route_stages(spark: SparkSession, after: int) -> list[Stage]:
+    """The stages since `after` that read from the source, oldest first."""
+    context: Any = spark.sparkContext
+    store = context._jsc.sc().statusStore()  # noqa: SLF001
+    found = []
+    for stage in sorted(_stages(spark), key=lambda one: int(one.stageId())):
+        if int(stage.stageId()) <= after or not int(stage.inputRecords()):
+            continue
+        tasks = store.taskList(stage.stageId(), stage.attemptId(), 10_000)
+        read = [
+            int(tasks.apply(i).taskMetrics().get().inputMetrics().recordsRead())
+            for i in range(tasks.size())
+        ]
+        took = stage.completionTime().get().getTime() - stage.submissionTime().get().getTime()
+        found.append(Stage(took / 1000, len(read), max(read) * len(read) / sum(read)))
+    return found
