@@ -293,6 +293,18 @@ def grafana_is_provisioned(compose: Compose) -> list[str]:
     return found + [f"{name} is not false" for name, value in values.items() if value != "false"]
 
 
+def one_service_builds_the_image(compose: Compose) -> list[str]:
+    """Of this checkout and this Dockerfile, in a service that every profile has."""
+    builders = {name: one["build"] for name, one in compose.services.items() if "build" in one}
+    found = [] if list(builders) == ["topics"] else [f"built by {list(builders)}"]
+    for build in builders.values():
+        if not (Path(build["context"]) / build["dockerfile"]).samefile(ROOT / FILES["dockerfile"]):
+            found += [f"built of {build['dockerfile']}"]
+    if compose.services["topics"].get("profiles"):
+        found += ["topics: is not always there"]
+    return found
+
+
 def secrets_are_asked_for(compose: Compose) -> list[str]:
     """Each variable is required, in the example, and a password is nowhere."""
     found = []
@@ -329,6 +341,7 @@ CHECKS: list[Callable[[Compose], list[str]]] = [
     health_orders_the_start,
     targets_are_services,
     grafana_is_provisioned,
+    one_service_builds_the_image,
     secrets_are_asked_for,
 ]
 
@@ -364,6 +377,7 @@ BROKEN: list[tuple[Callable[[Compose], list[str]], str, str, str]] = [
     (grafana_is_provisioned, "provider", "/etc/grafana/dashboards", "/etc/dashboards"),
     (grafana_is_provisioned, "compose", "unskew-overview.json", "overview.json"),
     (grafana_is_provisioned, "compose", 'ANONYMOUS_ENABLED: "false"', 'ANONYMOUS_ENABLED: "true"'),
+    (one_service_builds_the_image, "compose", "    build:\n      context: .\n", "    x-build:\n"),
     (secrets_are_asked_for, "compose", "${GRAFANA_ADMIN_PASSWORD:?", "${GRAFANA_ADMIN_PASSWORD:-"),
     (secrets_are_asked_for, "example", "GRAFANA_ADMIN_PASSWORD=", "GRAFANA_ADMIN_PASSWORD=admin"),
     (secrets_are_asked_for, "example", "GRAFANA_ADMIN_USER=admin", "GRAFANA_USER=admin"),
