@@ -16,6 +16,7 @@ before an atomic put, and two attempts that finish at the same moment may both p
 are equal, and of two reports either is true.
 """
 
+import errno
 import os
 import re
 import uuid
@@ -38,6 +39,8 @@ from grouping.snapshot import Snapshot
 FOLDER = "unskew"
 KEPT_BATCHES = 20
 _PUBLISHED = "dead-letters.published"
+# What a filesystem without hard links says: a mounted share, or a bucket as a folder.
+_NO_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EMLINK})
 _BATCH = re.compile(r"\d{12}")
 _STATE = re.compile(r"source-(\d+)\.state")
 _ROUTING = re.compile(r"source-(\d+)\.routing")
@@ -70,30 +73,37 @@ class Journal:
 
     def state_before(self, batch: int, source: int) -> Snapshot | None:
         """The newest state that `source` left before `batch`."""
-        for number in reversed(self.batches()):
-            if number < batch:
-                found = self._read(number, f"source-{source:05d}.state")
-                if found is not None:
-                    return found
+        for number in self._before(batch):
+            found = self._read(number, f"source-{source:05d}.state")
+            if found is not None:
+                return found
         return None
 
     def reports_before(self, batch: int) -> dict[int, Snapshot]:
         """The partitions' reports of the newest batch before `batch` that has some."""
-        for number in reversed(self.batches()):
-            if number < batch:
-                reports = self.reports(number)
-                if reports:
-                    return reports
+        for number in self._before(batch):
+            reports = self.reports(number)
+            if reports:
+                return reports
         return {}
 
     def newest_sources(self, batch: int) -> int:
         """How many sources routed in the newest batch before `batch`; 0 if there is none."""
-        for number in reversed(self.batches()):
-            if number < batch:
-                count = sum(1 for name in self._names(f"{number:012d}") if _STATE.fullmatch(name))
-                if count:
-                    return count
+        for number in self._before(batch):
+            count = sum(1 for name in self._names(f"{number:012d}") if _STATE.fullmatch(name))
+            if count:
+                return count
         return 0
+
+    def _before(self, batch: int) -> Iterator[int]:
+        """The batches before `batch`, newest first.
+
+        Only those that are always kept: an older one may be purged between two attempts, and then
+        the second would route otherwise than the first.
+        """
+        for number in reversed(self.batches()):
+            if batch - KEPT_BATCHES <= number < batch:
+                yield number
 
     def reports(self, batch: int) -> dict[int, Snapshot]:
         """The reports of one batch, by partition."""
@@ -283,9 +293,18 @@ def _write_local(folder: Path, name: str, data: bytes) -> bool:
     part = folder / f".{name}.{uuid.uuid4().hex}"
     try:
         part.write_bytes(data)
-        os.link(part, folder / name)
+        _link(part, folder / name)
     except FileExistsError:
         return False
     finally:
         part.unlink(missing_ok=True)
     return True
+
+
+def _link(part: Path, path: Path) -> None:
+    try:
+        os.link(part, path)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        part.rename(path)

@@ -1,12 +1,15 @@
 """What a restart does to a journal, and what it keeps beside the states."""
 
+import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
-from grouping.journal import Journal, Routes
+from grouping.journal import KEPT_BATCHES, Journal, Routes
 from grouping.spark import Router
 
 
@@ -93,3 +96,37 @@ def test_forgotten_states_leave_reports_and_the_rest(tmp_path: Path) -> None:
     assert journal.newest_sources(1) == 0
     assert journal.routing_seconds(0) == seconds
     assert journal.routes(0)[0].records == 300
+
+
+def test_what_may_be_purged_between_two_attempts_is_not_looked_at(tmp_path: Path) -> None:
+    router = Router("fish", 4, journal=Journal(str(tmp_path)))
+    journal = router.journal
+    assert journal is not None
+    journal.write_state(5, 0, router.grouping_for(5, 0).snapshot())
+    newest = 5 + KEPT_BATCHES
+    assert journal.state_before(newest, 0) is not None
+    assert journal.newest_sources(newest) == 1
+    # The service may purge now, or a moment later.
+    assert journal.state_before(newest + 1, 0) is None
+    assert journal.newest_sources(newest + 1) == 0
+    journal.purge(newest - KEPT_BATCHES)
+    assert journal.state_before(newest, 0) is not None
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.ENOTSUP, errno.EIO])
+def test_a_disk_without_hard_links_will_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(number, "no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    journal = Journal(str(tmp_path))
+    if number == errno.EIO:
+        with pytest.raises(OSError, match="no links here"):
+            journal.write_routing(0, 0, 1.0)
+        return
+    assert journal.write_routing(0, 0, 1.0)
+    assert not journal.write_routing(0, 0, 2.0)
+    assert journal.routing_seconds(0) == {0: 1.0}
+    assert [path.name for path in (tmp_path / "000000000000").iterdir()] == ["source-00000.routing"]
