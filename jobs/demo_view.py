@@ -50,12 +50,8 @@ class View(Follower):
             self._console.print(f"watch it in a browser: {url}", soft_wrap=True)
         self._grouping = grouping
         self.batches = []
-        if self._console.is_terminal:
-            self._live = Live(console=self._console, auto_refresh=False)
-            self._live.start()
-        else:
-            self._console.print(f"counting under {grouping}")
-        self._say("Spark starts" if self._most == 1 else "the query starts")
+        self._console.print(f"counting under {grouping}")
+        self._text, self._since = "the query starts", time.monotonic()
 
     def batch(self, done: BatchDone) -> None:
         """A batch is done."""
@@ -63,7 +59,7 @@ class View(Follower):
             return
         self.batches.append(done)
         self._most = max(self._most, int(done.facts.records.max()))
-        if self._live is None:
+        if not self._console.is_terminal:
             self._console.print(f"  {self._line(done)}", highlight=False, soft_wrap=True)
         self._say(self._line(done))
 
@@ -76,7 +72,7 @@ class View(Follower):
         """Ctrl-C waits for the batch under way: say so."""
         if state == "stopping":
             self._say("stopping: the batch under way may finish")
-            if self._live is None:
+            if not self._console.is_terminal:
                 self._console.print(f"  {self._text}")
 
     def _line(self, done: BatchDone) -> str:
@@ -92,7 +88,11 @@ class View(Follower):
 
     def _renew(self) -> None:
         self._shown = time.monotonic()
-        if self._live is not None:
+        if self._console.is_terminal:
+            if self._live is None:
+                # Not before the query runs: what Spark's start writes would be in between.
+                self._live = Live(console=self._console, auto_refresh=False)
+                self._live.start()
             self._live.update(self._picture(), refresh=True)
 
     def _end(self) -> None:

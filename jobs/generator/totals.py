@@ -164,13 +164,14 @@ class _Tags:
 class PostTotals(Totals):
     """Posts, users, first and last post of each hashtag.
 
-    `users` is the true number: the job's is an estimate from a sketch.
+    `users` is what the job says: the estimate of its sketch, which is the same for any order.
     """
 
     def __init__(self, stream: Stream) -> None:
         super().__init__(stream)
         self._users = stream.settings.users
         self._tags: dict[int, _Tags] = {}
+        self._hashes: dict[int, int] = {}
 
     def add(self, window: int, chunk: Chunk, taken: Int64s) -> None:
         rows = _rows_of(chunk, taken)
@@ -190,17 +191,32 @@ class PostTotals(Totals):
 
     def rows(self, window: int) -> Iterator[tuple[int, dict[str, Any]]]:
         tags = self._tags[window]
-        users = np.bincount(tags.pairs() // self._users, minlength=self.keys)
+        pairs = tags.pairs()
+        ends = np.searchsorted(pairs, np.arange(self.keys + 1) * self._users)
         for key in np.flatnonzero(tags.posts).tolist():
             yield (
                 key,
                 {
                     "posts": int(tags.posts[key]),
-                    "users": int(users[key]),
+                    "users": self._estimate(pairs[ends[key] : ends[key + 1]] % self._users),
                     "first_seen": moment(int(tags.first[key])),
                     "last_seen": moment(int(tags.last[key])),
                 },
             )
+
+    def _estimate(self, users: Int64s) -> int:
+        """The job's estimate of the number of these users, all of them different."""
+        # Only here, because numba takes a second to import.
+        from jobs.operators.hashtags import estimate  # noqa: PLC0415
+
+        return estimate([self._hash(user) for user in users.tolist()])
+
+    def _hash(self, user: int) -> int:
+        from grouping.key_file import hash_text  # noqa: PLC0415 - as above
+
+        if user not in self._hashes:
+            self._hashes[user] = int(np.uint64(hash_text(f"u{user}")).astype(np.int64))
+        return self._hashes[user]
 
 
 def _rows_of(chunk: Chunk, taken: Int64s) -> Int64s:

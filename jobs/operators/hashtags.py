@@ -10,13 +10,14 @@ union does not. So the result is always that of a union, of the sketch with itse
 nothing else; then routed and plain Spark agree to the last bit.
 """
 
+import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from datasketches import hll_sketch, tgt_hll_type
+from datasketches import hll_sketch, hll_union, tgt_hll_type
 
 from config.models.operator import Hashtags as HashtagsOptions
 from grouping.base import Int64s
@@ -95,6 +96,16 @@ class Hashtags(Operator):
     @property
     def top(self) -> tuple[str, int] | None:
         return None if self.options.top is None else ("posts", self.options.top)
+
+
+def estimate(users: Iterable[int]) -> int:
+    """What the operator says of users with these hashes."""
+    sketch = hll_sketch(_REGISTERS_LOG2, tgt_hll_type.HLL_8)
+    deque(map(sketch.update, users), maxlen=0)
+    union = hll_union(_REGISTERS_LOG2)
+    union.update(sketch)
+    found: float = union.get_result(tgt_hll_type.HLL_8).get_estimate()
+    return math.floor(found + 0.5)
 
 
 def _sketches(numbers: Int64s, users: Int64s, groups: int) -> pa.Array:

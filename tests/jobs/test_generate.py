@@ -42,7 +42,7 @@ def test_the_oracle_is_what_plain_python_counts(
     ]
     generated(
         tmp_path / "s.parquet",
-        *(stream, "--records=9000", "--rate=300", "--keys=300", "--users=400", "--malformed=0.02"),
+        *(stream, "--records=9000", "--rate=300", "--keys=300", "--users=250", "--malformed=0.02"),
         *("--late=0.1", "--late-by=8s", "--flare=0.3", "--flare-every=10s", "--flare-for=5s"),
         *("--drift=3s", f"--oracle={tmp_path / 'o.json'}", *words),
     )
