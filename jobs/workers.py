@@ -10,6 +10,8 @@ not be there yet when a daemon starts.
 """
 
 import gc
+import os
+from typing import Any
 
 import numpy as np
 from pyspark import (
@@ -30,6 +32,20 @@ def _prepare() -> None:
     gc.freeze()
 
 
+_work: Any = daemon.worker
+
+
+def _quiet(sock: Any, authenticated: bool) -> int:
+    """A worker whose task was stopped while it worked ends, and does not print a trace."""
+    try:
+        return int(_work(sock, authenticated))
+    except (BrokenPipeError, ConnectionResetError):
+        return 1
+
+
 if __name__ == "__main__":
     _prepare()
+    daemon.worker = _quiet
+    # Then the daemon raises what it would print otherwise.
+    os.environ["PYTHON_DAEMON_KILL_WORKER_ON_FLUSH_FAILURE"] = "1"
     daemon.manager()
