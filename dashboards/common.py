@@ -22,6 +22,8 @@ LINK_VALUES = "${datasource:queryparam}&${instance:queryparam}&${__url_time_rang
 
 GREEN, ORANGE, RED, BLUE, GREY = "green", "orange", "red", "blue", "text"
 BARS_MAX = 1000
+STEP = "30s"
+"""Rates are over no less: counters move only when a batch ends."""
 GAP_MILLISECONDS = 600_000
 """Lines go on over gaps this long: figures of batches come only when a batch ends."""
 Steps = tuple[tuple[float | None, str], ...]
@@ -42,8 +44,9 @@ def rate(name: str, *matchers: str) -> str:
 
 
 def quantile(share: float, name: str, *by: str) -> str:
-    """A quantile of a histogram."""
-    return f"histogram_quantile({share}, sum by (le, {', '.join(by)}) ({rate(f'{name}_bucket')}))"
+    """A quantile of a histogram; nothing, rather than NaN, where nothing was observed."""
+    counts = f"sum by (le, {', '.join(by)}) ({rate(f'{name}_bucket')})"
+    return f"histogram_quantile({share}, {counts}) >= 0"
 
 
 def by_number(expression: str) -> str:
@@ -118,7 +121,7 @@ def fixed(colour: str) -> dict[str, str]:
 def number(
     title: str, description: str, expression: str, unit: str, steps: Steps, width: int = 4
 ) -> stat.Panel:
-    """One large number with its course behind it."""
+    """One large number."""
     reduce = common.ReduceDataOptions().calcs(["lastNotNull"]).values(False)
     return (
         stat.Panel()
@@ -127,12 +130,13 @@ def number(
         .datasource(DATASOURCE)
         .with_target(target(expression, title))
         .span(width)
-        .height(5)
+        .height(4)
+        .interval(STEP)
         .unit(unit)
         .thresholds(thresholds(steps))
         .color_scheme(coloured(model.FieldColorModeId.THRESHOLDS))
         .color_mode(shared.BigValueColorMode.VALUE)
-        .graph_mode(shared.BigValueGraphMode.AREA)
+        .graph_mode(shared.BigValueGraphMode.NONE)
         .text_mode(shared.BigValueTextMode.VALUE)
         .reduce_options(reduce)
     )
@@ -142,17 +146,20 @@ def course(
     title: str, description: str, unit: str, *pairs: tuple[str, str], width: int = 8
 ) -> lines.Panel:
     """Lines over time; a legend with the last value and the greatest."""
+    many = len(pairs) > 1 and any("{{" in legend for _, legend in pairs)
     legend = (
         common.VizLegendOptions()
-        .display_mode(shared.LegendDisplayMode.TABLE)
+        .display_mode(shared.LegendDisplayMode.LIST if many else shared.LegendDisplayMode.TABLE)
         .placement(shared.LegendPlacement.BOTTOM)
         .show_legend(True)
-        .calcs(["lastNotNull", "max"])
+        .calcs(["lastNotNull"] if many else ["lastNotNull", "max"])
     )
     tooltip = common.VizTooltipOptions().mode(shared.TooltipDisplayMode.MULTI)
+    panel = lines.Panel()
+    if any("$__rate_interval" in expression for expression, _ in pairs):
+        panel = panel.interval(STEP)
     return (
-        lines.Panel()
-        .title(title)
+        panel.title(title)
         .description(description)
         .datasource(DATASOURCE)
         .targets(targets(*pairs))
@@ -232,9 +239,11 @@ def warmth(
     colour = colour.steps(64).min(0)
     axis = heatmap.YAxisConfig().axis_placement(shared.AxisPlacement.LEFT)
     tooltip = heatmap.HeatmapTooltip().mode(shared.TooltipDisplayMode.SINGLE)
+    panel = heatmap.Panel()
+    if "$__rate_interval" in expression:
+        panel = panel.interval(STEP)
     return (
-        heatmap.Panel()
-        .title(title)
+        panel.title(title)
         .description(description)
         .datasource(DATASOURCE)
         .with_target(target(by_number(expression), "{{partition}}"))

@@ -18,6 +18,7 @@ from dashboards.common import (
     OVERVIEW_UID,
     PARTITIONS_UID,
     RED,
+    STEP,
     STRETCH_STEPS,
     as_one_table,
     course,
@@ -151,6 +152,7 @@ def _jobs() -> table.Panel:
         .datasource(DATASOURCE)
         .span(24)
         .height(6)
+        .interval(STEP)
         .align(shared.FieldTextAlignment.AUTO)
         .min_width(80)
     )

@@ -72,7 +72,7 @@ def _numbers() -> list[Any]:
         "none",
         PLAIN,
     )
-    named.text_mode(shared.BigValueTextMode.NAME).graph_mode(shared.BigValueGraphMode.NONE)
+    named.text_mode(shared.BigValueTextMode.NAME)
     named.display_name("${__field.labels.grouping}, ${__field.labels.operator}")
     found = [named]
     for title, description, name, unit, steps in (
