@@ -14,6 +14,7 @@ from tests.jobs.running import (
     consumed,
     finished,
     job_words,
+    journal_agrees,
     make_topics,
     produce,
     running,
@@ -30,45 +31,6 @@ SNAPSHOTS = {
 
 def loads(metrics: Samples, name: str = "unskew_partition_batch_records") -> list[float]:
     return [metrics[name, str(partition)] for partition in range(4)]
-
-
-def inspected(checkpoint: Path) -> dict[str, object]:
-    code, output, errors = finished(["inspect", str(checkpoint), "--json"])
-    assert (code, errors) == (0, "")
-    found: dict[str, object] = json.loads(output)
-    return found
-
-
-def journal_agrees(metrics: Samples, checkpoint: Path) -> None:
-    """What Prometheus reads is what the journal says."""
-    found = inspected(checkpoint)
-    last = found["batches"][-1]  # type: ignore[index]
-    for name, key in (
-        ("unskew_last_batch_number", "batch"),
-        ("unskew_batch_records", "records"),
-        ("unskew_max_over_mean_ratio", "max_over_mean"),
-        ("unskew_under_key_max_over_mean_ratio", "under_key_max_over_mean"),
-        ("unskew_busy_max_over_mean_ratio", "busy_max_over_mean"),
-        ("unskew_replication_ratio", "replication"),
-        ("unskew_batch_routing_seconds", "routing_seconds"),
-        ("unskew_sources", "sources"),
-    ):
-        assert metrics[name, ""] == pytest.approx(last[key], rel=1e-12), name
-    for one in found["partitions"]:  # type: ignore[attr-defined]
-        number = str(one["partition"])
-        for name, key in (
-            ("unskew_partition_batch_records", "records"),
-            ("unskew_partition_batch_under_key_records", "under_key_records"),
-            ("unskew_partition_batch_busy_seconds", "busy_seconds"),
-            ("unskew_partition_state_keys", "state_keys"),
-            ("unskew_partition_state_bytes", "state_bytes"),
-        ):
-            assert metrics[name, number] == one["last_batch"][key], (name, number)
-    assert metrics["unskew_journal_bytes", ""] == found["journal"]["bytes"]  # type: ignore[index]
-    merge = {str(one["partition"]): one["bytes"] for one in found["merge"]}  # type: ignore[attr-defined]
-    assert {label for name, label in metrics if name == "unskew_merge_partition_state_bytes"} == {
-        *merge
-    }
 
 
 @pytest.mark.timeout(600)
