@@ -4,16 +4,17 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-_FENCE = re.compile(r"^(```+)(\w*)\s*$")
+_FENCE = re.compile(r"^(```+)(\w*) ?([\w.]*)\s*$")
 _HEADING = re.compile(r"^(#{1,6})\s+(.*?)\s*#*$")
 
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block of code, and the heading it stands under."""
+    """A fenced block of code, the file it is to be, and the heading it stands under."""
 
     heading: str
     language: str
+    name: str
     text: str
     line: int
 
@@ -21,17 +22,17 @@ class Block:
 def blocks(page: Path, language: str = "", under: str = "") -> list[Block]:
     """The page's blocks, perhaps only those of one language or under one heading."""
     found, heading = [], ""
-    fence, language_of, start = "", "", 0
+    fence, kind, name, start = "", "", "", 0
     lines: list[str] = []
     for number, line in enumerate(page.read_text("utf-8").splitlines(), 1):
         match = _FENCE.match(line)
         if fence and line.startswith(fence):
-            found.append(Block(heading, language_of, "\n".join(lines) + "\n", start))
+            found.append(Block(heading, kind, name, "\n".join(lines) + "\n", start))
             fence = ""
         elif fence:
             lines.append(line)
         elif match:
-            fence, language_of = match.groups()
+            fence, kind, name = match.groups()
             lines, start = [], number
         elif title := _HEADING.match(line):
             heading = title.group(2)

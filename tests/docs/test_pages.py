@@ -1,0 +1,119 @@
+"""Links, anchors and commands of the documentation are those that exist."""
+
+import contextlib
+import io
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jobs.__main__ import COMMANDS, _parser
+from tests.docs.blocks import blocks, prose
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PAGES = sorted(
+    [
+        *(ROOT / name for name in ("README.md", "CONTRIBUTING.md")),
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "deploy").rglob("*.md"),
+        *(ROOT / "dashboards").glob("*.md"),
+        *(ROOT / "benchmarks").glob("*.md"),
+    ]
+)
+NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+_LINK = re.compile(r"(?<!\\)\[[^\]]*\]\(([^()\s]+)\)")
+_INLINE = re.compile(r"`(unskew [^`]+)`")
+
+
+def anchors(page: Path) -> set[str]:
+    """Its headings as GitHub makes anchors of them."""
+    found: dict[str, int] = {}
+    names = set()
+    for title in re.findall(r"^#{1,6}\s+(.*?)\s*$", prose(page), re.MULTILINE):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title).replace("`", "")
+        name = re.sub(r"[^\w\- ]", "", plain.lower()).replace(" ", "-")
+        again = found.get(name, 0)
+        found[name] = again + 1
+        names.add(f"{name}-{again}" if again else name)
+    return names
+
+
+def broken_links(page: Path) -> list[str]:
+    """Links to our own files and headings that lead nowhere."""
+    found = []
+    for link in _LINK.findall(re.sub(r"`[^`]*`(?!\])", "", prose(page))):
+        if "://" in link or link.startswith("mailto:"):
+            continue
+        place, _, anchor = link.partition("#")
+        target = (page.parent / place).resolve() if place else page
+        if not target.exists():
+            found.append(f"{link}: no such file")
+        elif anchor and target.suffix == ".md" and anchor not in anchors(target):
+            found.append(f"{link}: no such heading")
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_every_link_of_our_own_leads_somewhere(page: Path) -> None:
+    assert broken_links(page) == []
+
+
+def test_a_link_that_leads_nowhere_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# One two\n[a](#one-two) [b](#three) [c](none.md) [d](page.md#one-two)\n")
+    assert broken_links(page) == ["#three: no such heading", "none.md: no such file"]
+
+
+def commands(page: Path) -> Iterator[tuple[str, bool]]:
+    """Every `unskew ...` of a page, and whether it is whole: in prose, options may be left out."""
+    for block in blocks(page):
+        if block.language not in {"", "sh", "console", "shell", "bash"}:
+            continue
+        for line in re.sub(r"\\\n\s*", " ", block.text).splitlines():
+            words = line.strip().removeprefix("$ ").removeprefix(".venv/bin/")
+            if words.startswith("unskew "):
+                yield words.partition("#")[0].strip(), True
+    for command in _INLINE.findall(" ".join(prose(page).split())):
+        yield command, False
+
+
+def fault(command: str, whole: bool) -> str:
+    """What is wrong with a command by the real parser; empty if it could be run."""
+    words = shlex.split(command)[1:]
+    words = list(before_the_shell(words))
+    if not words or words[0] in {"...", "--help"}:
+        return ""
+    if words[0] not in COMMANDS:
+        return f"unskew {words[0]}: no such command"
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            _parser(words).parse_args([word for word in words if word != "..."])
+    except SystemExit:
+        told = said.getvalue().splitlines()[-1].partition("error: ")[2]
+        return "" if "arguments are required" in told and not whole else told
+    return ""
+
+
+def before_the_shell(words: list[str]) -> Iterator[str]:
+    """The words before a pipe or redirection of the shell."""
+    for word in words:
+        if word in {"|", "&&", ";", "&"} or word.startswith((">", "<")):
+            return
+        yield word
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_every_command_is_one_that_exists(page: Path) -> None:
+    found = {command: fault(command, whole) for command, whole in commands(page)}
+    assert {command: what for command, what in found.items() if what} == {}
+
+
+def test_commands_that_do_not_exist_are_found() -> None:
+    assert "no such command" in fault("unskew fly", whole=True)
+    assert "unrecognized arguments: --fast" in fault("unskew lint --fast x.yaml", whole=True)
+    assert "required" in fault("unskew run", whole=True)
+    assert fault("unskew run", whole=False) == ""
+    assert fault("unskew inspect CHECKPOINT | head", whole=True) == ""
