@@ -198,7 +198,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a setting of the client, such as security.protocol=SASL_SSL; may repeat",
+        help="a setting of the client, such as security.protocol=SASL_SSL, or with a secret from a"
+        " file sasl.password=@FILE; may repeat",
     )
 
 
@@ -230,6 +231,11 @@ def _kafka(words: list[str], problems: list[str]) -> tuple[tuple[str, str], ...]
         name, equals, value = word.partition("=")
         if not (equals and name):
             problems.append(f"--kafka: NAME=VALUE (got {word!r})")
+        if value.startswith("@"):
+            try:
+                value = Path(value[1:]).read_text().rstrip("\n")
+            except (OSError, UnicodeDecodeError) as error:
+                problems.append(f"--kafka {name}: {value[1:]}: cannot be read: {error}")
         found.append((name, value))
     return tuple(found)
 

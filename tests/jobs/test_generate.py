@@ -1,5 +1,6 @@
 """`unskew generate` into files: the streams, their totals, and what is refused."""
 
+import argparse
 import io
 import os
 import subprocess
@@ -13,8 +14,9 @@ import pytest
 
 from config.errors import OutsideError, UsageError
 from jobs.commands import generate
-from jobs.generator.options import STREAMS
+from jobs.generator.options import STREAMS, read_plan
 from jobs.generator.progress import Progress
+from jobs.generator.settings import KafkaTarget
 from tests.jobs.generating import counted, generated, kafka_rows, read_oracle
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -22,8 +24,6 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 def run(*words: str) -> int:
     """As `main` does, but with its errors."""
-    import argparse
-
     parser = argparse.ArgumentParser()
     generate.configure(parser)
     return generate.run(parser.parse_args(words))
@@ -194,6 +194,18 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
         *("--kafka", "--records and --duration", "--out and --topic", "--out and --kafka"),
         *("--slide", "--flare-for"),
     ]
+
+
+def test_a_setting_of_the_client_may_be_in_a_file(tmp_path: Path) -> None:
+    parser = argparse.ArgumentParser()
+    generate.configure(parser)
+    (tmp_path / "password").write_text("s3cret\n")
+    words = ["lines", "--kafka", "a=b=c", "--kafka", f"sasl.password=@{tmp_path / 'password'}"]
+    target = read_plan(parser.parse_args(words)).target
+    assert isinstance(target, KafkaTarget)
+    assert target.options == (("a", "b=c"), ("sasl.password", "s3cret"))
+    with pytest.raises(UsageError, match="generate: --kafka x: /no/file: cannot be read: "):
+        run("lines", "--kafka", "x=@/no/file")
 
 
 class Terminal(io.StringIO):
