@@ -117,3 +117,23 @@ def test_commands_that_do_not_exist_are_found() -> None:
     assert "required" in fault("unskew run", whole=True)
     assert fault("unskew run", whole=False) == ""
     assert fault("unskew inspect CHECKPOINT | head", whole=True) == ""
+
+
+def missing_code(page: Path) -> list[str]:
+    """Files and members named in backquotes that are not there."""
+    found = []
+    for name in re.findall(r"`([^`\s]+)`", prose(page)):
+        if re.fullmatch(r"(jobs|config|grouping|deploy|docs|tests)/[\w./-]*", name):
+            if not (ROOT / name).exists():
+                found.append(name)
+        elif member := re.fullmatch(r"([A-Z]\w+)\.(_?[a-z]\w+)", name):
+            text = (ROOT / "jobs" / f"{member.group(1).lower()}.py").read_text()
+            if f"def {member.group(2)}(" not in text:
+                found.append(name)
+    return found
+
+
+def test_the_architecture_names_what_there_is(tmp_path: Path) -> None:
+    assert missing_code(ROOT / "docs" / "ARCHITECTURE.md") == []
+    (tmp_path / "page.md").write_text("`jobs/gone.py` `jobs/stop.py` `Pipeline._gone`\n")
+    assert missing_code(tmp_path / "page.md") == ["jobs/gone.py", "Pipeline._gone"]
