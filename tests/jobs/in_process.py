@@ -85,10 +85,12 @@ class Ran(Follower):
         service._pipeline = pipeline(self.job, service.journal)
         service.run()
         self.query = service.queries[-1]
-        self.rows = [row.asDict() for row in spark.table("totals").orderBy("batch_id").collect()]
-        self.types = {
-            field.name: field.dataType.simpleString() for field in spark.table("totals").schema
-        }
+        self.rows: list[dict[str, Any]] = []
+        self.types: dict[str, str] = {}
+        if self.job.sinks[0].type == "memory":
+            table = spark.table("totals").orderBy("batch_id")
+            self.rows = [row.asDict() for row in table.collect()]
+            self.types = {field.name: field.dataType.simpleString() for field in table.schema}
         self.bad: Counter[str] = Counter()
         for batch in service.journal.batches():
             facts = facts_of(service.journal, batch)

@@ -17,10 +17,11 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.functions import arrow_udf
 
 from grouping.base import Chunk
-from grouping.spark import PARTITION_KEY, Router, route_hashes
+from grouping.journal import Journal
+from grouping.spark import PARTITION_KEY, Router, route, route_hashes
 from jobs.pipeline import Pipeline
 from tests.jobs.in_process import Ran, write_lines
-from tests.jobs.oracles import OPERATORS, WINDOWS, keys_of, records
+from tests.jobs.oracles import OPERATORS, SCHEMA, WINDOWS, keys_of, records
 
 pytestmark = pytest.mark.spark
 
@@ -187,3 +188,30 @@ def test_a_filter_in_a_stream_routes_no_row_twice(spark: SparkSession, tmp_path:
     assert all(row.place == row.partition_key != 1 for row in found)
     texts = [json.dumps(row) for row in rows]
     assert evaluated(tmp_path / "evaluated") == hashes_of(spark, texts)
+
+
+def test_a_job_routes_as_route_does(spark: SparkSession, tmp_path: Path) -> None:
+    rows = records(5, 200)
+    for batch in range(2):
+        write_lines(tmp_path / "in", f"{batch}.json", rows[batch::2])
+    job = Ran(
+        spark, tmp_path, "job", operator=OPERATORS["vwap"], grouping={"type": "w_choices"}, seed=7
+    )
+    frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", "1")
+    journal = Journal(str(tmp_path / "own" / "unskew"))
+    routed = route(
+        frame.json(str(tmp_path / "in")),
+        key="symbol",
+        grouping="w_choices",
+        partitions=3,
+        journal=journal,
+        seed=7,
+    )
+    sink = routed.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "own"))
+    sink.trigger(availableNow=True).start().awaitTermination()
+
+    for batch in range(2):
+        assert journal.routes(batch) == job.journal.routes(batch)
+        (mine,), (its,) = journal.states(batch).values(), job.journal.states(batch).values()
+        assert mine.checksum() == its.checksum()
+        assert journal.routes(batch)[0].records == 100
