@@ -33,7 +33,7 @@ class Size:
 
     records: int = 512_000
     batches: int = 3
-    learning_batches: int = 5
+    learning_batches: int = 4
 
 
 QUICK = Size(8000, 2, 3)

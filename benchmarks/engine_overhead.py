@@ -29,9 +29,9 @@ class Size:
 
     records: int = 1_000_000
     batches: int = 5
-    rounds: int = 3
+    rounds: int = 2
     tiny_records: int = 16
-    tiny_batches: int = 20
+    tiny_batches: int = 15
 
 
 QUICK = Size(records=2000, batches=2, rounds=1, tiny_records=4, tiny_batches=3)

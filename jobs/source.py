@@ -1,6 +1,7 @@
 """Where records come from: a streaming DataFrame with Kafka's columns, whatever the source."""
 
 import json
+import math
 from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
@@ -41,11 +42,19 @@ def kafka_options(source: KafkaSource, spark: SparkSession) -> dict[str, str]:
     if source.records_per_batch:
         options["maxOffsetsPerTrigger"] = str(source.records_per_batch)
     if source.split:
-        # A topic keyed by the hot key has one hot Kafka partition: reading it is shared out too.
-        cores = spark.sparkContext.defaultParallelism
-        options["minPartitions"] = str(cores)
-        if source.records_per_task:
-            options["maxRecordsPerPartition"] = str(source.records_per_task)
+        options |= _split(source, spark.sparkContext.defaultParallelism)
+    return options
+
+
+def _split(source: KafkaSource, cores: int) -> dict[str, str]:
+    """How reading is shared out: a topic keyed by the hot key has one hot Kafka partition."""
+    options = {"minPartitions": str(cores)}
+    most = source.records_per_task
+    if most is None and source.records_per_batch is not None:
+        # `minPartitions` alone splits nothing where a topic has as many partitions as that.
+        most = math.ceil(source.records_per_batch / cores)
+    if most is not None:
+        options["maxRecordsPerPartition"] = str(most)
     return options
 
 

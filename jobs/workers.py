@@ -14,6 +14,7 @@ import os
 from typing import Any
 
 import numpy as np
+import pandas as pd  # noqa: F401 - Spark asks for its version in each new worker
 from pyspark import (
     daemon,
     worker,  # noqa: F401 - what Spark's workers run

@@ -6,12 +6,13 @@ from config.models.operator import WordCount as WordCountOptions
 from jobs.operators.base import RECORDS, Operator
 
 # Letters, digits and marks of every script, and apostrophes.
-_NOT_A_WORD = r"[^\\p{L}\\p{M}\\p{N}\\x27\\u2019]+"
+_WORD = r"[\\p{L}\\p{M}\\p{N}\\x27\\u2019]+"
 
 
 def words_of(text: str) -> str:
     """The words of a text, both as SQL expressions."""
-    return f"filter(split(lower({text}), '{_NOT_A_WORD}'), word -> word != '')"
+    # Not `split`: it compiles its pattern anew for every row, which takes five times as long.
+    return f"regexp_extract_all(lower({text}), '{_WORD}', 0)"
 
 
 class WordCount(Operator):

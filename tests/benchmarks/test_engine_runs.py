@@ -46,6 +46,8 @@ def test_overhead_and_source_have_all_rows(tmp_path: Path) -> None:
     # Without the split there is one task a Kafka partition, and one of them has nearly all.
     assert split["off", "level"]["tasks"] == 4
     assert split["off", "level"]["max/mean"] > 2
+    assert split["on", "level"]["tasks"] > 4
+    assert split["on", "level"]["max/mean"] < 2
 
 
 @pytest.mark.spark
