@@ -8,7 +8,7 @@ UV := .venv/bin/uv pip compile --universal --python-version 3.11 --generate-hash
 LOCKS := deploy/locks
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow check format lint types layers fresh rules containers golden coverage compose-dry \
+.PHONY: help setup demo test test-slow check format lint types layers fresh rules containers golden references coverage compose-dry \
 	bench-kernels bench-balance bench-engine lock jars-lock wheel clean
 
 help: ## List the targets
@@ -55,6 +55,10 @@ format: setup ## Format the code
 
 golden: setup ## Write the golden files anew; review them as a diff
 	@$(RUN) -m pytest -q tests/grouping/test_golden.py --golden
+
+references: setup ## Write the schema and the pages that follow from code anew
+	@.venv/bin/unskew schema --output config/schema.json && $(RUN) -m jobs.metrics_page && $(RUN) -m jobs.configuration_page && \
+	$(RUN) -m jobs.groupings_page
 
 coverage: setup ## Tests with coverage of config and grouping
 	@$(RUN) -m coverage run -m pytest -q -m "not slow and not spark and not e2e" && \
