@@ -12,6 +12,7 @@ import base64
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ import urllib.parse
 import urllib.request
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from confluent_kafka import KafkaException
@@ -33,6 +35,7 @@ from deploy.compose_file import (
     Native,
     Service,
     dockerfile_health_check,
+    ends_by_itself,
     in_order,
     job_services,
     repository,
@@ -46,6 +49,7 @@ from jobs.java import java_command
 READY_SECONDS = 240.0
 _CLUSTER = "dry-run-of-compose-000"
 _GRAFANA = "grafana/grafana"
+_ASKED_TO_END = Event()
 # By the repository of an image: the names that its program has on a machine without the image.
 _PROGRAMS = {
     "prom/prometheus": ("prometheus",),
@@ -69,7 +73,7 @@ class Dry:
         """Start a service once what it depends on is ready; False where it cannot run here."""
         service = self.services[name]
         for other, condition in (service.get("depends_on") or {}).items():
-            self._wait(other, condition["condition"])
+            self.wait(other, condition["condition"])
         self.native.mount(name)
         command = self._command(name)
         if command is None:
@@ -127,28 +131,33 @@ class Dry:
             "GF_PATHS_LOGS": str(self.native.place(name, "/var/log/grafana")),
         }
 
-    def _wait(self, name: str, condition: str) -> None:
+    def wait(self, name: str, condition: str) -> None:
+        """Until a service is as another wants it."""
         if name not in self.children:
             return  # named already: its program is not on this machine
         began = time.monotonic()
-        if condition == "service_completed_successfully":
-            try:
-                code = self.children[name].wait(READY_SECONDS)
-            except subprocess.TimeoutExpired as error:
-                rule = f"{name}: has not ended within {READY_SECONDS:.0f} s"
-                raise OutsideError(rule, *self.children[name].log_tail()) from error
+        if "completed" in condition:
+            code = self._ended(name)
             if code != 0:
                 raise OutsideError(f"{name}: ended with {code}", *self.children[name].log_tail())
-        elif condition == "service_healthy":
-            self.wait_healthy(name)
+        elif self.services[name].get("healthcheck") != {"disable": True}:
+            self.children[name].wait_until(lambda: self._healthy(name), name, READY_SECONDS)
         if time.monotonic() - began > 0.1:
             say(f"{name}: {condition} after {time.monotonic() - began:.1f} s")
 
-    def wait_healthy(self, name: str) -> None:
-        """Until its health check says so, or a line that it does not."""
-        self.children[name].wait_until(lambda: self._healthy(name), name, READY_SECONDS)
+    def _ended(self, name: str) -> int:
+        """Its exit code, once it has ended by itself."""
+        child, deadline = self.children[name], time.monotonic() + READY_SECONDS
+        while child.running:
+            heed()
+            if time.monotonic() > deadline:
+                rule = f"{name}: has not ended within {READY_SECONDS:.0f} s"
+                raise OutsideError(rule, *child.log_tail())
+            time.sleep(0.05)
+        return child.wait()
 
     def _healthy(self, name: str) -> bool:
+        heed()
         check = self.services[name].get("healthcheck")
         if check is None:
             environment = {**os.environ, **self.native.environment(name)}
@@ -165,16 +174,22 @@ class Dry:
         except KafkaException:
             return False
 
-    def stop(self) -> dict[str, int]:
-        """End them all, the last first, as `docker compose down` does; their exit codes."""
-        codes = {}
+    def stop(self) -> list[str]:
+        """End them all, the last first, as `docker compose down` does; what went wrong."""
+        wrong = []
         for name, child in reversed(self.children.items()):
+            service, was_running = self.services[name], child.running
             child.ask_to_end()
             with suppress(subprocess.TimeoutExpired):
-                child.wait(seconds(self.services[name].get("stop_grace_period", "10s")))
+                child.wait(seconds(service.get("stop_grace_period", "10s")))
+            tail = child.log_tail()
             child.stop()
-            codes[name] = child.wait()
-        return codes
+            code = child.wait()
+            early = not was_running and not ends_by_itself(service)
+            if early or (code and repository(service) == OURS):
+                wrong += [f"{name}: ended with {code}", *tail]
+        self.children.clear()
+        return wrong
 
 
 def grafana_home(program: Path) -> Path:
@@ -236,6 +251,7 @@ def wait_for_data(dry: Dry) -> None:
     }
     deadline = time.monotonic() + READY_SECONDS
     while waiting:
+        heed()
         for name, job in list(waiting.items()):
             if not dry.children[name].running:
                 raise OutsideError(f"{name}: ended by itself", *dry.children[name].log_tail())
@@ -268,24 +284,26 @@ def run(file: Path, profile: str, wanted: list[str]) -> None:
                 say(f"{name}: started ({image})")
             else:
                 say(f"{name}: left out, as this machine has no program of {image}")
-        for name in dry.children:
-            if "healthcheck" not in services[name] and name in job_services(services):
-                dry.wait_healthy(name)
-                say(f"{name}: healthy")
-        if "prometheus" in dry.children:
-            dry.wait_healthy("prometheus")
-            wait_for_data(dry)
-        if "grafana" in dry.children:
-            dry.wait_healthy("grafana")
-            check_grafana(dry, "grafana")
-        codes = dry.stop()
-        wrong = [
-            f"{name}: ended with {codes[name]}"
-            for name in job_services(services)
-            if codes.get(name)
-        ]
+        wait_for_all(dry)
+        wrong = dry.stop()
         if wrong:
             raise OutsideError(*wrong)
+
+
+def wait_for_all(dry: Dry) -> None:
+    """Until what ends has ended, the rest is healthy, and the data is where it belongs."""
+    for name in dry.children:
+        dry.wait(name, "completed" if ends_by_itself(dry.services[name]) else "healthy")
+    if "prometheus" in dry.children:
+        wait_for_data(dry)
+    if "grafana" in dry.children:
+        check_grafana(dry, "grafana")
+
+
+def heed() -> None:
+    """Ctrl-C and SIGTERM are heeded here, and not wherever a client's C code happens to be."""
+    if _ASKED_TO_END.is_set():
+        raise KeyboardInterrupt
 
 
 def say(line: str) -> None:
@@ -302,6 +320,8 @@ def main() -> int:
         "services", nargs="*", help="only these and what they depend on (default: all)"
     )
     arguments = parser.parse_args()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: _ASKED_TO_END.set())
     try:
         run(arguments.file, arguments.profile, arguments.services)
     except KeyboardInterrupt:

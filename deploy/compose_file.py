@@ -57,6 +57,11 @@ def repository(service: Service) -> str:
     return str(service["image"]).rpartition(":")[0]
 
 
+def ends_by_itself(service: Service) -> bool:
+    """Is it done at some time, and not to be started again?"""
+    return service.get("restart") == "no"
+
+
 def dockerfile_health_check() -> list[str]:
     """The image's own health check, as the words of its command."""
     text = (ROOT / "deploy" / "Dockerfile").read_text().replace("\\\n", " ")

@@ -57,3 +57,21 @@ def test_a_broken_double_ends_with_the_reason(
     assert done.returncode == 1, done.stdout
     assert told in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_when_it_is_told_to_end_nothing_is_left(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "deploy.compose_dry", "topics"],
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline().startswith("compose-dry: kafka: started (apache/kafka:")
+        process.terminate()
+        assert process.stderr.read() == "compose-dry: interrupted\n"
+    assert process.returncode == 130
+    assert list(tmp_path.glob("unskew-*")) == []
