@@ -39,6 +39,9 @@ FILES = {
     "datasource": "deploy/compose/grafana/datasources/prometheus.yml",
     "provider": "deploy/compose/grafana/dashboards/unskew.yml",
 }
+LOCAL = "SPARK_LOCAL_DIRS"
+"""Spark's own: where it shuffles."""
+KEPT = {"UNSKEW_CHECKPOINTS", "UNSKEW_RESULTS", "KAFKA_LOG_DIRS", LOCAL}
 # What a service's command waits for has another name than the port that it listens on.
 PORTS = {"kafka": {9092, 29092}, "alertmanager": {9093}, "prometheus": {9090}, "grafana": {3000}}
 
@@ -107,7 +110,7 @@ def jobs_lint_in_their_environment(compose: Compose) -> list[str]:
     found = [f"{name}: {line}" for name, one in loaded.items() for line in one.lines()]
     given = {variable for name in loaded for variable in compose.services[name]["environment"]}
     texts = "".join(Path(one.file).read_text() for one in loaded.values())
-    unread = {variable for variable in given if f"${{env:{variable}" not in texts}
+    unread = {variable for variable in given - {LOCAL} if f"${{env:{variable}" not in texts}
     return found + [f"{variable} is read by no job" for variable in sorted(unread)]
 
 
@@ -178,9 +181,7 @@ def mounts_are_there(compose: Compose) -> list[str]:
             elif not mount.get("read_only"):
                 found.append(f"{name}: {mount['target']} is not mounted read-only")
         for variable, value in (service.get("environment") or {}).items():
-            if variable in {"UNSKEW_CHECKPOINTS", "UNSKEW_RESULTS", "KAFKA_LOG_DIRS"} and not any(
-                value == target or value.startswith(f"{target}/") for target in targets
-            ):
+            if variable in KEPT and not any(f"{value}/".startswith(f"{one}/") for one in targets):
                 found.append(f"{name}: {variable}: {value} is in no volume")
     return found + [f"{one}: mounted twice" for one in set(volumes) if volumes.count(one) > 1]
 

@@ -176,6 +176,16 @@ class TestImage:
         assert not [name for name in ("pip", "hatchling", "setuptools") if (site / name).exists()]
         assert (site / "jobs" / "data" / "ivy.xml").exists()
 
+    def test_everybody_may_read_it(self, image: Image) -> None:
+        closed = [
+            path
+            for path in (image.folder / "opt").rglob("*")
+            if not path.is_symlink() and (path.stat().st_mode & 0o005) < (5 if path.is_dir() else 4)
+        ]
+        assert closed == []
+        java = image.folder / "opt/unskew/jre/bin/java"
+        assert java.stat().st_mode & 0o001
+
     def test_it_writes_nothing_and_fetches_nothing(self, image: Image) -> None:
         # A registry could only be reached through this.
         blocked = {"http_proxy": "http://127.0.0.1:1", "https_proxy": "http://127.0.0.1:1"}
