@@ -1,6 +1,5 @@
 """The live page of a real job: its numbers are the journal's, and it outlives the job."""
 
-import json
 import signal
 from pathlib import Path
 from typing import Any
@@ -10,21 +9,14 @@ import pytest
 from jobs.broker import Broker
 from jobs.children import free_ports
 from tests.jobs.paging import Seen, browser
-from tests.jobs.running import Running, finished, job_words, make_topics, produce, running
+from tests.jobs.running import Running, inspected, job_words, make_topics, produce, running
 
 pytestmark = [pytest.mark.spark, pytest.mark.e2e]
 
 
-def inspected(checkpoint: Path) -> dict[str, Any]:
-    code, output, errors = finished(["inspect", str(checkpoint), "--json"])
-    assert (code, errors) == (0, "")
-    found: dict[str, Any] = json.loads(output)
-    return found
-
-
 def page_agrees(seen: Seen, checkpoint: Path) -> None:
     """What the page shows is what the journal says."""
-    found = inspected(checkpoint)
+    found: Any = inspected(checkpoint)
     last = found["batches"][-1]
     seen.wait("title", f"^Batch {last['batch']}$")
     ratio = "\N{MULTIPLICATION SIGN}"
