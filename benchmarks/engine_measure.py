@@ -7,7 +7,7 @@ batch costs but the broker, which would be another machine's.
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -33,7 +33,7 @@ from jobs.broker import Broker
 from jobs.session import session
 
 KEYS = 10_000
-_SAMPLE_SECONDS = 0.2
+_SAMPLE_SECONDS = 1.0
 _EVENTS_SECONDS = 0.5
 _WHOLE = 0.8
 # The connector rounds a batch's share of each Kafka partition down.
@@ -176,14 +176,12 @@ class Processes:
 
     def _tree(self) -> list[psutil.Process]:
         me = psutil.Process()
-        found, todo = [me], [child for child in me.children() if child.pid not in self._without]
-        while todo:
-            process = todo.pop()
-            found.append(process)
-            try:
-                todo += process.children()
-            except psutil.NoSuchProcess:
-                continue
+        found = [me]
+        for child in me.children():
+            if child.pid not in self._without:
+                found.append(child)
+                with suppress(psutil.NoSuchProcess):
+                    found += child.children(recursive=True)
         return found
 
 
@@ -194,6 +192,8 @@ class Bench:
     broker: Broker
     folder: Path
     processes: Processes
+    filled: set[str] = field(default_factory=set)
+    """Names of the topics that have records."""
     _number: int = 0
 
     def checkpoint(self) -> str:
@@ -204,6 +204,7 @@ class Bench:
     def fill(self, topic: str, words: Int64s, partitions: int = 4, keyed: bool = False) -> None:
         """Make a topic of one-word records; by their key's hash in its partitions if `keyed`."""
         self.broker.create_topics([topic], partitions=partitions)
+        self.filled.add(topic)
         producer = Producer(
             {
                 "bootstrap.servers": self.broker.address,

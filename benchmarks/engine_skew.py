@@ -30,6 +30,7 @@ KEY_SLOWER_MIN = 3.0
 JUDGED_EXPONENT = 1.4
 REPLICATION_MAX = 1.1
 LONG_SECONDS = 12.0
+_WARM_RECORDS, _WARM_BATCHES = 100_000, 8
 
 
 @dataclass(frozen=True)
@@ -130,9 +131,11 @@ def _batches(name: str, exponent: float, size: Size) -> int:
 
 def warm_up(bench: Bench, spark: SparkSession, meter: Meter) -> None:
     """Let the JVM compile and the workers start."""
-    records, batches = 20_000, 8
-    bench.fill("warm", zipf(records * batches, 1.0))
-    Service(paced(bench, "warm", records, {"type": "level"}, {"cost": "1 us"}), spark).run()
+    if "warm" not in bench.filled:
+        bench.fill("warm", zipf(_WARM_RECORDS * _WARM_BATCHES, 1.0))
+    for name in ("level", "shuffle"):
+        job = paced(bench, "warm", _WARM_RECORDS, {"type": name}, {"cost": "1 us"})
+        Service(job, spark).run()
     settle(meter)
 
 

@@ -94,7 +94,8 @@ def _stages(spark: SparkSession) -> list[Any]:
     store = context._jsc.sc().statusStore()  # noqa: SLF001 - pyspark has no public way to it
     no_quantiles = context._gateway.new_array(context._jvm.double, 0)  # noqa: SLF001
     every = context._jvm.java.util.ArrayList()  # noqa: SLF001
-    return list(store.stageList(every, False, False, no_quantiles, every))
+    found = store.stageList(every, False, False, no_quantiles, every)
+    return [found.apply(number) for number in range(found.size())]
 
 
 def _newest_stage(spark: SparkSession) -> int:
@@ -111,8 +112,8 @@ def _route_stages(spark: SparkSession, after: int) -> list[Stage]:
             continue
         tasks = store.taskList(stage.stageId(), stage.attemptId(), 10_000)
         read = [
-            int(tasks.apply(i).taskMetrics().get().inputMetrics().recordsRead())
-            for i in range(tasks.size())
+            int(tasks.apply(place).taskMetrics().get().inputMetrics().recordsRead())
+            for place in range(tasks.size())
         ]
         took = stage.completionTime().get().getTime() - stage.submissionTime().get().getTime()
         found.append(Stage(took / 1000, len(read), max(read) * len(read) / sum(read)))

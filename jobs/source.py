@@ -13,6 +13,7 @@ from config.secrets import Secret, reveal
 _SCHEMA = (
     "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP"
 )
+_ROOM = 1.25
 COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp")
 
 
@@ -51,8 +52,9 @@ def _split(source: KafkaSource, cores: int) -> dict[str, str]:
     options = {"minPartitions": str(cores)}
     most = source.records_per_task
     if most is None and source.records_per_batch is not None:
-        # `minPartitions` alone splits nothing where a topic has as many partitions as that.
-        most = math.ceil(source.records_per_batch / cores)
+        # `minPartitions` alone splits nothing where a topic has as many partitions as that. Some
+        # room, so that even Kafka partitions do not make a task more than there are cores.
+        most = math.ceil(_ROOM * source.records_per_batch / cores)
     if most is not None:
         options["maxRecordsPerPartition"] = str(most)
     return options
