@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DOCKERFILE = ROOT / "deploy" / "Dockerfile"
-_PLACES = ("/build", "/opt/unskew", "/opt/entrypoint.sh", "/var/lib/unskew")
+_PLACES = ("/build", "/opt/unskew", "/opt/entrypoint.sh", "/var/lib/unskew", "/tmp")  # noqa: S108
 _PLACE = re.compile(rf"(?<![\w.])({'|'.join(_PLACES)})(?![\w.-])")
 
 
@@ -98,6 +98,7 @@ class Image:
             elif one.name == "COPY" and not one.text.startswith("--from"):
                 self._copy(one, where)
         (self.folder / "var/lib/unskew").mkdir(parents=True)
+        (self.folder / "tmp").mkdir()
 
     def _programs(self) -> None:
         """The base image's: what every Debian has, its Python, and no Java."""
