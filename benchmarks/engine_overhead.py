@@ -28,7 +28,7 @@ class Size:
     """How much is measured."""
 
     records: int = 1_000_000
-    batches: int = 5
+    batches: int = 4
     rounds: int = 2
     tiny_records: int = 16
     tiny_batches: int = 15

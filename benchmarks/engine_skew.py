@@ -29,7 +29,7 @@ X_KEY_MAX = 1.05
 KEY_SLOWER_MIN = 3.0
 JUDGED_EXPONENT = 1.4
 REPLICATION_MAX = 1.1
-LONG_SECONDS = 12.0
+LONG_SECONDS = 10.0
 _WARM_RECORDS, _WARM_BATCHES = 100_000, 8
 
 
@@ -37,7 +37,7 @@ _WARM_RECORDS, _WARM_BATCHES = 100_000, 8
 class Size:
     """How much is measured."""
 
-    records: int = 512_000
+    records: int = 640_000
     batches: int = 3
     exponents: tuple[float, ...] = (1.4, 0.0, 2.0, 0.8, 1.1)
     names: tuple[str, ...] = NAMES

@@ -19,8 +19,8 @@ MASTER = "local[2]"
 class Size:
     """How much is measured."""
 
-    records: int = 1_500_000
-    batches: int = 4
+    records: int = 1_000_000
+    batches: int = 3
     rounds: int = 2
 
 
