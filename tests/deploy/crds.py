@@ -1,18 +1,19 @@
-"""Schemas of the operators' resources: `python -m tests.deploy.crds` takes them from Go's modules.
+"""Schemas of the operators' resources, from their own projects' Go modules, read strictly.
 
-They are kept in schemas/ without prose, so that tests need no Go. The API server only drops fields
-that a schema does not know; here they are errors.
+The API server only drops fields that a schema does not know; here they are errors.
 """
 
 import json
+import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import jsonschema
+import pytest
 import yaml
 
-SCHEMAS = Path(__file__).parent / "schemas"
 SOURCES = {
     "SparkApplication": (
         "github.com/kubeflow/spark-operator/v2@v2.4.0",
@@ -34,37 +35,30 @@ SOURCES = {
 
 def problems(resource: dict[str, Any]) -> list[str]:
     """What a strict reader of the resource's schema says against it."""
-    schema = json.loads((SCHEMAS / f"{resource['kind']}.json").read_text("utf-8"))
-    checker = jsonschema.Draft202012Validator(_strict(schema))
+    checker = jsonschema.Draft202012Validator(_strict(published(resource["kind"])))
     return [f"{error.json_path}: {error.message}" for error in checker.iter_errors(resource)]
 
 
+@cache
 def published(kind: str) -> dict[str, Any]:
-    """The schema as its project publishes it, without prose."""
+    """The schema as its project publishes it; a test that cannot get it is skipped."""
     module, path, version = SOURCES[kind]
-    said = subprocess.run(
+    if shutil.which("go") is None:
+        pytest.skip("go is not installed: it fetches the modules that hold the schemas")
+    done = subprocess.run(
         ["go", "mod", "download", "-json", module],
         cwd="/",
         capture_output=True,
         text=True,
         timeout=240,
-        check=True,
-    ).stdout
-    definition = yaml.safe_load((Path(json.loads(said)["Dir"]) / path).read_text("utf-8"))
+        check=False,
+    )
+    if done.returncode:
+        pytest.skip(f"go cannot fetch {module}: {done.stdout[-200:]}")
+    definition = yaml.safe_load((Path(json.loads(done.stdout)["Dir"]) / path).read_text("utf-8"))
     (found,) = [one for one in definition["spec"]["versions"] if one["name"] == version]
-    schema: dict[str, Any] = _bare(found["schema"]["openAPIV3Schema"])
+    schema: dict[str, Any] = found["schema"]["openAPIV3Schema"]
     return schema
-
-
-def _bare(schema: Any) -> Any:
-    if isinstance(schema, dict):
-        return {
-            key: _bare(value)
-            for key, value in schema.items()
-            if key != "x-kubernetes-validations"
-            and not (key == "description" and isinstance(value, str))
-        }
-    return [_bare(one) for one in schema] if isinstance(schema, list) else schema
 
 
 def _strict(schema: Any) -> Any:
@@ -77,9 +71,3 @@ def _strict(schema: Any) -> Any:
     if isinstance(schema.get("properties"), dict) and "type" in schema and not open_ended:
         found.setdefault("additionalProperties", False)
     return found
-
-
-if __name__ == "__main__":
-    for name in SOURCES:
-        text = json.dumps(published(name), separators=(",", ":"), sort_keys=True)
-        (SCHEMAS / f"{name}.json").write_text(text + "\n", "utf-8")

@@ -1,7 +1,6 @@
 """Resources of the Spark and the Prometheus operator: their own schemas, read strictly."""
 
 import copy
-import json
 import re
 import shutil
 import subprocess
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.deploy.crds import SCHEMAS, SOURCES, problems, published
+from tests.deploy.crds import SOURCES, problems
 from tests.deploy.kustomize import Resource, built, program, resolved
 from tests.deploy.promtool import promtool, rules_of
 
@@ -27,6 +26,7 @@ def application(operator: list[Resource]) -> Resource:
     return copy.deepcopy(found)
 
 
+@pytest.mark.slow
 def test_they_are_of_the_schemas_of_their_operators(
     monitoring: dict[str, Resource], application: Resource
 ) -> None:
@@ -35,6 +35,7 @@ def test_they_are_of_the_schemas_of_their_operators(
         assert problems(resource) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "path", "value", "says"),
     [
@@ -65,18 +66,6 @@ def test_a_resource_with_a_mistake_is_rejected(
     place[last] = value
     (problem,) = problems(broken)
     assert says in problem
-
-
-@pytest.mark.slow
-def test_the_schemas_kept_here_are_those_that_the_projects_publish() -> None:
-    if shutil.which("go") is None:
-        pytest.skip("go is not installed: it fetches the modules that hold the schemas")
-    for kind in SOURCES:
-        try:
-            there = published(kind)
-        except subprocess.CalledProcessError as error:
-            pytest.skip(f"go cannot fetch {SOURCES[kind][0]}: {error.stdout[-200:]}")
-        assert json.loads((SCHEMAS / f"{kind}.json").read_text()) == there
 
 
 def test_the_monitor_finds_the_metrics_of_the_driver(
