@@ -14,6 +14,7 @@ _SCHEMA = (
     "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP"
 )
 _ROOM = 1.25
+_WORTH_A_TASK = 1000
 COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp")
 
 
@@ -49,15 +50,14 @@ def kafka_options(source: KafkaSource, spark: SparkSession) -> dict[str, str]:
 
 def _split(source: KafkaSource, cores: int) -> dict[str, str]:
     """How reading is shared out: a topic keyed by the hot key has one hot Kafka partition."""
-    options = {"minPartitions": str(cores)}
     most = source.records_per_task
     if most is None and source.records_per_batch is not None:
-        # `minPartitions` alone splits nothing where a topic has as many partitions as that. Some
-        # room, so that even Kafka partitions do not make a task more than there are cores.
-        most = math.ceil(_ROOM * source.records_per_batch / cores)
-    if most is not None:
-        options["maxRecordsPerPartition"] = str(most)
-    return options
+        # Some room, so that even Kafka partitions do not make a task more than there are cores.
+        most = max(_WORTH_A_TASK, math.ceil(_ROOM * source.records_per_batch / cores))
+    if most is None:
+        return {"minPartitions": str(cores)}
+    # By size alone: a small batch then is not cut into tasks that cost more than they save.
+    return {"maxRecordsPerPartition": str(most)}
 
 
 def connection(servers: str, options: Mapping[str, str | Secret]) -> dict[str, str]:

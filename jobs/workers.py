@@ -14,7 +14,7 @@ import os
 from typing import Any
 
 import numpy as np
-import pandas as pd  # noqa: F401 - Spark asks for its version in each new worker
+import pandas as pd  # type: ignore[import-untyped]  # noqa: F401 - Spark asks for its version
 from pyspark import (
     daemon,
     worker,  # noqa: F401 - what Spark's workers run
