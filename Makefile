@@ -56,9 +56,9 @@ format: setup ## Format the code
 golden: setup ## Write the golden files anew; review them as a diff
 	@$(RUN) -m pytest -q tests/grouping/test_golden.py --golden
 
-references: setup ## Write the schema and the pages that follow from code anew
+references: setup ## Write the schema, pages, dashboards and manifests that follow from code anew
 	@.venv/bin/unskew schema --output config/schema.json && $(RUN) -m jobs.metrics_page && $(RUN) -m jobs.configuration_page && \
-	$(RUN) -m jobs.groupings_page
+	$(RUN) -m jobs.groupings_page && $(RUN) -m dashboards && $(RUN) deploy/prometheus_rule.py
 
 coverage: setup ## Tests with coverage of config and grouping
 	@$(RUN) -m coverage run -m pytest -q -m "not slow and not spark and not e2e" && \
