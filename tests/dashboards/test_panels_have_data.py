@@ -105,7 +105,12 @@ def prometheus(folder: Path, address: str) -> Iterator[Prometheus]:
         yield found
     finally:
         process.terminate()
-        process.wait(30)
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise
 
 
 def _wait(done: Any, log: Path) -> None:

@@ -14,6 +14,7 @@ import jsonschema
 import pytest
 import yaml
 
+FETCH_SECONDS = 60
 SOURCES = {
     "SparkApplication": (
         "github.com/kubeflow/spark-operator/v2@v2.4.0",
@@ -43,22 +44,34 @@ def problems(resource: dict[str, Any]) -> list[str]:
 def published(kind: str) -> dict[str, Any]:
     """The schema as its project publishes it; a test that cannot get it is skipped."""
     module, path, version = SOURCES[kind]
-    if shutil.which("go") is None:
-        pytest.skip("go is not installed: it fetches the modules that hold the schemas")
-    done = subprocess.run(
-        ["go", "mod", "download", "-json", module],
-        cwd="/",
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    if done.returncode:
-        pytest.skip(f"go cannot fetch {module}: {done.stdout[-200:]}")
-    definition = yaml.safe_load((Path(json.loads(done.stdout)["Dir"]) / path).read_text("utf-8"))
+    folder, trouble = _fetched(module)
+    if trouble:
+        pytest.skip(trouble)
+    definition = yaml.safe_load((folder / path).read_text("utf-8"))
     (found,) = [one for one in definition["spec"]["versions"] if one["name"] == version]
     schema: dict[str, Any] = found["schema"]["openAPIV3Schema"]
     return schema
+
+
+@cache
+def _fetched(module: str) -> tuple[Path, str]:
+    """Where a module is, or why it cannot be had: asked once, so that nobody waits again."""
+    if shutil.which("go") is None:
+        return Path(), "go is not installed: it fetches the modules that hold the schemas"
+    try:
+        done = subprocess.run(
+            ["go", "mod", "download", "-json", module],
+            cwd="/",
+            capture_output=True,
+            text=True,
+            timeout=FETCH_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return Path(), f"go cannot fetch {module}: no answer for {FETCH_SECONDS} s"
+    if done.returncode:
+        return Path(), f"go cannot fetch {module}: {done.stdout[-200:]}"
+    return Path(json.loads(done.stdout)["Dir"]), ""
 
 
 def _strict(schema: Any) -> Any:
