@@ -28,6 +28,12 @@ def cache_folder(*parts: str) -> Path:
 
 def own_temporary_folder(*parts: str) -> Path:
     """This user's folder for `parts` in the temporary folder, made if need be."""
-    folder = Path(tempfile.gettempdir(), f"unskew-{os.getuid()}").joinpath(*parts)
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    root = Path(tempfile.gettempdir(), f"unskew-{os.getuid()}")
+    root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    found = root.lstat()
+    if found.st_uid != os.getuid() or found.st_mode & 0o022:
+        # Somebody else's: what he put there would be run.
+        root = Path(tempfile.mkdtemp(prefix="unskew-"))
+    folder = root.joinpath(*parts)
+    folder.mkdir(parents=True, exist_ok=True)
     return folder

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from grouping.base import Feedback, Float64s, Int32s, Int64s, UInt64s
+from grouping.errors import SnapshotError
 from grouping.registry import create
 from grouping.snapshot import Snapshot
 
-VERSION = 1
+VERSION = 2
 KIND = "report"
 HEAVY_KEYS = 256
 SAMPLED_KEYS = 4096
@@ -67,6 +68,11 @@ class Report:
     @classmethod
     def from_snapshot(cls, snapshot: Snapshot) -> "Report":
         """Read what `to_snapshot` made."""
+        if (snapshot.grouping, snapshot.version) != (KIND, VERSION):
+            raise SnapshotError(
+                f"journal: {snapshot.grouping} of version {snapshot.version}, but this is written"
+                f" as {KIND} of version {VERSION}: another Unskew wrote it; use a new checkpoint"
+            )
         arrays = snapshot.arrays
         records, keys, state_bytes = (int(count) for count in arrays["counts"])
         text = json.loads(arrays["text"].tobytes())

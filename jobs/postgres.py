@@ -7,7 +7,7 @@ there put in order into the real one, so that a replay leaves what the first att
 import io
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
@@ -21,6 +21,8 @@ from jobs.operators.base import PLACE
 
 CONNECT_SECONDS = 5
 _INCOMING = "unskew_incoming"
+# No text of PostgreSQL can hold it, and one such key must not stop all others.
+_NUL = "\N{SYMBOL FOR NULL}".encode()
 _TABLE = "SELECT to_regclass(%s)::oid"
 _UNIQUE = """
 SELECT array_agg(a.attname::text ORDER BY a.attname)
@@ -36,7 +38,7 @@ class Target:
 
     url: str
     user: str
-    password: str | None
+    password: str | None = field(repr=False)
     table: tuple[str, ...]
 
     @classmethod
@@ -132,7 +134,7 @@ def _csv(batch: pa.RecordBatch) -> bytes:
     """Texts in quotes, NULL as nothing: what `COPY ... (FORMAT csv)` expects."""
     buffer = io.BytesIO()
     csv.write_csv(batch, buffer, csv.WriteOptions(include_header=False))
-    return buffer.getvalue()
+    return buffer.getvalue().replace(b"\0", _NUL)
 
 
 def _quoted(table: str) -> str:

@@ -29,6 +29,7 @@ from config.secrets import reveal
 from config.suggestions import nearest
 from grouping.errors import SnapshotError
 from grouping.locations import open_location
+from grouping.report import Report
 from jobs.identity import compare
 from jobs.pipeline import Pipeline
 from jobs.postgres import problems as problems_of
@@ -109,7 +110,8 @@ def _checkpoint(pipeline: Pipeline) -> Iterator[str]:
         compare(pipeline)
         for batch in journal.batches()[-2:]:
             journal.states(batch)
-            journal.reports(batch)
+            for report in journal.reports(batch).values():
+                Report.from_snapshot(report)
     except OutsideError as error:
         yield from error.problems
     except (SnapshotError, OSError) as error:
@@ -121,11 +123,18 @@ def _checkpoint(pipeline: Pipeline) -> Iterator[str]:
 
 def _brokers(job: Job) -> Iterator[str]:
     for (servers, wanted), options in _wanted(job).items():
-        if any(name.startswith(("kafka.sasl.", "kafka.ssl.")) for name in options) or (
-            options.get("kafka.security.protocol", "PLAINTEXT").upper() != "PLAINTEXT"
-        ):
-            continue
-        yield from _topics(servers, wanted)
+        if not secured(options):
+            yield from _topics(servers, wanted)
+
+
+def secured(options: Mapping[str, str]) -> list[str]:
+    """The options, of those for Kafka's Java client, that ask for TLS or a log-in."""
+    return [
+        name
+        for name, value in options.items()
+        if name.startswith(("kafka.sasl.", "kafka.ssl."))
+        or (name == "kafka.security.protocol" and value.upper() != "PLAINTEXT")
+    ]
 
 
 Wanted = tuple[tuple[str, str, bool], ...]

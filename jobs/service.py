@@ -108,7 +108,7 @@ class Service:
 
     def _follow(self, queries: list[StreamingQuery]) -> None:
         main = queries[-1]
-        while not all(query.awaitTermination(_POLL_SECONDS) for query in queries):
+        while not _ended(queries):
             self._observe(main)
             for follower in self._followers:
                 follower.tick()
@@ -125,6 +125,8 @@ class Service:
                 return
             query.awaitTermination(_POLL_SECONDS)
             self._observe(query)
+        if not query.isActive:
+            query.awaitTermination(_POLL_SECONDS)
 
     def _observe(self, query: StreamingQuery) -> None:
         if query.name != self.job.name:
@@ -207,6 +209,12 @@ def last_commit(job: Job) -> int:
     """The newest batch that the checkpoint says is done; -1 before the first."""
     names = names_in(f"{job.checkpoint.rstrip('/')}/commits")
     return max((int(name) for name in names if name.isdecimal()), default=-1)
+
+
+def _ended(queries: list[StreamingQuery]) -> bool:
+    """Have all ended? Each is asked: asking is what raises the error of one that failed."""
+    answers = [query.awaitTermination(_POLL_SECONDS) for query in queries]
+    return all(answers)
 
 
 def _stop_all(queries: list[StreamingQuery]) -> None:

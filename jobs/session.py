@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -17,8 +18,6 @@ from jobs.resources import resource
 # RocksDB with a changelog keeps state off the heap and its commits small.
 _SETTINGS = {
     "spark.master": "local[*]",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
@@ -31,11 +30,12 @@ _SETTINGS = {
 
 
 _JVM_STOP_SECONDS = 30.0
-# Where the workers' Python is the driver's own and the temporary folder's name is short enough for
-# a socket: workers forked with everything imported, and a way to them that is not TCP. There, each
-# task waits 40 ms in vain, for Nagle's algorithm on one side and a delayed acknowledgement on the
-# other.
+# Where all is on one machine: loopback, which executors elsewhere could not reach; workers forked
+# with everything imported, and a way to them that is not TCP. There, each task waits 40 ms in vain,
+# for Nagle's algorithm on one side and a delayed acknowledgement on the other.
 _LOCAL_SETTINGS = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
     "spark.python.daemon.module": "jobs.workers",
     "spark.python.unix.domain.socket.enabled": "true",
 }
@@ -47,8 +47,6 @@ def session(name: str, settings: Mapping[str, str] | None = None) -> Iterator[Sp
     # pyspark's launcher and its Python workers read these; the job need not set them.
     os.environ["JAVA_HOME"] = str(java_home())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # Before Spark's own logging is configured it would greet with ten lines on every start.
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName(name)
     connector = ",".join(str(path) for path in jars("spark"))
     logging = f"-Dlog4j2.configurationFile={resource('log4j2.properties')}"
@@ -56,6 +54,8 @@ def session(name: str, settings: Mapping[str, str] | None = None) -> Iterator[Sp
     chosen = {**_SETTINGS, **own, **(settings or {})}
     if chosen["spark.master"].startswith("local"):
         chosen = {**_LOCAL_SETTINGS, **chosen}
+        # Before Spark's own logging is configured it would greet with ten lines on every start.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     for key, value in chosen.items():
         builder = builder.config(key, value)
     try:
@@ -91,13 +91,25 @@ def _stop() -> None:
     """Stop Spark and wait for its JVM, which otherwise lives on for a moment after us."""
     # pyspark has no public way to end the JVM, nor to start another one afterwards.
     context, gateway = SparkContext._active_spark_context, SparkContext._gateway  # noqa: SLF001
-    if context is not None:
-        context.stop()
-    if gateway is not None:
-        gateway.shutdown()
-        process = getattr(gateway, "proc", None)
-        if process is not None:
-            process.stdin.close()
-            process.wait(_JVM_STOP_SECONDS)
-    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
-    SparkSession._instantiatedSession = None  # noqa: SLF001
+    try:
+        if context is not None:
+            context.stop()
+    finally:
+        if gateway is not None:
+            gateway.shutdown()
+            _end(getattr(gateway, "proc", None))
+        SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+        SparkSession._instantiatedSession = None  # noqa: SLF001
+
+
+def _end(process: "subprocess.Popen[bytes] | None") -> None:
+    """The JVM ends when its standard input does; if not in time, it is made to."""
+    if process is None:
+        return
+    if process.stdin is not None:
+        process.stdin.close()
+    try:
+        process.wait(_JVM_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -15,6 +15,7 @@ _SCHEMA = (
 )
 _ROOM = 1.25
 _WORTH_A_TASK = 1000
+_MUCH_FOR_A_TASK = 250_000
 COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp")
 
 
@@ -51,11 +52,11 @@ def kafka_options(source: KafkaSource, spark: SparkSession) -> dict[str, str]:
 def _split(source: KafkaSource, cores: int) -> dict[str, str]:
     """How reading is shared out: a topic keyed by the hot key has one hot Kafka partition."""
     most = source.records_per_task
-    if most is None and source.records_per_batch is not None:
-        # Some room, so that even Kafka partitions do not make a task more than there are cores.
-        most = max(_WORTH_A_TASK, math.ceil(_ROOM * source.records_per_batch / cores))
     if most is None:
-        return {"minPartitions": str(cores)}
+        # Some room, so that even Kafka partitions do not make a task more than there are cores. A
+        # batch may be far below its limit, or have none: then a task's share has one of its own.
+        fair = _ROOM * (source.records_per_batch or math.inf) / cores
+        most = max(_WORTH_A_TASK, math.ceil(min(fair, _MUCH_FOR_A_TASK)))
     # By size alone: a small batch then is not cut into tasks that cost more than they save.
     return {"maxRecordsPerPartition": str(most)}
 

@@ -70,14 +70,14 @@ def run(arguments: argparse.Namespace) -> int:
         told = f"{loaded.job.name}: unexpected {type(error).__name__}: {text}"
         lines = [redact(told, loaded.hidden) + "; --debug shows where"]
         cause = error
+    if arguments.debug:
+        sys.stderr.write(redact("".join(traceback.format_exception(cause)), loaded.hidden))
     if arguments.log == "json":
         from jobs.status import Log  # noqa: PLC0415
 
         Log(loaded.job.name, "json").event("failed", "error", problems=lines)
-        if arguments.debug:
-            traceback.print_exception(cause)
         return OutsideError.exit_code
-    raise OutsideError(*lines) from cause
+    raise OutsideError(*lines) from None
 
 
 def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:

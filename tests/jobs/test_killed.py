@@ -33,9 +33,9 @@ pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.slow]
 TOPIC = "replayed"
 LINES = 3000
 BATCHES = 3
-# Kafka's partitions are split by the cores there are; a cluster may not know them all at its start.
+# A thousand lines a batch in two Kafka partitions: two tasks a partition.
 SOURCES = 4
-SAME_SPLIT = {"spark__spark.default.parallelism": SOURCES}
+SAME_SPLIT = {"source__records_per_task": 250}
 
 
 @dataclass
