@@ -58,7 +58,7 @@ def page() -> dashboard.Dashboard:
         many=True,
     ).link(link_to(PARTITIONS_UID, "Partitions of one job"))
     for title, panels in (
-        ("Is it healthy?", [*_health(), _jobs()]),
+        ("Is it healthy?", [*_health(), *_now(), _jobs()]),
         ("What does skew cost now?", _skew()),
         ("Throughput, lag, latency", _flow()),
         ("Refused, late, kept", _rest()),
@@ -92,6 +92,11 @@ def _health() -> list[Any]:
             "percentunit",
             COST_STEPS,
         ).decimals(0),
+    ]
+
+
+def _now() -> list[Any]:
+    return [
         number(
             "Records a second",
             "Records done a second, all jobs together.",

