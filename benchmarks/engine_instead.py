@@ -33,10 +33,11 @@ class Size:
 
     records: int = 512_000
     batches: int = 3
+    learning_records: int = 320_000
     learning_batches: int = 4
 
 
-QUICK = Size(8000, 2, 3)
+QUICK = Size(8000, 2, 8000, 3)
 
 
 def instead(bench: Bench, size: Size) -> Table:
@@ -94,7 +95,7 @@ def _instead_row(name: str, run: Run, level: Run) -> Row:
 
 def times(bench: Bench, size: Size) -> Table:
     """Keys that cost differently, partitions that are differently fast."""
-    bench.fill("times", zipf(size.records * size.learning_batches, TIME_EXPONENT))
+    bench.fill("times", zipf(size.learning_records * size.learning_batches, TIME_EXPONENT))
     formats = {
         "case": "<14",
         "grouping": "<22",
@@ -106,16 +107,17 @@ def times(bench: Bench, size: Size) -> Table:
         "batches": "7",
     }
     line = (
-        f"Time, not counts: z = {TIME_EXPONENT}, {size.records:,} records a batch. `dear keys`: one"
-        f" key in ten costs 10 times the {DEAR_COST_US} us of the others. `slow partitions`: two of"
-        f" the {SLOTS} take twice the {SLOW_COST_US} us of the others. `ideal`: all slots busy to"
-        f" the end. The first {LEARNED_AFTER} batches, in which costs are learned, do not count."
+        f"Time, not counts: z = {TIME_EXPONENT}, {size.learning_records:,} records a batch."
+        f" `dear keys`: one key in ten costs 10 times the {DEAR_COST_US} us of the others. `slow"
+        f" partitions`: two of the {SLOTS} take twice the {SLOW_COST_US} us of the others. `ideal`:"
+        f" all slots busy to the end. The first {LEARNED_AFTER} batches, which learn the costs,"
+        " do not count."
     )
     return Table("time", line, formats, _times(bench, size))
 
 
 def _times(bench: Bench, size: Size) -> Iterator[Row]:
-    counted = {name: {"type": name} for name in ("shuffle", "partial_key", "level")}
+    counted = {name: {"type": name} for name in ("shuffle", "partial_key")}
     timed = {name: {"type": name} for name in ("posg", "fish")}
     dear = {"cost": f"{DEAR_COST_US} us", "class_factors": DEAR_FACTORS}
     slow = {"cost": f"{SLOW_COST_US} us", "partition_factors": SLOW_FACTORS}
@@ -129,7 +131,7 @@ def _times(bench: Bench, size: Size) -> Iterator[Row]:
         for case, options, members in cases:
             reference: Cell | None = None
             for name, grouping in members.items():
-                job = paced(bench, "times", size.records, grouping, options)
+                job = paced(bench, "times", size.learning_records, grouping, options)
                 cell = measure(spark, meter, job, skip=LEARNED_AFTER)
                 reference = reference or cell
                 yield _times_row(case, name, cell, reference, size)
@@ -140,7 +142,7 @@ def _times_row(case: str, name: str, cell: Cell, reference: Cell, size: Size) ->
         ideal = cell.work_seconds / SLOTS
     else:
         speed = sum(1 / SLOW_FACTORS.get(str(number), 1.0) for number in range(SLOTS))
-        ideal = size.records * SLOW_COST_US / 1e6 / speed
+        ideal = size.learning_records * SLOW_COST_US / 1e6 / speed
     return {
         "case": case,
         "grouping": name,

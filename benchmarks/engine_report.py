@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import os
 import platform
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -48,6 +49,8 @@ class Results:
         entry = {
             "machine": description(),
             "measured": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+            # Says whether the machine was quiet: beyond a little, times show others' work too.
+            "load_before": round(os.getloadavg()[0], 1),
             "line": table.line,
             "formats": dict(table.formats),
             "rows": kept,
@@ -72,8 +75,10 @@ class Results:
             )
             for title, entry in self._ordered().items():
                 show(Table(title, entry["line"], entry["formats"], entry["rows"]))
-                print(f"{entry['measured']}, on {entry['machine']}.\n")
-            print("![Batches by skew](engine.png)")
+                load = entry["load_before"]
+                print(f"{entry['measured']}, load {load} just before, on {entry['machine']}.\n")
+            if "skew" in self.tables:
+                print("![Batches by skew](engine.png)")
         (self._folder / "engine.md").write_text(text.getvalue())
         if "skew" in self.tables:
             _picture(self.tables["skew"]["rows"], self._folder / "engine.png")
