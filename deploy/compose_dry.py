@@ -3,12 +3,12 @@
 What is run is read from the file, as Compose itself resolves it; only addresses, ports and mounted
 paths are replaced, and of images that are not ours the program is the machine's own. A service
 waits for what it depends on, by the health checks of the file. At the end Prometheus is asked
-whether the metrics of every job have reached it. A service whose program this machine does not
-have (Grafana, mostly) is named and left out.
+whether it has its rules, an Alertmanager, and the metrics of every job. A service whose program
+this machine does not have (Grafana, mostly) is named and left out; only Prometheus must be there
+where there are jobs, as there is nothing to ask without it.
 """
 
 import argparse
-import base64
 import json
 import os
 import shutil
@@ -17,17 +17,15 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.parse
-import urllib.request
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Event
-from typing import Any
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from config.errors import OutsideError, UnskewError
+from deploy.compose_asks import answers, asked, get, loaded_rules, sample
 from deploy.compose_file import (
     KAFKA,
     OURS,
@@ -47,6 +45,7 @@ from jobs.jars import jars
 from jobs.java import java_command
 
 READY_SECONDS = 240.0
+_FOUND_SECONDS = 15.0
 _CLUSTER = "dry-run-of-compose-000"
 _GRAFANA = "grafana/grafana"
 _ASKED_TO_END = Event()
@@ -98,10 +97,10 @@ class Dry:
             return ["/bin/sh", str(ROOT / "deploy" / "entrypoint.sh"), *words]
         if image == KAFKA:
             return self._kafka(name)
-        found = [path for path in map(shutil.which, _PROGRAMS[image]) if path]
+        found = own_program(service)
         if image == _GRAFANA and found:
-            words = ["server", "--homepath", str(grafana_home(Path(found[0]).resolve()))]
-        return [found[0], *words] if found else None
+            words = ["server", "--homepath", str(grafana_home(Path(found).resolve()))]
+        return [found, *words] if found else None
 
     def _kafka(self, name: str) -> list[str]:
         """What the image does: settings from variables, a formatted folder, the server."""
@@ -192,6 +191,11 @@ class Dry:
         return wrong
 
 
+def own_program(service: Service) -> str | None:
+    """This machine's program of an image that is not ours."""
+    return next(filter(None, map(shutil.which, _PROGRAMS[repository(service)])), None)
+
+
 def grafana_home(program: Path) -> Path:
     """The folder of an installed Grafana."""
     homes = (one for one in program.parents if (one / "conf" / "defaults.ini").exists())
@@ -218,34 +222,24 @@ def check_grafana(dry: Dry, name: str) -> None:
     say(f"{name}: has {len(files)} dashboards, and its data source answers")
 
 
-def get(url: str, user: str) -> Any:
-    """A page's JSON, logged in."""
-    request = urllib.request.Request(url)  # noqa: S310 - on this machine
-    request.add_header("Authorization", f"Basic {base64.b64encode(user.encode()).decode()}")
-    with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310
-        return json.loads(answer.read())
+def check_alertmanager(dry: Dry, prometheus: str) -> None:
+    """Does it tell its alerts to the Alertmanager that runs?"""
+    address = f"127.0.0.1:{dry.native.port('alertmanager', 9093)}"
+    deadline = time.monotonic() + _FOUND_SECONDS
+    while True:
+        heed()
+        known = [one["url"] for one in asked(prometheus, "alertmanagers")["activeAlertmanagers"]]
+        if any(f"//{address}/" in url for url in known):
+            say("prometheus: tells its alerts to alertmanager")
+            return
+        if time.monotonic() > deadline:
+            told = ", ".join(known) or "nobody"
+            raise OutsideError(f"prometheus: tells its alerts to {told}, not to {address}")
+        time.sleep(0.5)
 
 
-def answers(url: str) -> bool:
-    """Is there a page?"""
-    try:
-        with urllib.request.urlopen(url, timeout=4) as answer:  # noqa: S310 - on this machine
-            return bool(answer.status == 200)
-    except OSError:
-        return False
-
-
-def sample(prometheus: str, query: str) -> float | None:
-    """The value of a query of one result, None if it has none."""
-    words = urllib.parse.urlencode({"query": query})
-    with urllib.request.urlopen(f"{prometheus}/api/v1/query?{words}", timeout=10) as answer:  # noqa: S310
-        found = json.loads(answer.read())["data"]["result"]
-    return float(found[0]["value"][1]) if found else None
-
-
-def wait_for_data(dry: Dry) -> None:
+def wait_for_data(dry: Dry, prometheus: str) -> None:
     """Until Prometheus has records of every job that runs, from where its file says they are."""
-    prometheus = f"http://127.0.0.1:{dry.native.port('prometheus', 9090)}"
     waiting = {
         name: job for name, job in job_services(dry.services).items() if name in dry.children
     }
@@ -271,6 +265,8 @@ def wait_for_data(dry: Dry) -> None:
 def run(file: Path, profile: str, wanted: list[str]) -> None:
     """Run the services, wait for their data, stop them."""
     services = resolved(file, profile)
+    order = in_order(services, wanted)
+    check_that_prometheus_can_be_asked(services, order)
     with ExitStack() as stack:
         # ignore_cleanup_errors: a process that ends may still write into its folder.
         folder = stack.enter_context(
@@ -278,7 +274,7 @@ def run(file: Path, profile: str, wanted: list[str]) -> None:
         )
         dry = Dry(services, Path(folder))
         stack.callback(dry.stop)
-        for name in in_order(services, wanted):
+        for name in order:
             image = services[name]["image"]
             if dry.start(name):
                 say(f"{name}: started ({image})")
@@ -290,12 +286,27 @@ def run(file: Path, profile: str, wanted: list[str]) -> None:
             raise OutsideError(*wrong)
 
 
+def check_that_prometheus_can_be_asked(services: dict[str, Service], order: list[str]) -> None:
+    """What would check nothing of a job must not look like success."""
+    jobs = [name for name in job_services(services) if name in order]
+    if jobs and "prometheus" not in order:
+        say(f"prometheus: not asked for, so nothing is known of the data of {', '.join(jobs)}")
+    elif jobs and own_program(services["prometheus"]) is None:
+        missing = services["prometheus"]["image"]
+        rule = f"this machine has no program of {missing} to ask for the data of {', '.join(jobs)}"
+        raise OutsideError(f"prometheus: {rule}")
+
+
 def wait_for_all(dry: Dry) -> None:
     """Until what ends has ended, the rest is healthy, and the data is where it belongs."""
     for name in dry.children:
         dry.wait(name, "completed" if ends_by_itself(dry.services[name]) else "healthy")
     if "prometheus" in dry.children:
-        wait_for_data(dry)
+        prometheus = f"http://127.0.0.1:{dry.native.port('prometheus', 9090)}"
+        if "alertmanager" in dry.children:
+            check_alertmanager(dry, prometheus)
+        wait_for_data(dry, prometheus)
+        say(f"prometheus: has {loaded_rules(prometheus)} rules")
     if "grafana" in dry.children:
         check_grafana(dry, "grafana")
 

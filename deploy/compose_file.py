@@ -14,6 +14,9 @@ from jobs.children import free_ports
 ROOT = Path(__file__).resolve().parent.parent
 OURS, KAFKA = "unskew", "apache/kafka"
 
+# As Compose writes durations: Go's own.
+_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+
 Service = dict[str, Any]
 
 
@@ -72,10 +75,10 @@ def dockerfile_health_check() -> list[str]:
 
 def seconds(duration: str) -> float:
     """A duration as Compose writes it, such as 1m30s."""
-    units = {"h": 3600, "m": 60, "s": 1}
-    return sum(
-        float(number) * units[unit] for number, unit in re.findall(r"([\d.]+)([hms])", duration)
-    )
+    parts = re.findall(r"([\d.]+)([a-zµ]+)", duration)
+    if "".join(map("".join, parts)) != duration or any(unit not in _UNITS for _, unit in parts):
+        raise OutsideError(f"{duration}: not a duration such as 1m30s")
+    return sum(float(number) * _UNITS[unit] for number, unit in parts)
 
 
 def job_services(services: dict[str, Service]) -> dict[str, str]:

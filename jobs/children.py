@@ -11,6 +11,7 @@ from config.errors import OutsideError
 
 _GUARD = Path(__file__).with_name("guard.py")
 _STOP_SECONDS = 15.0
+_KEPT_LINES = 50
 
 
 class Child:
@@ -37,6 +38,7 @@ class Child:
         # Held open: when the child ends by itself, the guard removes the folder that the log is in,
         # and its last lines are then the only ones that say why.
         self._log = log.open("rb")
+        self._last: list[str] = []
 
     @property
     def running(self) -> bool:
@@ -54,6 +56,7 @@ class Child:
     def stop(self) -> None:
         """End it and wait for that; again is harmless."""
         assert self._process.stdin is not None
+        self._last = self.log_tail(_KEPT_LINES)
         self._log.close()
         self._process.stdin.close()
         try:
@@ -66,15 +69,20 @@ class Child:
         """Return when `ready()`; if the child ends or time is up, stop it and tell why."""
         deadline = time.monotonic() + seconds
         while not ready():
-            if not self.running or time.monotonic() > deadline:
-                ended = "is not ready" if self.running else "did not start"
-                tail = self.log_tail()
+            fault = ""
+            if not self.running:
+                fault = f"ended with {self.wait()}"
+            elif time.monotonic() > deadline:
+                fault = f"is not ready within {seconds:.0f} s"
+            if fault:
                 self.stop()
-                raise OutsideError(f"{what}: {ended} within {seconds:.0f} s", *tail)
+                raise OutsideError(f"{what}: {fault}", *self.log_tail())
             time.sleep(0.05)
 
     def log_tail(self, lines: int = 8) -> list[str]:
-        """The last lines it wrote, until it is stopped."""
+        """The last lines it wrote; once it is stopped, of those before that."""
+        if self._log.closed:
+            return self._last[-lines:]
         self._log.seek(0)
         written = self._log.read().decode(errors="replace").splitlines()
         return [line for line in written if line.strip()][-lines:]

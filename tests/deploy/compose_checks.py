@@ -1,6 +1,6 @@
 """What docker-compose.yml and the files it mounts must agree on, with the code and each other.
 
-Each check returns its complaints; `BROKEN` has an edit for each that it must complain about.
+Each check returns its complaints; compose_doubles.py has an edit for each to complain about.
 """
 
 import argparse
@@ -25,8 +25,10 @@ from deploy.compose_file import (
     job_services,
     repository,
     resolved,
+    seconds,
 )
 from jobs.__main__ import _parser
+from jobs.commands.run import overrides
 from jobs.commands.topics import _needed
 from jobs.generator.options import read_plan
 from jobs.generator.settings import KafkaTarget
@@ -80,7 +82,7 @@ def parsed(words: list[str]) -> argparse.Namespace | str:
 
 
 def loaded_jobs(compose: Compose) -> dict[str, Any]:
-    """By service, its job as loaded with its environment and nothing else of ours."""
+    """By service, its job as its command says, with its environment and nothing else of ours."""
     found = {}
     for service, job in job_services(compose.services).items():
         with pytest.MonkeyPatch.context() as patch:
@@ -88,7 +90,9 @@ def loaded_jobs(compose: Compose) -> dict[str, Any]:
                 patch.delenv(name, raising=False)
             for name, value in compose.services[service]["environment"].items():
                 patch.setenv(name, value)
-            found[service] = load(job)
+            arguments = parsed(compose.services[service]["command"])
+            assert not isinstance(arguments, str), arguments
+            found[service] = load(job, overrides(arguments.set))
     return found
 
 
@@ -269,6 +273,17 @@ def targets_are_services(compose: Compose) -> list[str]:
     return found
 
 
+def failures_are_scraped(compose: Compose) -> list[str]:
+    """A job that fails stays up for three scrapes, or nobody learns why."""
+    found = []
+    interval = seconds(yaml.safe_load(compose.texts["prometheus"])["global"]["scrape_interval"])
+    for name, loaded in loaded_jobs(compose).items():
+        linger = loaded.job.metrics.linger.amount / 1e6 if loaded.job else 0.0
+        if linger < 3 * interval:
+            found.append(f"{name}: stays {linger:g} s, is scraped every {interval:g} s")
+    return found
+
+
 def grafana_is_provisioned(compose: Compose) -> list[str]:
     """Its data source is Prometheus, its dashboards are mounted, nobody is anonymous."""
     found = []
@@ -341,52 +356,8 @@ CHECKS: list[Callable[[Compose], list[str]]] = [
     services_are_confined,
     health_orders_the_start,
     targets_are_services,
+    failures_are_scraped,
     grafana_is_provisioned,
     one_service_builds_the_image,
     secrets_are_asked_for,
 ]
-
-_STARTED = "kafka: {condition: service_started}"
-_AFTER_ALERTMANAGER = "    depends_on:\n      alertmanager: {condition: service_healthy}\n"
-BROKEN: list[tuple[Callable[[Compose], list[str]], str, str, str]] = [
-    (commands_are_understood, "compose", "[run, word_count, --log, json]", "[run, --log, jsn]"),
-    (commands_are_understood, "compose", "[generate, lines,", "[generate, lines, --rats, '1',"),
-    (jobs_lint_in_their_environment, "compose", 'METRICS_PORT: "9095"', "METRICS_PORT: http"),
-    (jobs_lint_in_their_environment, "compose", "SPARK_MASTER:", "SPARK_MASTERS:"),
-    (brokers_are_the_broker, "compose", "INSIDE://kafka:29092", "INSIDE://kafka:29093"),
-    (topics_are_those_of_the_jobs, "compose", "word_count, vwap, hashtags,", "word_count, vwap,"),
-    (topics_are_those_of_the_jobs, "compose", "trades, --rate", "trades, --topic, deals, --rate"),
-    (ports_are_listened_on, "compose", "127.0.0.1:9101:9095", "127.0.0.1:9101:9096"),
-    (ports_are_listened_on, "compose", "127.0.0.1:9101:9095", "9101:9095"),
-    (ports_are_listened_on, "compose", "127.0.0.1:9102:9095", "127.0.0.1:9101:9095"),
-    (ports_are_listened_on, "dockerfile", "EXPOSE 9095", "EXPOSE 8080"),
-    (mounts_are_there, "compose", "./deploy/compose/alertmanager.yml:", "./deploy/alerts.yml:"),
-    (mounts_are_there, "compose", "vwap:/var/lib/unskew", "word-count:/var/lib/unskew"),
-    (mounts_are_there, "compose", "vwap:/var/lib/unskew", "vwap:/var/lib/other"),
-    (services_are_confined, "compose", "cap_drop: [ALL]", "cap_drop: [NET_RAW]"),
-    (services_are_confined, "compose", 'user: "65534:65534"', "user: root"),
-    (services_are_confined, "compose", "image: unskew:0.1.0", "image: unskew:0.0.9"),
-    (services_are_confined, "compose", "prom/prometheus:v3.5.0", "prom/prometheus:latest"),
-    (services_are_confined, "compose", "    mem_limit: 1g\n", ""),
-    (health_orders_the_start, "compose", "127.0.0.1:9093/-/healthy", "127.0.0.1:9094/-/healthy"),
-    (health_orders_the_start, "compose", "kafka: {condition: service_healthy}", _STARTED),
-    (health_orders_the_start, "compose", _AFTER_ALERTMANAGER, ""),
-    (targets_are_services, "prometheus", "vwap:9095", "vwap:9096"),
-    (targets_are_services, "prometheus", ", hashtags:9095", ""),
-    (targets_are_services, "prometheus", "/etc/prometheus/rules/*.yml", "/etc/prometheus/*.rules"),
-    (grafana_is_provisioned, "datasource", "http://prometheus:9090", "http://127.0.0.1:9090"),
-    (grafana_is_provisioned, "provider", "/etc/grafana/dashboards", "/etc/dashboards"),
-    (grafana_is_provisioned, "compose", "unskew-overview.json", "overview.json"),
-    (grafana_is_provisioned, "compose", 'ANONYMOUS_ENABLED: "false"', 'ANONYMOUS_ENABLED: "true"'),
-    (one_service_builds_the_image, "compose", "    build:\n      context: .\n", "    x-build:\n"),
-    (secrets_are_asked_for, "compose", "${GRAFANA_ADMIN_PASSWORD:?", "${GRAFANA_ADMIN_PASSWORD:-"),
-    (secrets_are_asked_for, "example", "GRAFANA_ADMIN_PASSWORD=", "GRAFANA_ADMIN_PASSWORD=admin"),
-    (secrets_are_asked_for, "example", "GRAFANA_ADMIN_USER=admin", "GRAFANA_USER=admin"),
-]  # fmt: skip
-
-
-def broken(which: str, old: str, new: str, folder: Path) -> Compose:
-    """The files with one edit."""
-    texts = texts_of_the_checkout()
-    assert old in texts[which], f"{which} has no {old!r} any more"
-    return Compose.read(texts | {which: texts[which].replace(old, new)}, folder)

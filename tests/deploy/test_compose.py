@@ -10,13 +10,8 @@ import pytest
 
 from deploy.compose_file import ROOT, Native, in_order, resolved
 from jobs.broker import Broker
-from tests.deploy.compose_checks import (
-    BROKEN,
-    CHECKS,
-    Compose,
-    broken,
-    texts_of_the_checkout,
-)
+from tests.deploy.compose_checks import CHECKS, Compose, texts_of_the_checkout
+from tests.deploy.compose_doubles import BROKEN, broken
 from tests.tools import tool
 
 Check = Callable[[Compose], list[str]]

@@ -1,11 +1,13 @@
 """What docker-compose.yml says is what runs: its commands, natively, in its order."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from deploy.compose_file import ROOT, resolved
 from tests.tools import tool
@@ -33,6 +35,8 @@ def test_data_of_every_job_reaches_prometheus(tmp_path: Path) -> None:
     for service, job in JOBS.items():
         assert f"{service}: Prometheus has " in done.stdout
         assert f" records of {job}\n" in done.stdout
+    assert "prometheus: tells its alerts to alertmanager\n" in done.stdout
+    assert re.search(r"prometheus: has \d{2} rules\n", done.stdout)
     started = {line.split(": ")[1] for line in done.stdout.splitlines() if ": started (" in line}
     assert started >= set(resolved(ROOT / "docker-compose.yml", "demo")) - {"grafana"}
     assert list(tmp_path.glob("unskew-*")) == []
@@ -52,11 +56,28 @@ def test_a_broken_double_ends_with_the_reason(
     text = (ROOT / "docker-compose.yml").read_text()
     assert old in text
     file = tmp_path / "docker-compose.yml"
-    file.write_text(text.replace(old, new))
+    # A job that fails need not be seen here.
+    file.write_text(text.replace(old, new).replace("linger=60 s", "linger=1 s"))
     done = compose_dry("--file", str(file), *services, tmp=tmp_path)
     assert done.returncode == 1, done.stdout
     assert told in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_prometheus_that_tells_its_alerts_to_nobody_is_found(tmp_path: Path) -> None:
+    tool("prometheus")
+    tool("prometheus-alertmanager")
+    settings = yaml.safe_load((ROOT / "deploy" / "compose" / "prometheus.yml").read_text())
+    del settings["alerting"]
+    (tmp_path / "prometheus.yml").write_text(yaml.safe_dump(settings))
+    text = (ROOT / "docker-compose.yml").read_text()
+    mounted = "./deploy/compose/prometheus.yml"
+    assert mounted in text
+    file = tmp_path / "docker-compose.yml"
+    file.write_text(text.replace(mounted, str(tmp_path / "prometheus.yml")))
+    done = compose_dry("--file", str(file), "prometheus", tmp=tmp_path)
+    assert done.returncode == 1, done.stdout
+    assert done.stderr.startswith("prometheus: tells its alerts to nobody, not to 127.0.0.1:")
 
 
 def test_when_it_is_told_to_end_nothing_is_left(tmp_path: Path) -> None:

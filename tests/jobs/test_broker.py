@@ -149,7 +149,7 @@ def test_an_unusable_folder_is_named(tmp_path: Path) -> None:
 
 def test_why_it_does_not_start_is_told(tmp_path: Path) -> None:
     (tmp_path / "pem").write_text("no certificate")
-    with pytest.raises(OutsideError, match=r"did not start(?s:.*)No matching PRIVATE KEY"):
+    with pytest.raises(OutsideError, match=r"ended with 1(?s:.*)No matching PRIVATE KEY"):
         Broker(identity=Identity(tmp_path / "pem", tmp_path / "pem"))
 
 
