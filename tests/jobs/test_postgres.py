@@ -30,8 +30,6 @@ SCHEMA = (
     "window_start TIMESTAMP, window_end TIMESTAMP, key STRING, volume BIGINT, vwap DECIMAL(38,18)"
 )
 
-_HEADERS = shutil.ignore_patterns("include")
-
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[psycopg.Connection[Any]]:
@@ -42,14 +40,12 @@ def server() -> Iterator[psycopg.Connection[Any]]:
     installed = Path(package.origin).parent / "pginstall18"
     user = "nobody" if os.geteuid() == 0 else None
     with tempfile.TemporaryDirectory(prefix="pg") as folder:
-        programs = installed / "bin"
         if user:
-            shutil.chown(folder, user)
             # That user may have no way to the checkout, as under a home that is root's alone.
-            copy = shutil.copytree(installed, f"{folder}/installed", ignore=_HEADERS)
-            for path in (Path(copy), *Path(copy).rglob("*")):
+            installed = copied(installed, Path(folder))
+            for path in (Path(folder), *Path(folder).rglob("*")):
                 shutil.chown(path, user)
-            programs = Path(copy) / "bin"
+        programs = installed / "bin"
         data = f"{folder}/data"
         make = [programs / "initdb", "-D", data, "-U", "me", "-A", "trust", "--no-sync"]
         subprocess.run(make, user=user, check=True, stdout=subprocess.DEVNULL, cwd=folder)
@@ -60,6 +56,16 @@ def server() -> Iterator[psycopg.Connection[Any]]:
                     yield connection
             finally:
                 process.send_signal(signal.SIGINT)
+
+
+def copied(installed: Path, folder: Path) -> Path:
+    """A copy of the server in this folder, with the libraries that it looks for beside it."""
+    package = installed.parent
+    libraries = package.with_name(f"{package.name}.libs")
+    if libraries.is_dir():
+        shutil.copytree(libraries, folder / libraries.name)
+    no_headers = shutil.ignore_patterns("include")
+    return shutil.copytree(installed, folder / package.name / installed.name, ignore=no_headers)
 
 
 def connected(folder: str) -> psycopg.Connection[Any]:
