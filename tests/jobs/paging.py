@@ -109,7 +109,7 @@ def browser() -> Iterator[Browser]:
 
 
 class Seen:
-    """An open page, all it asked for, and what went wrong in it."""
+    """An open page, all it asked for, and what went wrong in it; closed with its browser."""
 
     def __init__(self, running: Browser, url: str, **context: Any) -> None:
         given = {"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce", **context}
