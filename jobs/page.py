@@ -1,10 +1,10 @@
 """The live page at `/`: its document, and what a browser asks for while it is open.
 
-The page is one file without a build step and loads nothing but `batches.json` from where it came
-from; its policy for browsers allows nothing else. It asks once a second for the batches after the
-last one it has. A batch is made into JSON once, when it is done, so an open page costs the driver a
-request a second: 0.2 % of a core was measured, with 1000 partitions and a batch a second. The ring
-of batches is bounded by number and bytes, whatever the number of partitions.
+The page is one document without a build step and loads nothing but `batches.json` from where it
+came from; its policy for browsers allows nothing else. It asks once a second for the batches after
+the last one it has. A batch is made into JSON once, when it is done, so an open page costs the
+driver a request a second: 0.2 % of a core was measured, with 1000 partitions and a batch a second.
+The ring of batches is bounded by number and bytes, whatever the number of partitions.
 
 A run has a name of its own: a page that outlived its job sees that another run answers, gets all of
 it, and keeps what it knew of the run before.
@@ -34,7 +34,14 @@ BATCHES_MAX = 120
 BYTES_MAX = 1 << 20
 DATA = "/batches.json"
 
-DOCUMENT = Path(__file__).with_name("page.html").read_bytes()
+
+def _document() -> bytes:
+    """The page with its style in it, so that it is one answer."""
+    page, style = (Path(__file__).with_name(f"page.{end}").read_bytes() for end in ("html", "css"))
+    return page.replace(b"<style></style>", b"<style>\n%b</style>" % style)
+
+
+DOCUMENT = _document()
 
 
 def _policy(document: bytes) -> str:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from jobs.page import DOCUMENT
+
 pytestmark = pytest.mark.e2e
 
 
@@ -78,9 +80,9 @@ def test_jars_are_found_by_the_list_in_the_wheel(installed: Path) -> None:
     assert all(Path(line).exists() for line in done.stdout.splitlines())
 
 
-def test_the_live_page_is_in_the_wheel(installed: Path, root: Path) -> None:
+def test_the_live_page_is_in_the_wheel(installed: Path) -> None:
     code = "import jobs.page, sys; sys.stdout.buffer.write(jobs.page.DOCUMENT)"
     done = subprocess.run(
         [installed / "python", "-I", "-c", code], capture_output=True, check=True, cwd="/"
     )
-    assert done.stdout == (root / "jobs" / "page.html").read_bytes()
+    assert done.stdout == DOCUMENT
