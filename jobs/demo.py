@@ -6,11 +6,13 @@ before the shuffle, and needs no grouping.
 """
 
 import json
+import shutil
 import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
@@ -35,7 +37,7 @@ from jobs.metrics import Board
 from jobs.metrics_server import MetricsServer
 from jobs.page import LivePage
 from jobs.service import Service, job_session
-from jobs.stop import Stop, signals_to
+from jobs.stop import EXIT_INTERRUPTED, Stop, signals_to
 
 BATCHES = 7
 FLARING = 3
@@ -72,7 +74,9 @@ def run(groupings: list[str], lines: int, console: Console) -> list[Outcome]:
             soft_wrap=True,
         )
         jobs = [job_of(name, broker, folder, lines) for name in groupings]
-        stop = Stop()
+        # The broker and Spark see us go, and go too; the folder would not.
+        gone = partial(shutil.rmtree, folder, ignore_errors=True)
+        stop = Stop(overdue_code=EXIT_INTERRUPTED, overdue=gone)
         try:
             with signals_to(stop):
                 return _counted(jobs, broker, written, console, stop)

@@ -7,14 +7,15 @@ that answers the next question with the last one's answer.
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 GRACE_SECONDS = 15.0
 """How long a batch under way may take to finish once a stop is asked for; then it is abandoned."""
 DEADLINE_SECONDS = 29.0
-"""When the process ends even if Spark does not; the checkpoint goes on all the same."""
+"""When the process ends even if its work does not. A job's checkpoint goes on all the same; what
+leaves something unfinished says so with its exit code."""
 EXIT_INTERRUPTED = 130
 EXIT_STOPPED = 0
 
@@ -22,8 +23,12 @@ EXIT_STOPPED = 0
 class Stop:
     """Whether, and how, the service was asked to stop."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, overdue_code: int | None = None, overdue: Callable[[], None] = lambda: None
+    ) -> None:
         self.signal: int | None = None
+        self._overdue_code = overdue_code
+        self._overdue = overdue
 
     @property
     def asked(self) -> bool:
@@ -40,9 +45,16 @@ class Stop:
         if self.signal is not None:
             raise KeyboardInterrupt
         self.signal = number
-        timer = threading.Timer(DEADLINE_SECONDS, os._exit, (self.exit_code,))
+        timer = threading.Timer(DEADLINE_SECONDS, self._end)
         timer.daemon = True
         timer.start()
+
+    def _end(self) -> None:
+        """The deadline has passed."""
+        try:
+            self._overdue()
+        finally:
+            os._exit(self.exit_code if self._overdue_code is None else self._overdue_code)
 
 
 @contextmanager

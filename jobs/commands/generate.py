@@ -1,6 +1,7 @@
 """`unskew generate`: a realistic skewed stream into Kafka or a file, and its exact totals."""
 
 import argparse
+import sys
 
 from jobs.generator.options import add_options, read_plan
 
@@ -12,7 +13,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         " or `posts`. Without --records or --duration it goes on until Ctrl-C. The same options"
         " and --start give the same bytes. Durations are a number and a unit, such as 30s or 2min."
         " Exit codes: 0 all was written or SIGTERM ended it, 130 Ctrl-C did (what was handed over"
-        " is written still), 1 something outside failed, 2 the command line is wrong."
+        " is written still), 1 something outside failed or what was handed over took too long to"
+        " write after a stop, 2 the command line is wrong."
     )
     add_options(parser)
 
@@ -28,7 +30,10 @@ def run(arguments: argparse.Namespace) -> int:
     from jobs.generator.writer import Writer  # noqa: PLC0415
     from jobs.stop import Stop, signals_to  # noqa: PLC0415
 
-    stop = Stop()
+    def told() -> None:
+        print("generate: stopped before all that was handed over was written", file=sys.stderr)
+
+    stop = Stop(overdue_code=1, overdue=told)
     with signals_to(stop):
         stream = stream_of(plan.settings)
         oracle = None

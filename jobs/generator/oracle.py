@@ -1,6 +1,7 @@
 """The exact totals of a stream, counted from what it was made of, for each window if asked."""
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
@@ -11,6 +12,7 @@ import numpy as np
 
 from config.errors import OutsideError
 from grouping.base import Int64s
+from jobs.generator.files import remove
 from jobs.generator.settings import OracleSettings
 from jobs.generator.stream import Bools, Chunk, Stream
 from jobs.generator.totals import Totals, moment
@@ -26,10 +28,25 @@ class Oracle:
         self._records = 0
         self._refused: Counter[str] = Counter()
         self._first = self._last = 0
+        self._try()
+
+    def _try(self) -> None:
+        """Can it be written? What is in the file stays: the stream may not come to be."""
+        file = Path(self._settings.path)
         try:
-            Path(settings.path).write_text("")
+            made = not os.path.lexists(file)
+            file.open("ab").close()
+            if made:
+                file.unlink()
         except OSError as error:
-            raise OutsideError(f"generate: --oracle: {settings.path}: {error.strerror}") from error
+            raise self._unwritable(error) from error
+
+    def begin(self) -> None:
+        """Records are about to be written: what an earlier run said is no longer so."""
+        try:
+            Path(self._settings.path).write_bytes(b"")
+        except OSError as error:
+            raise self._unwritable(error) from error
 
     def add(self, chunk: Chunk, begin: int, end: int) -> None:
         """Records from `begin` to before `end` of a chunk were written."""
@@ -77,13 +94,15 @@ class Oracle:
                     print("," if number else "", row, sep="\n", end="", file=file)
                 file.write("\n]}\n")
         except OSError as error:
-            raise OutsideError(
-                f"generate: --oracle: {self._settings.path}: {error.strerror}"
-            ) from error
+            self.discard()
+            raise self._unwritable(error) from error
 
     def discard(self) -> None:
         """What was written is not known: no totals are better than wrong ones."""
-        Path(self._settings.path).unlink(missing_ok=True)
+        remove(self._settings.path)
+
+    def _unwritable(self, error: OSError) -> OutsideError:
+        return OutsideError(f"generate: --oracle: {self._settings.path}: {error.strerror}")
 
     def _rows(self) -> Iterator[str]:
         for start in self._totals.windows():

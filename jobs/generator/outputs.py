@@ -14,6 +14,7 @@ from confluent_kafka import KafkaException, Producer
 from config.errors import OutsideError
 from config.suggestions import nearest
 from grouping.base import Int64s
+from jobs.generator.files import remove
 from jobs.generator.settings import FileTarget, KafkaTarget
 
 ANSWER_SECONDS = 5.0
@@ -246,7 +247,7 @@ class ParquetOutput(Output):
     def _lost(self, error: OSError) -> OutsideError:
         # Without its foot nothing in it can be read.
         self._writer.is_open = False
-        Path(self.place).unlink(missing_ok=True)
+        remove(self.place)
         return OutsideError(f"generate: {self.place}: {_why(error)}; nothing of it can be kept")
 
     @property

@@ -30,6 +30,8 @@ class Writer:
 
     def run(self, *, paced: bool) -> None:
         """All records, at the stream's rate or as fast as they can be written."""
+        if self._oracle is not None:
+            self._oracle.begin()
         self._started = time.monotonic()
         try:
             for chunk in self._stream.chunks():
@@ -45,7 +47,7 @@ class Writer:
             self._output.close()
             if not paced:
                 seconds = time.monotonic() - self._started
-        except OutsideError:
+        except (OutsideError, KeyboardInterrupt):
             self._progress.clear()
             if self._oracle is not None:
                 self._oracle.discard()

@@ -3,6 +3,7 @@
 import argparse
 import io
 import os
+import select
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ import pytest
 
 from config.errors import OutsideError, UsageError
 from jobs.commands import generate
+from jobs.generator.files import remove
 from jobs.generator.options import STREAMS, read_plan
 from jobs.generator.progress import Progress
 from jobs.generator.settings import KafkaTarget
@@ -257,6 +259,67 @@ def test_a_full_disk_is_one_line(words: list[str], message: str, tmp_path: Path)
         run("lines", "--records=5000", *places)
     (problem,) = told.value.problems
     assert problem.startswith(message)
+
+
+def test_an_output_that_cannot_be_opened_costs_no_oracle(tmp_path: Path) -> None:
+    (tmp_path / "earlier").write_text("of an earlier run")
+    for name in ("earlier", "new"):
+        with pytest.raises(OutsideError, match="generate: --out: "):
+            run("lines", "--records=5", "--out=/proc/no", f"--oracle={tmp_path / name}")
+    assert (tmp_path / "earlier").read_text() == "of an earlier run"
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_oracle_that_cannot_be_written_costs_no_output(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("of an earlier run")
+    with pytest.raises(OutsideError, match="generate: --oracle: "):
+        run("lines", "--records=5", f"--out={tmp_path / 'out'}", "--oracle=/proc/no")
+    assert (tmp_path / "out").read_text() == "of an earlier run"
+
+
+def test_only_files_are_removed(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("link", "pipe", "none"):
+        remove(str(tmp_path / name))
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["file", "link", "pipe"]
+    remove(str(tmp_path / "file"))
+    assert not (tmp_path / "file").exists()
+
+
+def test_a_failed_stream_takes_its_oracle_along_but_no_device(tmp_path: Path) -> None:
+    (tmp_path / "null").symlink_to("/dev/null")
+    for name in ("o", "null"):
+        with pytest.raises(OutsideError, match="No space left"):
+            run("lines", "--records=5000", "--out=/dev/full", f"--oracle={tmp_path / name}")
+    assert [one.name for one in tmp_path.iterdir()] == ["null"]
+
+
+def test_what_cannot_be_finished_after_a_stop_is_no_success(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    code = (
+        "import sys, jobs.stop; from jobs.__main__ import main;"
+        "jobs.stop.DEADLINE_SECONDS = 0.5; sys.exit(main())"
+    )
+    words = ("generate", "lines", "--records=1000000")
+    pipe = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *words, f"--out={tmp_path / 'pipe'}"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(generate.__file__).parents[2])},
+    )
+    # Open, but nobody empties it: the pipe gets full, and a write waits for ever.
+    try:
+        assert select.select([pipe], [], [], 60)[0]
+        process.terminate()
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        os.close(pipe)
+    assert process.returncode == 1
+    assert errors == "generate: stopped before all that was handed over was written\n"
 
 
 def test_a_file_that_gets_full_keeps_whole_records(tmp_path: Path) -> None:
