@@ -8,6 +8,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+import pyarrow as pa
+
 from config.models.job import Job
 from jobs.health import Health
 from jobs.metrics import Board
@@ -29,7 +31,8 @@ def lingering(
         seconds = job.metrics.linger.amount / 1e6
         if seconds and not stop.asked:
             health.enter("failed")
-            with suppress(OSError):  # a checkpoint out of reach, which the failure is about then
+            # A checkpoint out of reach is what the failure is about then.
+            with suppress(OSError, pa.ArrowException):
                 board.unreadable(len(journal_of(job).unreadable()))
             status.event("failing", "error", metrics_stay_seconds=seconds)
             _wait(seconds, stop)
