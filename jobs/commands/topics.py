@@ -1,7 +1,7 @@
 """`unskew topics`: make the Kafka topics that jobs read and write, before their first start."""
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from config.errors import OutsideError, UsageError
@@ -16,8 +16,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     parser.description = (
         "Make the topics that jobs read from and write to, on the brokers that they name. A topic"
-        " that is there stays as it is. Topics of results are compacted: they keep the last total"
-        " of each key. Prints a line a topic."
+        " that is there stays as it is: with fewer partitions than --partitions asks for it is told"
+        " as an error, once the others are made. Topics of results are compacted: they keep the"
+        " last total of each key. Prints a line a topic."
     )
     parser.add_argument(
         "jobs",
@@ -50,8 +51,13 @@ def run(arguments: argparse.Namespace) -> int:
     if problems:
         raise UsageError(*problems)
     for servers, topics in _needed([one.job for one in loaded]).items():
-        for line in _made(servers, topics, arguments.partitions, arguments.replication):
+        client = _client(servers)
+        known = _known(client, servers)
+        for line in _made(client, topics, known, arguments.partitions, arguments.replication):
             print(line, flush=True)
+        problems += _short(topics, known, arguments.partitions)
+    if problems:
+        raise OutsideError(*problems)
     return 0
 
 
@@ -82,25 +88,44 @@ def _needed(jobs: list[Any]) -> Mapping[str, Mapping[str, dict[str, str]]]:
 
 def _refuse_secured(job: str, options: Mapping[str, Any]) -> None:
     """The options are those of Kafka's Java client, which is not the one that works here."""
-    secured = [name for name in options if name.startswith(("kafka.sasl.", "kafka.ssl."))]
-    if secured:
+    from config.secrets import reveal  # noqa: PLC0415
+    from jobs.preflight import secured  # noqa: PLC0415
+
+    if names := secured(reveal(options)):
         raise UsageError(
-            f"topics: {job}: {secured[0]}: brokers with TLS or a log-in are not served here;"
+            f"topics: {job}: {names[0]}: brokers with TLS or a log-in are not served here;"
             " make the topics with Kafka's own kafka-topics.sh"
         )
 
 
-def _made(
-    servers: str, topics: Mapping[str, dict[str, str]], partitions: int, replicas: int
-) -> Iterator[str]:
-    from confluent_kafka import KafkaError, KafkaException  # noqa: PLC0415
+def _client(servers: str) -> Any:
     from confluent_kafka.admin import AdminClient  # noqa: PLC0415
-    from confluent_kafka.cimpl import NewTopic  # noqa: PLC0415
 
     # What goes wrong is told once, by us.
     settings: dict[str, Any] = {"log_level": 0, "error_cb": lambda _error: None}
-    client = AdminClient({"bootstrap.servers": servers, **settings})
-    known = _known(client, servers)
+    return AdminClient({"bootstrap.servers": servers, **settings})
+
+
+def _short(topics: Iterable[str], known: Mapping[str, int], partitions: int) -> Iterator[str]:
+    for topic in sorted(topics):
+        there = known.get(topic, partitions)
+        if there < partitions:
+            yield (
+                f"topics: {topic}: has {there} partitions, --partitions asks for {partitions};"
+                " add some with Kafka's own kafka-topics.sh, or ask for fewer"
+            )
+
+
+def _made(
+    client: Any,
+    topics: Mapping[str, dict[str, str]],
+    known: Mapping[str, int],
+    partitions: int,
+    replicas: int,
+) -> Iterator[str]:
+    from confluent_kafka import KafkaError, KafkaException  # noqa: PLC0415
+    from confluent_kafka.cimpl import NewTopic  # noqa: PLC0415
+
     for topic in sorted(topics.keys() & known.keys()):
         yield f"{topic}: is there, partitions: {known[topic]}"
     missing = [

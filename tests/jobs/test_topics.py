@@ -30,9 +30,15 @@ def test_makes_what_the_jobs_name_and_leaves_what_is_there(
         monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", broker.address)
         broker.create_topics(["lines"], partitions=2)
         done = topics(*SHIPPED, "--partitions", "3")
-        assert (done.returncode, done.stderr) == (0, "")
+        # The others are made all the same.
+        assert done.returncode == 1
+        assert done.stderr == (
+            "topics: lines: has 2 partitions, --partitions asks for 3;"
+            " add some with Kafka's own kafka-topics.sh, or ask for fewer\n"
+        )
         assert done.stdout.splitlines()[0] == "lines: is there, partitions: 2"
-        again = topics(*SHIPPED)
+        again = topics(*SHIPPED, "--partitions", "2")
+        assert (again.returncode, again.stderr) == (0, "")
         assert again.stdout.count(": is there, partitions: ") == 8
         client = AdminClient({"bootstrap.servers": broker.address, "log_level": 0})
         known = client.list_topics(timeout=20).topics
@@ -68,21 +74,28 @@ def test_a_broker_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPat
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_wrong_jobs_and_options_are_told_before_anything_is_asked(tmp_path: Path) -> None:
+def test_wrong_jobs_and_options_are_told_before_anything_is_asked() -> None:
     done = topics("no_such_job")
     assert (done.returncode, done.stdout) == (2, "")
     done = topics("word_count", "--partitions", "0")
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].endswith("partitions are from 1 to 10000 (got '0')")
-    secured = (
-        Path("config/jobs/word_count.yaml")
-        .read_text()
-        .replace(
-            "  start: earliest\n",
-            "  start: earliest\n  options: {kafka.ssl.truststore.location: /etc/kafka/trust.p12}\n",
-        )
-    )
-    (tmp_path / "job.yaml").write_text(secured)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "kafka.security.protocol: SSL",
+        "kafka.security.protocol: SASL_SSL, kafka.sasl.mechanism: PLAIN",
+    ],
+)
+def test_brokers_with_tls_are_refused_before_they_are_asked(options: str, tmp_path: Path) -> None:
+    job = Path("config/jobs/word_count.yaml").read_text()
+    start = "  start: earliest\n"
+    assert start in job
+    (tmp_path / "job.yaml").write_text(job.replace(start, f"{start}  options: {{{options}}}\n"))
     done = topics(str(tmp_path / "job.yaml"))
     assert (done.returncode, done.stdout) == (2, "")
-    assert "kafka.ssl.truststore.location" in done.stderr
+    assert done.stderr.startswith(
+        "topics: word_count: kafka.security.protocol: brokers with TLS or a log-in are not served"
+    )
