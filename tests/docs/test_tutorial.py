@@ -2,46 +2,63 @@
 
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
 
-from jobs.java import java_home
 from tests.docs.blocks import blocks
 
-
-def write_files(page: Path, folder: Path) -> dict[str, str]:
-    """The files that the page names, with the package installed as `pip install .` would."""
-    files = {block.name: block.text for block in blocks(page) if block.name}
-    for name, text in files.items():
-        (folder / name).write_text(text)
-    project = tomllib.loads(files["pyproject.toml"])["project"]
-    info = folder / f"{project['name']}-{project['version']}.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Name: {project['name']}\nVersion: {project['version']}\n")
-    lines = []
-    for group, entries in project["entry-points"].items():
-        lines += [f"[{group}]", *(f"{name} = {what}" for name, what in entries.items())]
-    (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
-    return files
+CLICKS = 80_000
+# What is typed into an interactive Python goes on after an error; a test must not.
+_STOP_AT_ERRORS = """\
+import os, sys
+sys.excepthook = lambda *error: (sys.__excepthook__(*error), sys.stderr.flush(), os._exit(1))
+"""
+# As typed, but from no package index, and not into the environment that runs the tests.
+_INSTALL = "pip install --no-deps --no-build-isolation --no-index --target installed ."
 
 
-def run(folder: Path, root: Path, *command: str) -> str:
-    """A command that a user types in the folder; its output."""
-    done = subprocess.run(
-        [sys.executable, *command],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": f"{folder}:{root}", "JAVA_HOME": str(java_home())},
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+class Shell:
+    """A user's shell in a folder, the environment of the tests activated, no Java named."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        programs = Path(sys.executable).parent
+        self._environment = {
+            **{name: text for name, text in os.environ.items() if name != "JAVA_HOME"},
+            "PATH": f"{programs}:{os.environ['PATH']}",
+            "PYTHONPATH": str(folder / "installed"),
+        }
+
+    def type(self, line: str, entered: str = "") -> str:
+        """What a command prints."""
+        process = subprocess.Popen(
+            ["/bin/sh", "-euc", line],
+            cwd=self._folder,
+            env=self._environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            out, err = process.communicate(entered, timeout=280)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)  # Python and its JVM too, which hold the pipes
+            process.communicate()
+            raise
+        assert process.returncode == 0, f"{line}\n{out[-2000:]}\n{err[-8000:]}"
+        return out
+
+    def export(self, line: str) -> None:
+        """What an `export NAME=...` says holds for all that is typed after it."""
+        name = line.removeprefix("export ").partition("=")[0]
+        self._environment[name] = self.type(f'{line}\nprintf %s "${name}"')
 
 
 @pytest.mark.spark
@@ -49,28 +66,52 @@ def run(folder: Path, root: Path, *command: str) -> str:
 @pytest.mark.slow
 def test_the_tutorial_from_top_to_bottom(root: Path, tmp_path: Path) -> None:
     page = root / "docs" / "tutorial.md"
+    shell = Shell(tmp_path)
+    java, *lines = "".join(block.text for block in blocks(page, "sh")).splitlines()
+    shell.export(java)
+    after = typed_python(page, shell)
+    for block in blocks(page):
+        if block.name:
+            (tmp_path / block.name).write_text(block.text)
+    said = {line: shell.type(_INSTALL if line == "pip install ." else line) for line in lines}
+    assert [line.split()[1] for line in said] == COMMANDS
+    compare, simulate, _, lint, run, inspect = said.values()
+    assert "Use " in compare
+    assert {"key", "level"} <= set(simulate.split())
+    assert lint == ""
+    assert totals_of("bot", run) == [str(number) for number in after["bot"]]
+    check_balance(page, inspect, shell.type("unskew inspect checkpoints/scoring --json"))
+
+
+COMMANDS = ["compare", "simulate", "install", "lint", "run", "inspect"]
+
+
+def typed_python(page: Path, shell: Shell) -> dict[str, list[int]]:
+    """Types the page's Python into one interpreter and compares its comments with what came out.
+
+    The totals of each user by the routed stream, which the page itself compares with the other's.
+    """
     typed = [block.text for block in blocks(page, "python") if not block.name]
-    told = "\nprint(json.dumps([skewed, level, after]))\n"
-    (tmp_path / "typed.py").write_text("\n".join(typed) + told)
-    skewed, level, after = json.loads(run(tmp_path, root, "typed.py").splitlines()[-1])
-    mean = 80_000 / 8
-    assert 3.5 < max(skewed) / mean < 4.0
-    assert max(level) <= mean + 4  # each of the few sources rounds on its own
-    assert sum(clicks for _, clicks in after.values()) == 80_000
-    files = write_files(page, tmp_path)
-    assert set(files) == {"scoring.py", "pyproject.toml", "scoring.yaml"}
-    outputs = {}
-    for line in "".join(block.text for block in blocks(page, "sh")).splitlines():
-        program, command, *words = line.split()
-        assert program == "unskew"
-        outputs[command] = run(tmp_path, root, "-m", "jobs", command, *words)
-    assert "Use " in outputs["compare"]
-    assert outputs["lint"] == ""
-    assert totals_of("bot", outputs["run"]) == [str(number) for number in after["bot"]]
-    words = ("-m", "jobs", "inspect", "checkpoints/scoring", "--json")
-    shown = json.loads(run(tmp_path, root, *words))
-    assert len(shown["batches"]) == 4
-    assert all(batch["max_over_mean"] <= 1.001 for batch in shown["batches"])
+    told = "print(json.dumps([skewed, level, after]))\n"
+    # An interpreter that is typed into ends an indented block at an empty line.
+    output = shell.type("python -q -i", "\n".join([_STOP_AT_ERRORS, *typed, told]))
+    skewed, level, after = json.loads(output.splitlines()[-1])
+    mean = CLICKS / 8
+    text = page.read_text("utf-8")
+    assert re.findall(r"# the fullest has (\S+) times", text) == [f"{max(skewed) / mean:.1f}"]
+    assert re.findall(r"# (\S+): nobody waits", text) == [f"{max(level) / mean:.1f}"]
+    assert sum(clicks for _, clicks in after.values()) == CLICKS
+    return dict(after)
+
+
+def check_balance(page: Path, shown: str, report: str) -> None:
+    """`inspect` shows what the page says of it, and every batch was level."""
+    said = re.findall(r"`max/mean` is (\d\.\d\d\d)\b", page.read_text("utf-8"))
+    batches = json.loads(report)["batches"]
+    assert len(batches) == 4
+    assert {f"{batch['max_over_mean']:.3f}" for batch in batches} == set(said)
+    assert "max/mean" in shown
+    assert said[0] in shown.split()
 
 
 def totals_of(user: str, output: str) -> list[str]:
