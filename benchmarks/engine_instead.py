@@ -64,7 +64,7 @@ def _instead(bench: Bench, size: Size) -> Iterator[Row]:
     settings = {"spark.sql.shuffle.partitions": str(SLOTS)}
     level: Run | None = None
     with bench.spark(MASTER) as (spark, meter):
-        warm_up(bench, spark, meter)
+        warm_up(bench, spark, meter, size.records)
         for name in ("level", "none"):
             job = paced(bench, "instead", size.records, {"type": name})
             run = measure(spark, meter, job).run
@@ -72,7 +72,7 @@ def _instead(bench: Bench, size: Size) -> Iterator[Row]:
             yield _instead_row(name, run, level)
     # A query by hand has one number of partitions for all its shuffles.
     with bench.spark(MASTER, **settings) as (spark, meter):
-        warm_up(bench, spark, meter)
+        warm_up(bench, spark, meter, size.records)
         for name, start in BY_HAND.items():
             job = paced(bench, "instead", size.records, {"type": "none"})
             start(spark, job, COST_US / 1e6)
@@ -127,7 +127,7 @@ def _times(bench: Bench, size: Size) -> Iterator[Row]:
         ("slow partitions", slow, {**counted, **timed, "level by speeds": by_speeds}),
     ]
     with bench.spark(MASTER) as (spark, meter):
-        warm_up(bench, spark, meter)
+        warm_up(bench, spark, meter, size.records)
         for case, options, members in cases:
             reference: Cell | None = None
             for name, grouping in members.items():

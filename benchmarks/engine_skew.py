@@ -105,7 +105,7 @@ def skew(bench: Bench, size: Size) -> Table:
 def _skew(bench: Bench, size: Size) -> Iterator[Row]:
     topics = {z: _topic(bench, z, size.records * size.batches) for z in size.exponents}
     with bench.spark(MASTER) as (spark, meter):
-        warm_up(bench, spark, meter)
+        warm_up(bench, spark, meter, size.records)
         # The reference comes first; measured cold it would flatter all others.
         first = paced(bench, topics[size.exponents[0]], size.records, {"type": REFERENCE})
         measure(spark, meter, first)
@@ -133,12 +133,13 @@ def _batches(name: str, exponent: float, size: Size) -> int:
     return size.batches if judged and expected < LONG_SECONDS else 2
 
 
-def warm_up(bench: Bench, spark: SparkSession, meter: Meter) -> None:
-    """Let the JVM compile and the workers start."""
+def warm_up(bench: Bench, spark: SparkSession, meter: Meter, records: int) -> None:
+    """Let the JVM compile and the workers start; no longer than the batches to come are."""
+    size = min(_WARM_RECORDS, records)
     if "warm" not in bench.filled:
-        bench.fill("warm", zipf(_WARM_RECORDS * _WARM_BATCHES, 1.0))
+        bench.fill("warm", zipf(size * _WARM_BATCHES, 1.0))
     for name in ("level", "shuffle"):
-        job = paced(bench, "warm", _WARM_RECORDS, {"type": name}, {"cost": "1 us"})
+        job = paced(bench, "warm", size, {"type": name}, {"cost": "1 us"})
         Service(job, spark).run()
     settle(meter)
 

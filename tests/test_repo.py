@@ -91,7 +91,11 @@ def _is_kernel(node: ast.FunctionDef) -> bool:
 
 def test_make_help_lists_every_target_for_users(root: Path) -> None:
     listed = subprocess.run(
-        ["make", "--no-print-directory", "help"], cwd=root, capture_output=True, text=True, check=True
+        ["make", "--no-print-directory", "help"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
     makefile = (root / "Makefile").read_text()
     documented = re.findall(r"^([a-z-]+):.*## ", makefile, re.MULTILINE)

@@ -143,3 +143,20 @@ def test_a_batch_that_takes_too_long_is_abandoned_and_made_again(
     assert sorted(found) == ["0", "1", "2"]
     assert sum(found.values()) == 4000 - len(consumed(broker, "long-dead"))
     assert lines.total() == 5 * sum(found.values())
+
+
+@pytest.mark.slow
+def test_plain_spark_whose_main_query_fails_ends_the_job(broker: Broker, tmp_path: Path) -> None:
+    make_topics(broker, "overrun")
+    produce(broker, "overrun", 100, seed=5)
+    words = job_words(broker.address, tmp_path, "overrun", grouping__type="none")
+    offsets = tmp_path / "overrun" / "offsets"
+    with running(words, tmp_path / "log") as job:
+        job.wait(lambda: bool(consumed(broker, "overrun-counts")))
+        # As if another query had got hold of it; that of the refused records has its own.
+        following = 1 + max(int(file.name) for file in offsets.iterdir() if file.name.isdecimal())
+        (offsets / str(following)).write_text("somebody else's")
+        produce(broker, "overrun", 100, seed=6)
+        assert job.process.wait(120) == 1, job.text()
+    assert "another query writes to it" in json.dumps(job.events()[-1])
+    assert "Traceback" not in job.text()
