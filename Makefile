@@ -8,7 +8,7 @@ UV := .venv/bin/uv pip compile --universal --python-version 3.11 --generate-hash
 LOCKS := deploy/locks
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow check format lint types layers fresh rules containers golden references coverage compose-dry \
+.PHONY: help setup demo test test-slow test-long check format lint types layers fresh rules containers golden references coverage compose-dry \
 	bench-kernels bench-balance bench-engine lock jars-lock wheel clean
 
 help: ## List the targets
@@ -21,11 +21,14 @@ setup:
 demo: setup ## See it work: a real Kafka, a real Spark, a summary
 	@exec .venv/bin/unskew demo $(ARGS)
 
-test: setup ## All tests but the slow ones
-	@exec $(RUN) -m pytest -n 2 --dist loadgroup -m "not slow" $(ARGS)
+test: setup ## All tests but the slow and the long ones
+	@exec $(RUN) -m pytest -n 2 --dist loadgroup -m "not slow and not long" $(ARGS)
 
 test-slow: setup ## The tests that take minutes
 	@exec $(RUN) -m pytest -m slow $(ARGS)
+
+test-long: setup ## What takes longer still: whole images, compose, clusters, every grouping with every operator
+	@exec $(RUN) -m pytest -m long $(ARGS)
 
 check: lint types layers fresh rules containers ## What CI checks beside the tests
 
@@ -61,7 +64,7 @@ references: setup ## Write the schema, pages, dashboards and manifests that foll
 	$(RUN) -m jobs.groupings_page && $(RUN) -m dashboards && $(RUN) deploy/prometheus_rule.py
 
 coverage: setup ## Tests with coverage of config and grouping
-	@$(RUN) -m coverage run -m pytest -q -m "not slow and not spark and not e2e" && \
+	@$(RUN) -m coverage run -m pytest -q -m "not slow and not long and not spark and not e2e" && \
 	$(RUN) -m coverage combine -q && $(RUN) -m coverage report
 
 compose-dry: setup ## What docker-compose.yml starts, natively: no engine needed

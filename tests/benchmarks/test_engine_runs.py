@@ -28,7 +28,7 @@ def tables_of(folder: Path, *names: str) -> dict[str, Any]:
 
 @pytest.mark.spark
 @pytest.mark.e2e
-@pytest.mark.slow
+@pytest.mark.long
 def test_overhead_and_source_have_all_rows(tmp_path: Path) -> None:
     tables = tables_of(tmp_path, "overhead", "source")
 
@@ -52,7 +52,7 @@ def test_overhead_and_source_have_all_rows(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.e2e
-@pytest.mark.slow
+@pytest.mark.long
 def test_skew_and_its_rivals_have_all_rows(tmp_path: Path) -> None:
     tables = tables_of(tmp_path, "skew", "instead", "time")
 

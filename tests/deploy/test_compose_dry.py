@@ -12,7 +12,7 @@ import yaml
 from deploy.compose_file import ROOT, resolved
 from tests.tools import tool
 
-pytestmark = [pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.spark, pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(1200)]
 JOBS = {"word-count": "word_count", "vwap": "vwap", "hashtags": "hashtags"}
 
 

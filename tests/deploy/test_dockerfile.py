@@ -162,7 +162,7 @@ def broker_with_lines() -> Iterator[Broker]:
         yield broker
 
 
-SLOW = [pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(1800)]
+SLOW = [pytest.mark.spark, pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(1800)]
 JOB = ("run", "word_count", "--available-now", "--log", "json", "--set", "partitions=2")
 
 

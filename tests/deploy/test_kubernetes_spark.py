@@ -74,7 +74,7 @@ def drive(resources: list[Resource], root: Path, folder: Path, url: str) -> dict
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.e2e
 def test_spark_makes_the_executors_that_the_manifests_describe(

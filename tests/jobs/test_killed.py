@@ -28,7 +28,7 @@ from tests.jobs.running import (
 )
 from tests.jobs.test_replay import seen
 
-pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.long]
 
 TOPIC = "replayed"
 LINES = 3000

@@ -101,7 +101,7 @@ def pairs() -> list[Any]:
     """Every pair; in the quick suite every grouping with one operator."""
     quick = dict(zip(ROUTED, cycle(OPERATORS), strict=False))
     return [
-        pytest.param(one, operator, marks=[] if quick[one] == operator else pytest.mark.slow)
+        pytest.param(one, operator, marks=[] if quick[one] == operator else pytest.mark.long)
         for one in ROUTED
         for operator in OPERATORS
     ]

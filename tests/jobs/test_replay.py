@@ -120,7 +120,7 @@ def _utc() -> Iterator[None]:
 
 @pytest.mark.parametrize(
     "grouping",
-    [pytest.param(one, marks=[] if one in QUICK else pytest.mark.slow) for one in ROUTED],
+    [pytest.param(one, marks=[] if one in QUICK else pytest.mark.long) for one in ROUTED],
 )
 def test_failed_tasks_change_no_total_and_no_route(
     spark: SparkSession, tmp_path: Path, grouping: str
@@ -135,7 +135,7 @@ def test_failed_tasks_change_no_total_and_no_route(
     _metrics_are_the_journals(pair.struck, pair.calm)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_check_of_routes_bites(spark: SparkSession, tmp_path: Path) -> None:
     pair = Pair(spark, tmp_path, "partial_key", ImpurePipeline)
 
