@@ -12,6 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.attended import attended
+
 pytestmark = pytest.mark.e2e
 
 # Under another make (that of CI), make announces the folder it works in.
@@ -78,7 +80,11 @@ def test_a_broken_environment_is_made_anew(checkout: Path) -> None:
 
 def test_ctrl_c_ends_it_with_130_and_no_process_left(checkout: Path) -> None:
     process = subprocess.Popen(
-        bootstrap(checkout), stderr=subprocess.PIPE, text=True, env=offline()
+        bootstrap(checkout),
+        stderr=subprocess.PIPE,
+        text=True,
+        env=offline(),
+        preexec_fn=attended,  # noqa: PLW1509 - no threads are here
     )
     assert process.stderr is not None
     process.stderr.readline()  # it is at work: the environment is being made

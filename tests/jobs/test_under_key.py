@@ -9,9 +9,20 @@ from pyspark.sql import SparkSession
 from config.loader import load_job
 from jobs.batch import BatchDone
 from jobs.facts import BatchFacts
-from jobs.service import Service
+from jobs.service import Follower, Service
 
 pytestmark = pytest.mark.spark
+
+
+class Batches(Follower):
+    """Keeps what it hears."""
+
+    def __init__(self) -> None:
+        self.done: list[BatchDone] = []
+
+    def batch(self, done: BatchDone) -> None:
+        """A batch is done."""
+        self.done.append(done)
 
 
 def ran(spark: SparkSession, folder: Path, grouping: str) -> list[BatchFacts]:
@@ -33,9 +44,9 @@ def ran(spark: SparkSession, folder: Path, grouping: str) -> list[BatchFacts]:
             "checkpoint": str(folder / "checkpoints" / grouping),
         },
     )
-    batches: list[BatchDone] = []
-    Service(job, spark, (batches.append,)).run()
-    return [done.facts for done in batches if done.facts is not None]
+    batches = Batches()
+    Service(job, spark, (batches,)).run()
+    return [done.facts for done in batches.done if done.facts is not None]
 
 
 def test_every_grouping_knows_what_key_would_have_done(spark: SparkSession, tmp_path: Path) -> None:
