@@ -23,7 +23,7 @@ from jobs.pipeline import Pipeline, journal_of
 from jobs.places import names_in
 from jobs.reasons import SPARK_ERRORS, reasons
 from jobs.refused import Refused
-from jobs.session import session
+from jobs.session import renames_without_processes, session
 from jobs.sinks import write
 from jobs.stop import GRACE_SECONDS, Stop
 from jobs.trigger import triggered
@@ -78,7 +78,8 @@ class Service:
             with told(self.job):
                 try:
                     self._prepare()
-                    queries += self._start()
+                    with renames_without_processes(self.spark, self.job.checkpoint):
+                        queries += self._start()
                     self._follow(queries)
                 finally:
                     _stop_all(queries)
