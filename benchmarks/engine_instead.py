@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from benchmarks.engine_measure import Bench, Run, settle, zipf
+from benchmarks.engine_measure import Bench, Run, middle, settle, zipf
 from benchmarks.engine_plain import repartition, salted, with_state
 from benchmarks.engine_skew import COST_US, MASTER, SLOTS, Cell, measure, paced, warm_up
 from benchmarks.tables import MEETS, UNJUDGED, Row, Table
@@ -81,12 +81,12 @@ def _instead(bench: Bench, size: Size) -> Iterator[Row]:
 
 
 def _instead_row(name: str, run: Run, level: Run) -> Row:
-    seconds = sorted(run.seconds)[len(run.seconds) // 2]
+    seconds = middle(run.seconds)
     return {
         "query": name,
         "p50 s": seconds,
         "records/s": run.records_per_second,
-        "x level": seconds / sorted(level.seconds)[len(level.seconds) // 2],
+        "x level": seconds / middle(level.seconds),
         "cpu us": run.cpu_us_a_record(),
         "batches": len(run.warm),
         MEETS: UNJUDGED,

@@ -81,7 +81,7 @@ def renames_without_processes(spark: SparkSession, checkpoint: str) -> Iterator[
     file that is there.
     """
     # pyspark does not show what Hadoop was told.
-    hadoop: Any = spark.sparkContext._jsc.hadoopConfiguration()  # type: ignore[attr-defined]  # noqa: SLF001
+    hadoop: Any = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
     place = checkpoint if ":/" in checkpoint else str(hadoop.get("fs.defaultFS"))
     if not place.startswith("file:") or spark.conf.get(_FILE_MANAGER, None) is not None:
         yield
