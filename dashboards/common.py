@@ -341,6 +341,15 @@ def page(uid: str, title: str, description: str, many: bool) -> dashboard.Dashbo
     )
 
 
+def filled(empty: dashboard.Dashboard, *rows: tuple[str, Sequence[Any]]) -> dashboard.Dashboard:
+    """The dashboard with its rows: a title and panels each."""
+    for title, panels in rows:
+        empty = empty.with_row(dashboard.Row(title))
+        for panel in panels:
+            empty = empty.with_panel(panel)
+    return empty
+
+
 def text_of(built: dashboard.Dashboard) -> str:
     """The dashboard as JSON. Links stay where they are seen, at the top of the page."""
     found = json.loads(json.dumps(built.build(), cls=JSONEncoder))

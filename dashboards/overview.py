@@ -23,6 +23,7 @@ from dashboards.common import (
     as_one_table,
     course,
     dashed_at,
+    filled,
     fixed,
     link_to,
     metric,
@@ -51,22 +52,19 @@ _COST_SAYS = (
 
 def page() -> dashboard.Dashboard:
     """The dashboard."""
-    found = empty_page(
+    empty = empty_page(
         OVERVIEW_UID,
         "Unskew: overview",
         "Are the jobs healthy, and what does skew cost them now?",
         many=True,
     ).link(link_to(PARTITIONS_UID, "Partitions of one job"))
-    for title, panels in (
+    return filled(
+        empty,
         ("Is it healthy?", [*_health(), *_now(), _jobs()]),
         ("What does skew cost now?", _skew()),
         ("Throughput, lag, latency", _flow()),
         ("Refused, late, kept", _rest()),
-    ):
-        found = found.with_row(dashboard.Row(title))
-        for panel in panels:
-            found = found.with_panel(panel)
-    return found
+    )
 
 
 def _health() -> list[Any]:

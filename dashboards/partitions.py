@@ -14,6 +14,7 @@ from dashboards.common import (
     as_one_table,
     bars,
     course,
+    filled,
     link_to,
     metric,
     number,
@@ -30,23 +31,20 @@ PLAIN: Any = ((None, BLUE),)
 
 def page() -> dashboard.Dashboard:
     """The dashboard."""
-    found = empty_page(
+    empty = empty_page(
         PARTITIONS_UID,
         "Unskew: partitions of one job",
         "How evenly one job's partitions are loaded, by which keys, and what its grouping says.",
         many=False,
     ).link(link_to(OVERVIEW_UID, "Overview of all jobs"))
-    for title, panels in (
+    return filled(
+        empty,
         ("The last batch of $job", [*_numbers(), *_bars()]),
         ("Over time, a row for each partition", _heatmaps()),
         ("Hot keys", _hot_keys()),
         ("The grouping's own signals", _signals()),
         ("Batches, merge and Kafka", _around()),
-    ):
-        found = found.with_row(dashboard.Row(title))
-        for panel in panels:
-            found = found.with_panel(panel)
-    return found
+    )
 
 
 def _of(name: str) -> str:

@@ -9,6 +9,8 @@ from typing import Any
 
 import yaml
 
+from jobs.pages import keep
+
 _HERE = Path(__file__).resolve().parent
 RULES = _HERE / "prometheus" / "rules"
 MANIFEST = _HERE / "kubernetes" / "monitoring" / "prometheus-rule.yaml"
@@ -43,16 +45,7 @@ def manifest() -> str:
 
 def main(words: list[str]) -> int:
     """Write the resource, or check that it is fresh."""
-    if words == ["--check"]:
-        if not MANIFEST.is_file() or MANIFEST.read_text("utf-8") != manifest():
-            print(f"{MANIFEST}: not fresh; run python deploy/prometheus_rule.py", file=sys.stderr)
-            return 1
-        return 0
-    if words:
-        print("usage: python deploy/prometheus_rule.py [--check]", file=sys.stderr)
-        return 2
-    MANIFEST.write_text(manifest(), "utf-8")
-    return 0
+    return keep(words, lambda: {MANIFEST: manifest()}, "python deploy/prometheus_rule.py")
 
 
 if __name__ == "__main__":

@@ -281,4 +281,4 @@ def _flow(text: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(keep(sys.argv[1:], PAGE, page, "jobs.configuration_page"))
+    sys.exit(keep(sys.argv[1:], lambda: {PAGE: page()}, "python -m jobs.configuration_page"))

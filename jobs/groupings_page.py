@@ -160,4 +160,4 @@ def _with_links(text: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(keep(sys.argv[1:], PAGE, page, "jobs.groupings_page"))
+    sys.exit(keep(sys.argv[1:], lambda: {PAGE: page()}, "python -m jobs.groupings_page"))

@@ -42,7 +42,7 @@ def page() -> str:
 
 def main(words: list[str]) -> int:
     """Write the page, or check that it is fresh."""
-    return keep(words, PAGE, page, "jobs.metrics_page")
+    return keep(words, lambda: {PAGE: page()}, "python -m jobs.metrics_page")
 
 
 if __name__ == "__main__":

@@ -1,20 +1,22 @@
-"""What the generators of documentation share: write the page, or check that it is fresh."""
+"""What generators of committed files share: write them, or check that they are fresh."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 
-def keep(words: list[str], place: Path, page: Callable[[], str], module: str) -> int:
-    """Write the page, or with `--check` compare it; the exit code."""
-    command = f"python -m {module}"
-    if words == ["--check"]:
-        if not place.is_file() or place.read_text("utf-8") != page():
-            print(f"{place}: not fresh; run {command}", file=sys.stderr)
-            return 1
-        return 0
-    if words:
+def keep(words: list[str], pages: Callable[[], Mapping[Path, str]], command: str) -> int:
+    """Write the files, or with `--check` compare them; the exit code."""
+    if words not in ([], ["--check"]):
         print(f"usage: {command} [--check]", file=sys.stderr)
         return 2
-    place.write_text(page(), "utf-8")
-    return 0
+    stale = 0
+    for file, text in pages().items():
+        if file.is_file() and file.read_text("utf-8") == text:
+            continue
+        if words:
+            stale += 1
+            print(f"{file}: not fresh; run {command}", file=sys.stderr)
+        else:
+            file.write_text(text, "utf-8")
+    return 1 if stale else 0

@@ -26,17 +26,16 @@ from config.models.sink import (
 from config.models.source import FilesSource, KafkaSource
 from config.models.window import NoWindow
 from config.secrets import reveal
-from config.suggestions import nearest
 from grouping.errors import SnapshotError
 from grouping.locations import open_location
 from grouping.report import Report
 from jobs.identity import compare
+from jobs.kafka_cluster import admin, no_answer, no_such_topic
 from jobs.pipeline import Pipeline
 from jobs.postgres import problems as problems_of
 from jobs.sinks import kafka_sink_options
 
 ANSWER_SECONDS = 5.0
-_SHOWN_TOPICS = 8
 _MASTER = re.compile(
     r"local(\[(\*|[1-9]\d*)(,\s*\d+)?\])?|local-cluster\[.*\]|(spark|k8s)://.+|yarn"
 )
@@ -166,32 +165,17 @@ def _wanted(job: Job) -> Mapping[tuple[str, Wanted], Mapping[str, str]]:
 
 
 def _topics(servers: str, wanted: Wanted) -> Iterator[str]:
-    # What goes wrong is told once, by us.
-    settings: dict[str, Any] = {"log_level": 0, "error_cb": lambda _error: None}
-    client = AdminClient({"bootstrap.servers": servers, **settings})
+    client = admin(servers)
     try:
         cluster = client.list_topics(timeout=ANSWER_SECONDS)
     except KafkaException:
-        yield (
-            f"bootstrap_servers: {servers}: no broker answers within {ANSWER_SECONDS:.0f} s;"
-            " start it, or check the address"
-        )
+        yield no_answer(f"bootstrap_servers: {servers}", ANSWER_SECONDS)
         return
-    known = sorted(name for name in cluster.topics if not name.startswith("__"))
     missing = [one for one in wanted if one[1] not in cluster.topics]
     if any(written for _, _, written in missing) and _makes_topics(client, cluster.brokers):
         missing = [one for one in missing if not one[2]]
     for field, topic, _ in missing:
-        near = nearest(topic, known)
-        advice = f'did you mean "{near}"?' if near else f"make it; there are {_listed(known)}"
-        yield f"{field}: {topic}: no such topic on {servers}; {advice}"
-
-
-def _listed(names: list[str]) -> str:
-    if not names:
-        return "none"
-    more = len(names) - _SHOWN_TOPICS
-    return ", ".join(names[:_SHOWN_TOPICS]) + (f" and {more} more" if more > 0 else "")
+        yield no_such_topic(f"{field}: {topic} on {servers}", topic, cluster.topics)
 
 
 def _makes_topics(client: AdminClient, brokers: Mapping[int, Any]) -> bool:

@@ -44,14 +44,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Make what is missing."""
-    from config.loader import load  # noqa: PLC0415 - on use: --help must not wait for it
+    # On use: --help must not wait for them.
+    from config.loader import load  # noqa: PLC0415
+    from jobs.kafka_cluster import admin  # noqa: PLC0415
 
     loaded = [load(name) for name in arguments.jobs]
     problems = [line for one in loaded for line in one.lines()]
     if problems:
         raise UsageError(*problems)
     for servers, topics in _needed([one.job for one in loaded]).items():
-        client = _client(servers)
+        client = admin(servers)
         known = _known(client, servers)
         for line in _made(client, topics, known, arguments.partitions, arguments.replication):
             print(line, flush=True)
@@ -98,14 +100,6 @@ def _refuse_secured(job: str, options: Mapping[str, Any]) -> None:
         )
 
 
-def _client(servers: str) -> Any:
-    from confluent_kafka.admin import AdminClient  # noqa: PLC0415
-
-    # What goes wrong is told once, by us.
-    settings: dict[str, Any] = {"log_level": 0, "error_cb": lambda _error: None}
-    return AdminClient({"bootstrap.servers": servers, **settings})
-
-
 def _short(topics: Iterable[str], known: Mapping[str, int], partitions: int) -> Iterator[str]:
     for topic in sorted(topics):
         there = known.get(topic, partitions)
@@ -148,13 +142,12 @@ def _known(client: Any, servers: str) -> dict[str, int]:
     """The topics that are there, with their partitions."""
     from confluent_kafka import KafkaException  # noqa: PLC0415
 
+    from jobs.kafka_cluster import no_answer  # noqa: PLC0415
+
     try:
         found = client.list_topics(timeout=_ANSWER_SECONDS).topics
     except KafkaException as error:
-        raise OutsideError(
-            f"topics: {servers}: no broker answers within {_ANSWER_SECONDS:.0f} s;"
-            " start it, or check the address"
-        ) from error
+        raise OutsideError(no_answer(f"topics: {servers}", _ANSWER_SECONDS)) from error
     return {topic: len(about.partitions) for topic, about in found.items()}
 
 

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 from confluent_kafka import KafkaException, Producer
 
 from config.errors import OutsideError
-from config.suggestions import nearest
 from grouping.base import Int64s
 from jobs.generator.files import remove
 from jobs.generator.settings import FileTarget, KafkaTarget
+from jobs.kafka_cluster import no_answer, no_such_topic
 
 ANSWER_SECONDS = 5.0
 DELIVERY_SECONDS = 20.0
@@ -23,7 +23,6 @@ FLUSH_SECONDS = 10.0
 _QUEUE_RECORDS = 200_000
 _TURN_RECORDS = 64
 """So many records go to one Kafka partition before it is the next one's turn."""
-_TOPICS_SHOWN = 8
 
 
 class Output(ABC):
@@ -83,17 +82,13 @@ class KafkaOutput(Output):
             cluster = self._producer.list_topics(timeout=ANSWER_SECONDS)
         except KafkaException as error:
             told = f" ({self._reason})" if self._reason else ""
-            raise OutsideError(
-                f"generate: {target.servers}: no broker answers within {ANSWER_SECONDS:.0f} s"
-                f"{told}; start it, or check --bootstrap-servers"
-            ) from error
+            place = f"generate: {target.servers}"
+            problem = no_answer(place, ANSWER_SECONDS, told, "--bootstrap-servers")
+            raise OutsideError(problem) from error
         topic = cluster.topics.get(target.topic)
         if topic is None or not topic.partitions:
-            known = sorted(name for name in cluster.topics if not name.startswith("__"))
-            near = nearest(target.topic, known)
-            listed = ", ".join(known[:_TOPICS_SHOWN]) or "none"
-            advice = f'did you mean "{near}"?' if near else f"make it; there are {listed}"
-            raise OutsideError(f"generate: {self.place}: no such topic; {advice}")
+            problem = no_such_topic(f"generate: {self.place}", target.topic, cluster.topics)
+            raise OutsideError(problem)
         there = len(topic.partitions)
         if target.partitions is not None and there < target.partitions:
             raise OutsideError(
@@ -108,10 +103,13 @@ class KafkaOutput(Output):
         numbers = np.arange(self._sent, self._sent + len(values))
         partitions = (numbers // _TURN_RECORDS % self._partitions).tolist()
         produce = producer.produce
-        for value, partition, when in zip(
-            values, partitions, (times // 1000).tolist(), strict=True
-        ):
-            produce(topic, value, partition=partition, timestamp=when)
+        try:
+            for value, partition, when in zip(
+                values, partitions, (times // 1000).tolist(), strict=True
+            ):
+                produce(topic, value, partition=partition, timestamp=when)
+        except KafkaException as error:  # a record that is too large for the client, for one
+            raise OutsideError(f"generate: {self.place}: {error.args[0].str()}") from error
         self._sent += len(values)
         producer.poll(0)
         while len(producer) > _QUEUE_RECORDS and not self._failed:

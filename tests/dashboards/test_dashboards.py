@@ -40,7 +40,7 @@ def check(query: Query) -> None:
 
 
 def test_the_committed_files_are_fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert sorted(pages()) == sorted(path.name for path in FOLDER.glob("*.json"))
+    assert sorted(pages()) == sorted(FOLDER.glob("*.json"))
     assert main(["--check"]) == 0
     monkeypatch.setattr("dashboards.__main__.FOLDER", tmp_path)
     assert main(["--check"]) == 1
