@@ -68,8 +68,7 @@ class BatchFacts:
     @property
     def busy_max_over_mean(self) -> float:
         """The same for the time that partitions were at work."""
-        mean = self.busy_seconds.mean()
-        return float(self.busy_seconds.max() / mean) if mean > 0 else 1.0
+        return _max_over_mean(self.busy_seconds)
 
     @property
     def slowest(self) -> int:
@@ -112,7 +111,7 @@ def facts_of(
     )
 
 
-def _max_over_mean(loads: Int64s) -> float:
+def _max_over_mean(loads: Int64s | Float64s) -> float:
     return float(loads.max() / loads.mean()) if loads.any() else 1.0
 
 

@@ -69,6 +69,7 @@ class Service:
         self._followers = followers
         self._stop = stop or Stop()
         self._seen = -1
+        self._published = -1
         self._newest: object = None
 
     def run(self) -> None:
@@ -170,8 +171,9 @@ class Service:
     def _publish(self, newest: int) -> None:
         """Send on what committed batches refused; a crash may have left some of several."""
         for batch in self.journal.batches():
-            if batch <= newest:
+            if self._published < batch <= newest:
                 dead_letters.publish(self.spark, self.job, self.journal, batch)
+        self._published = newest
 
     def _enter(self, state: str) -> None:
         for follower in self._followers:

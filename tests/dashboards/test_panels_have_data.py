@@ -17,6 +17,7 @@ import yaml
 
 from jobs.broker import Broker
 from jobs.children import free_ports
+from tests.attended import ended
 from tests.dashboards.pages import UIDS, Query, annotations, page, queries, substituted, variable
 from tests.jobs.running import job_words, make_topics, produce, running
 from tests.tools import tool
@@ -104,13 +105,7 @@ def prometheus(folder: Path, address: str) -> Iterator[Prometheus]:
         _wait(found.ready, folder / "prometheus.log")
         yield found
     finally:
-        process.terminate()
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            raise
+        assert ended(process, 30), "Prometheus did not end"
 
 
 def _wait(done: Any, log: Path) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from tests.attended import ended
 from tests.deploy.kustomize import Resource
 
 _PATH = re.compile(r"/api/v1/namespaces/([^/]+)/(\w+)(?:/([^/]+))?")
@@ -70,12 +71,7 @@ class Cluster:
                 self.pods.pop(name, None)
                 process = self._processes.pop(name, None)
                 if process is not None:
-                    process.terminate()
-                    try:
-                        process.wait(20)
-                    except subprocess.TimeoutExpired:
-                        process.kill()
-                        process.wait()
+                    ended(process, 20)
 
     def chosen(self, query: dict[str, list[str]]) -> list[Resource]:
         """The pods that a label selector means."""

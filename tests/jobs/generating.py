@@ -5,13 +5,14 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from decimal import ROUND_HALF_UP, Decimal, localcontext
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
 from jobs.__main__ import main
+from tests.jobs.oracles import averaged
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Place = tuple[Any, ...]
@@ -129,24 +130,6 @@ def _post(value: bytes, timestamp: datetime) -> Read:
     )
 
 
-def _average(trades: list[Any]) -> dict[str, Any]:
-    with localcontext(prec=100, rounding=ROUND_HALF_UP):
-        volume = sum(fact[1] for _, fact in trades)
-        amount = sum((fact[0] * fact[1] for _, fact in trades), Decimal(0))
-        average = (amount / volume).quantize(Decimal("0.000001"))
-    prices = [fact[0] for _, fact in trades]
-    ends = [(at, fact[0]) for at, fact in trades]
-    return {
-        "vwap": average,
-        "volume": volume,
-        "trades": len(trades),
-        "high": max(prices),
-        "low": min(prices),
-        "open": min(ends)[1],
-        "close": max(ends)[1],
-    }
-
-
 def _tag(posts: list[Any]) -> dict[str, Any]:
     return {
         "posts": len(posts),
@@ -158,6 +141,10 @@ def _tag(posts: list[Any]) -> dict[str, Any]:
 
 def _shown(at: datetime) -> str:
     return at.strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+
+
+def _average(facts: list[Any]) -> dict[str, Any]:
+    return averaged([(at, price, volume) for at, (price, volume) in facts])
 
 
 READERS = {"lines": _line, "trades": _trade, "posts": _post}

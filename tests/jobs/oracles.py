@@ -73,10 +73,14 @@ def keys_of(row: dict[str, Any], operator: str) -> list[str]:
 
 
 def vwap(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    trades = [(row["at"], Decimal(row["price"]), Decimal(row["volume"])) for row in rows]
+    return averaged([(row["at"], Decimal(row["price"]), Decimal(row["volume"])) for row in rows])
+
+
+def averaged(trades: list[tuple[Any, Decimal, Any]]) -> dict[str, Any]:
+    """The totals of trades, each with its time, price and volume."""
     with localcontext(prec=100, rounding=ROUND_HALF_UP):
         volume = sum(traded for _, _, traded in trades)
-        amount = sum(price * traded for _, price, traded in trades)
+        amount = sum((price * traded for _, price, traded in trades), Decimal(0))
         average = (amount / volume).quantize(Decimal("0.000001"))
     prices = [price for _, price, _ in trades]
     return {

@@ -20,6 +20,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
 
 from jobs.broker import Broker
+from tests.attended import ended
 
 WAIT_SECONDS = 150.0
 Samples = dict[tuple[str, str], float]
@@ -117,12 +118,7 @@ def running(words: list[str], log: Path) -> Iterator[Running]:
         try:
             yield Running(process, log)
         finally:
-            process.terminate()
-            try:
-                process.wait(60)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            ended(process, 60)
 
 
 def finished(words: list[str], *more: str) -> tuple[int, str, str]:
