@@ -1,11 +1,18 @@
-"""Keeps board and health up to date while a service runs."""
+"""A job's board, and what keeps it and the health up to date while a service runs."""
 
 from collections.abc import Mapping
 
+from config.models.job import Job
 from jobs.batch import BatchDone, Lag
-from jobs.health import Health
+from jobs.health import Health, trigger_seconds
 from jobs.metrics import Board
 from jobs.service import Follower
+
+
+def board_of(job: Job, health: Health) -> Board:
+    """The metrics of a job, before its first batch."""
+    info = (job.grouping.type, job.operator.type)
+    return Board(job.name, health, info, job.metrics.hot_keys, trigger_seconds(job))
 
 
 class HealthFollower(Follower):

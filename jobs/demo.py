@@ -22,7 +22,7 @@ from rich.console import Console
 from config.errors import OutsideError
 from config.loader import load_job
 from config.models.job import Job
-from jobs.board import HealthFollower
+from jobs.board import HealthFollower, board_of
 from jobs.broker import Broker
 from jobs.demo_results import Outcome
 from jobs.demo_view import View
@@ -33,7 +33,6 @@ from jobs.generator.settings import KafkaTarget, OracleSettings, Settings
 from jobs.generator.streams import stream_of, totals_of
 from jobs.generator.writer import Writer
 from jobs.health import Health, stall_seconds
-from jobs.metrics import Board
 from jobs.metrics_server import MetricsServer
 from jobs.page import LivePage
 from jobs.service import Service, job_session
@@ -161,7 +160,7 @@ def _counted(
         view = stack.enter_context(View(console, BATCHES, PARTITIONS))
         for job in jobs:
             health = Health(stall_seconds(job))
-            board = Board(job.name, health, (job.grouping.type, job.operator.type))
+            board = board_of(job, health)
             page = LivePage(job, health)
             # The second job's page is where the first one's was.
             settings = job.metrics.model_copy(update={"port": port} if port else {})

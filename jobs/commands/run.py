@@ -82,10 +82,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
     # Spark, numba and Prometheus take a second to import: a wrong job is told before.
-    from jobs.board import HealthFollower  # noqa: PLC0415
-    from jobs.health import Health, stall_seconds, trigger_seconds  # noqa: PLC0415
+    from jobs.board import HealthFollower, board_of  # noqa: PLC0415
+    from jobs.health import Health, stall_seconds  # noqa: PLC0415
     from jobs.linger import lingering  # noqa: PLC0415
-    from jobs.metrics import Board  # noqa: PLC0415
     from jobs.metrics_server import MetricsServer  # noqa: PLC0415
     from jobs.page import LivePage  # noqa: PLC0415
     from jobs.pipeline import Pipeline, journal_of  # noqa: PLC0415
@@ -99,8 +98,7 @@ def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
     stop = Stop()
     live = arguments.log == "auto" and sys.stderr.isatty()
     health = Health(stall_seconds(job))
-    info = (job.grouping.type, job.operator.type)
-    board = Board(job.name, health, info, job.metrics.hot_keys, trigger_seconds(job))
+    board = board_of(job, health)
     page = LivePage(job, health)
     with ExitStack() as stack:
         stack.enter_context(signals_to(stop))
