@@ -162,6 +162,17 @@ def broker_with_lines() -> Iterator[Broker]:
         yield broker
 
 
+def of_a_job(broker: Broker, folder: Path, port: str = "auto") -> dict[str, str]:
+    """The variables that tell a container of a job where everything is."""
+    return {
+        "KAFKA_BOOTSTRAP_SERVERS": broker.address,
+        "UNSKEW_CHECKPOINTS": str(folder),
+        "METRICS_PORT": port,
+        "SPARK_MASTER": "local[1]",
+        "NUMBA_CACHE_DIR": str(folder / "numba"),
+    }
+
+
 SLOW = [pytest.mark.spark, pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(1800)]
 JOB = ("run", "word_count", "--available-now", "--log", "json", "--set", "partitions=2")
 
@@ -200,11 +211,7 @@ class TestImage:
         code, output = finished(
             image,
             *JOB,
-            KAFKA_BOOTSTRAP_SERVERS=broker_with_lines.address,
-            UNSKEW_CHECKPOINTS=str(tmp_path),
-            METRICS_PORT="auto",
-            SPARK_MASTER="local[1]",
-            NUMBA_CACHE_DIR=str(tmp_path / "numba"),
+            **of_a_job(broker_with_lines, tmp_path),
         )
         assert code == 0, output
         assert '"records": 600' in output, output
@@ -220,11 +227,7 @@ class TestImage:
             *("driver", "--properties-file", str(properties)),
             *("--class", "org.apache.spark.deploy.PythonRunner", main, *JOB),
             SPARK_DRIVER_BIND_ADDRESS="127.0.0.1",
-            KAFKA_BOOTSTRAP_SERVERS=broker_with_lines.address,
-            UNSKEW_CHECKPOINTS=str(tmp_path),
-            METRICS_PORT="auto",
-            SPARK_MASTER="local[1]",
-            NUMBA_CACHE_DIR=str(tmp_path / "numba"),
+            **of_a_job(broker_with_lines, tmp_path),
         )
         assert code == 0, output
         assert '"records": 600' in output, output
@@ -238,11 +241,7 @@ class TestImage:
         process = in_image(
             image,
             *("run", "word_count", "--log", "json", "--set", "partitions=2"),
-            KAFKA_BOOTSTRAP_SERVERS=broker_with_lines.address,
-            UNSKEW_CHECKPOINTS=str(tmp_path),
-            METRICS_PORT=str(port),
-            SPARK_MASTER="local[1]",
-            NUMBA_CACHE_DIR=str(tmp_path / "numba"),
+            **of_a_job(broker_with_lines, tmp_path, str(port)),
         )
         try:
             check = [image.native("/opt/unskew/venv/bin/python"), *dockerfile_health_check()[1:]]

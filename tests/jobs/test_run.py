@@ -2,6 +2,8 @@
 
 import json
 import signal
+from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -33,64 +35,89 @@ def loads(metrics: Samples, name: str = "unskew_partition_batch_records") -> lis
     return [metrics[name, str(partition)] for partition in range(4)]
 
 
+@dataclass
+class Story:
+    """A job that is stopped and started again, each time under another grouping."""
+
+    broker: Broker
+    folder: Path
+    expected: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.folder / "story"
+
+    def told(self, lines: int, seed: int) -> int:
+        """More lines; how many words."""
+        more = produce(self.broker, "story", lines, seed=seed)
+        self.expected.update(more)
+        return more.total()
+
+    def words(self, **settings: object) -> list[str]:
+        return job_words(self.broker.address, self.folder, "story", **settings)
+
+    def level_under(self, grouping: str, seed: int, number: int, code: int) -> float:
+        """Max over mean of a thousand lines more, and a stop by the signal of this exit code."""
+        words = self.told(1000, seed)
+        with running(self.words(grouping__type=grouping), self.folder / f"{seed}") as job:
+            metrics = job.wait_for_records(words)
+            journal_agrees(metrics, self.checkpoint)
+            assert any(name == "unskew_grouping_signal" for name, _ in metrics)
+            answer, seconds = job.stop(number)
+            assert answer == code, job.text()
+            assert seconds < 30
+        return float(metrics["unskew_max_over_mean_ratio", ""])
+
+
 @pytest.mark.timeout(600)
 def test_balance_shows_restarts_go_on_and_totals_are_exact(broker: Broker, tmp_path: Path) -> None:
     make_topics(broker, "story")
-    checkpoint = tmp_path / "story"
-    expected = produce(broker, "story", 2000, seed=1)
-    first = expected.total()
+    story = Story(broker, tmp_path)
+    skewed = first_run(story)
+    assert skewed > 1.3
+    lose_the_note_of_dead_letters(story.checkpoint)
+    assert story.level_under("level", 2, signal.SIGINT, 130) < 1.01
+    assert story.level_under("fish", 3, signal.SIGTERM, 0) < 1.1
 
-    words = job_words(broker.address, tmp_path, "story", grouping__type="key", **SNAPSHOTS)
-    with running(words, tmp_path / "1") as job:
-        metrics = job.wait_for_records(first)
+    story.told(500, seed=4)
+    code, _, errors = finished(story.words(partitions=6), "--available-now", "--log", "console")
+    assert code == 0, errors
+    assert totals(broker, "story-counts") == dict(story.expected)
+    dead = [dict(one.headers()) for one in consumed(broker, "story-dead")]
+    assert len(dead) == 20 + 20 + 10 + 10 + 5, "those of the first run came twice"
+    assert {one["reason"] for one in dead} == {b"not_utf8"}
+    assert len({(one["partition"], one["offset"]) for one in dead}) == 45
+
+
+def first_run(story: Story) -> float:
+    """Under `key`: what the metrics and the journal say, and a stop; max over mean."""
+    words = story.told(2000, seed=1)
+    settings = story.words(grouping__type="key", **SNAPSHOTS)
+    with running(settings, story.folder / "1") as job:
+        metrics = job.wait_for_records(words)
         assert (job.get("/healthz"), job.get("/readyz")) == ((200, "running\n"),) * 2
-        journal_agrees(metrics, checkpoint)
-        assert sum(loads(metrics, "unskew_partition_records_total")) == first
-        assert metrics["unskew_max_over_mean_ratio", ""] > 1.3
+        journal_agrees(metrics, story.checkpoint)
+        assert sum(loads(metrics, "unskew_partition_records_total")) == words
         assert metrics["unskew_dead_letters_total", "not_utf8"] == 20
-        assert metrics["unskew_merge_state_rows", ""] == len(expected)
+        assert metrics["unskew_merge_state_rows", ""] == len(story.expected)
         assert metrics["unskew_query_state", "running"] == 1
         lag = {label: value for (name, label), value in metrics.items() if "lag" in name}
         assert lag == {"0,story": 0, "1,story": 0}
         # Without waiting for another batch: the newest snapshots count every word once.
-        job.wait(
-            lambda: sum(one.rows or 0 for one in merge_state(str(checkpoint))) == len(expected)
-        )
+        place, count = str(story.checkpoint), len(story.expected)
+        job.wait(lambda: sum(one.rows or 0 for one in merge_state(place)) == count)
         code, seconds = job.stop(signal.SIGTERM)
         assert code == 0, job.text()
         assert seconds < 30
         assert "Traceback" not in job.text()
+    return float(metrics["unskew_max_over_mean_ratio", ""])
 
-    # A crash after the commit and before its dead letters went out: they go out at the next start.
+
+def lose_the_note_of_dead_letters(checkpoint: Path) -> None:
+    """As a crash does after the commit and before they went out: then they go at the next start."""
     journal = Journal(str(checkpoint / FOLDER))
     (newest,) = [batch for batch in journal.batches() if journal.published(batch)]
     (checkpoint / FOLDER / f"{newest:012d}" / "dead-letters.published").unlink()
-    more = produce(broker, "story", 1000, seed=2)
-    expected.update(more)
-
-    with running(
-        job_words(broker.address, tmp_path, "story", grouping__type="level"), tmp_path / "2"
-    ) as job:
-        metrics = job.wait_for_records(more.total())
-        journal_agrees(metrics, checkpoint)
-        assert metrics["unskew_max_over_mean_ratio", ""] < 1.01
-        assert ("unskew_grouping_signal", "max,moved_records") in metrics
-        code, seconds = job.stop(signal.SIGINT)
-        assert code == 130, job.text()
-        assert seconds < 30
-
-    expected.update(produce(broker, "story", 500, seed=3))
-    words = job_words(broker.address, tmp_path, "story", partitions=6)
-    code, _, errors = finished(words, "--available-now", "--log", "console")
-    assert code == 0, errors
-    assert totals(broker, "story-counts") == dict(expected)
-    dead = consumed(broker, "story-dead")
-    assert len(dead) == 20 + 20 + 10 + 5
-    assert {dict(one.headers())["reason"] for one in dead} == {b"not_utf8"}
-    assert (
-        len({(dict(one.headers())["partition"], dict(one.headers())["offset"]) for one in dead})
-        == 35
-    )
 
 
 @pytest.mark.slow

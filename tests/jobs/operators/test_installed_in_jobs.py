@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from config.loader import load_job
+from config.models.job import Job
 from grouping.report import Report
 from jobs.service import Service
 
@@ -51,10 +52,18 @@ class Longest(RowOperator):
 '''
 
 
-@pytest.mark.parametrize("grouping", ["shuffle", "none"])
-def test_an_installed_operator_runs(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grouping: str
-) -> None:
+LINES = [
+    {"user": "a", "text": "four", "at": "2026-03-01T10:00:00Z"},
+    {"user": "a", "text": "seventeen letters", "at": "2026-03-01T09:00:00Z"},
+    {"user": "b", "text": "-", "at": "2026-03-01T08:00:00Z"},
+    {"user": "b", "at": "2026-03-01T08:00:00Z"},
+    {"user": "b", "text": "when?"},
+]
+
+
+@pytest.fixture
+def installed(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's operator, as pip would leave it, here and with Spark's workers."""
     info = tmp_path / "site" / "user_longest-1.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Name: user_longest\n")
@@ -64,35 +73,33 @@ def test_an_installed_operator_runs(
     monkeypatch.syspath_prepend(str(module.parent))
     monkeypatch.delitem(sys.modules, "user_longest", raising=False)
     spark.sparkContext.addPyFile(str(module))
-    lines = [
-        {"user": "a", "text": "four", "at": "2026-03-01T10:00:00Z"},
-        {"user": "a", "text": "seventeen letters", "at": "2026-03-01T09:00:00Z"},
-        {"user": "b", "text": "-", "at": "2026-03-01T08:00:00Z"},
-        {"user": "b", "at": "2026-03-01T08:00:00Z"},
-        {"user": "b", "text": "when?"},
-    ]
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "1.json").write_text("\n".join(map(json.dumps, lines)))
-    job = load_job(
-        "word_count",
-        {
-            "source": {"type": "files", "path": str(tmp_path / "in")},
-            "decode": {"type": "json", "schema": "user STRING, text STRING, at STRING"},
-            "operator": {"type": "longest", "least": 2},
-            "event_time": "at",
-            "grouping": {"type": grouping},
-            "partitions": 2,
-            "window": {"type": "none"},
-            "lateness": None,
-            "merge": {"partitions": 1},
-            "trigger": {"type": "available_now"},
-            "sinks": [{"type": "memory", "table": "longest"}],
-            "dead_letters": {"type": "files", "path": str(tmp_path / "bad")},
-            "checkpoint": str(tmp_path / "checkpoint"),
-        },
-    )
 
-    service = Service(job, spark)
+
+def job_of(folder: Path, grouping: str) -> Job:
+    (folder / "in").mkdir()
+    (folder / "in" / "1.json").write_text("\n".join(map(json.dumps, LINES)))
+    settings = {
+        "source": {"type": "files", "path": str(folder / "in")},
+        "decode": {"type": "json", "schema": "user STRING, text STRING, at STRING"},
+        "operator": {"type": "longest", "least": 2},
+        "event_time": "at",
+        "grouping": {"type": grouping},
+        "partitions": 2,
+        "window": {"type": "none"},
+        "lateness": None,
+        "merge": {"partitions": 1},
+        "trigger": {"type": "available_now"},
+        "sinks": [{"type": "memory", "table": "longest"}],
+        "dead_letters": {"type": "files", "path": str(folder / "bad")},
+        "checkpoint": str(folder / "checkpoint"),
+    }
+    return load_job("word_count", settings)
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize("grouping", ["shuffle", "none"])
+def test_an_installed_operator_runs(spark: SparkSession, tmp_path: Path, grouping: str) -> None:
+    service = Service(job_of(tmp_path, grouping), spark)
     service.run()
 
     rows = spark.table("longest").orderBy("key").collect()
