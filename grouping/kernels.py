@@ -6,7 +6,10 @@ would leave old machine code in use. The cache folder therefore carries a digest
 
 import hashlib
 import os
+import shutil
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -17,6 +20,7 @@ from grouping.cache import cache_folder, own_temporary_folder
 
 P = ParamSpec("P")
 R = TypeVar("R")
+_KEPT_SECONDS = 30 * 86_400
 
 
 def _sources_digest() -> str:
@@ -30,7 +34,21 @@ def machine_code_folder() -> Path:
     """Where machine code is kept; jars may lie in a cache that is read-only, this may not."""
     place = "numba", _sources_digest()
     folder = cache_folder(*place)
-    return folder if os.access(folder, os.W_OK) else own_temporary_folder(*place)
+    if not os.access(folder, os.W_OK):
+        return own_temporary_folder(*place)
+    _forget_old(folder)
+    return folder
+
+
+def _forget_old(newest: Path) -> None:
+    """Remove the machine code of sources that are no longer used, once in a while."""
+    if any(newest.iterdir()):
+        return
+    long_ago = time.time() - _KEPT_SECONDS
+    for folder in newest.parent.iterdir():
+        with suppress(OSError):  # another process may be as tidy
+            if folder.stat().st_mtime < long_ago:
+                shutil.rmtree(folder)
 
 
 numba_config: Any = config  # its attributes are made at run time

@@ -31,6 +31,7 @@ from grouping.base import Chunk, Feedback, Grouping, Int32s, Int64s, UInt64s
 from grouping.errors import GroupingError
 from grouping.journal import KEPT_BATCHES, Journal, Routes
 from grouping.registry import create
+from grouping.rehearsal import rehearse
 from grouping.report import feedback_of
 
 PARTITION_KEY = "partition_key"
@@ -180,6 +181,7 @@ def route_hashes(
             raise GroupingError(f"{router.grouping}: timestamp: missing, but needed by it")
         inputs.append(sf.unix_micros(_column(timestamp)))
         body = router.route_timed
+    rehearse(probe)
     # Non-deterministic by its mark only: without it a filter on the result makes Spark evaluate
     # the routing twice.
     udf: Any = arrow_udf(body, returnType="int")  # type: ignore[call-overload]
