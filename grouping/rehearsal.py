@@ -35,9 +35,9 @@ def _feedback(partitions: int) -> Feedback:
     numbers = np.arange(partitions)
     return Feedback(
         numbers + 1,
-        numbers.astype(np.float64),
+        (numbers + 1).astype(np.float64),
         numbers.astype(np.int32),
         numbers.astype(np.uint64) * _SPREAD,
         numbers + 1,
-        numbers.astype(np.float64),
+        (numbers + 1).astype(np.float64),
     )
