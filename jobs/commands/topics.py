@@ -52,6 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
     problems = [line for one in loaded for line in one.lines()]
     if problems:
         raise UsageError(*problems)
+    for line in _unnamed([one.job for one in loaded]):
+        print(line, flush=True)
     for servers, topics in _needed([one.job for one in loaded]).items():
         client = admin(servers)
         known = _known(client, servers)
@@ -86,6 +88,14 @@ def _needed(jobs: list[Any]) -> Mapping[str, Mapping[str, dict[str, str]]]:
             for topic in read:
                 found.setdefault(job.source.bootstrap_servers, {}).setdefault(topic, {})
     return found
+
+
+def _unnamed(jobs: list[Any]) -> Iterator[str]:
+    from config.models.source import KafkaSource  # noqa: PLC0415
+
+    for job in jobs:
+        if isinstance(job.source, KafkaSource) and job.source.pattern:
+            yield f"{job.source.pattern}: a pattern, so what it is to match is made by hand"
 
 
 def _refuse_secured(job: str, options: Mapping[str, Any]) -> None:

@@ -99,3 +99,20 @@ def test_brokers_with_tls_are_refused_before_they_are_asked(options: str, tmp_pa
     assert done.stderr.startswith(
         "topics: word_count: kafka.security.protocol: brokers with TLS or a log-in are not served"
     )
+
+
+def test_a_pattern_names_no_topic_that_could_be_made(tmp_path: Path) -> None:
+    job = Path("config/jobs/word_count.yaml").read_text()
+    for old, new in (
+        ("subscribe: [lines]", "pattern: lines-.*"),
+        ("- type: kafka\n    topic: word-counts", "- type: console"),
+    ):
+        assert old in job
+        job = job.replace(old, new)
+    head, section, _ = job.partition("\ndead_letters:")
+    assert section
+    rest = f"\ndead_letters: {{type: files, path: {tmp_path}}}\ncheckpoint: {tmp_path}/c\n"
+    (tmp_path / "job.yaml").write_text(head + rest)
+    done = topics(str(tmp_path / "job.yaml"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "lines-.*: a pattern, so what it is to match is made by hand\n"
