@@ -65,9 +65,19 @@ class BatchDone:
         return {ours: float(taken.get(name, 0)) / 1000 for name, ours in PARTS.items()}
 
     @property
+    def source_records(self) -> int:
+        """Records read, before keys are taken out of them; Spark may count a retry twice."""
+        return int(self.progress.get("numInputRows", 0))
+
+    @property
     def records(self) -> int:
-        """Records by the reports; where there are none, by Spark, which may count a retry twice."""
-        return self.facts.total if self.facts else int(self.progress.get("numInputRows", 0))
+        """Records by the reports; where there are none, by Spark."""
+        return self.facts.total if self.facts else self.source_records
+
+    @property
+    def has_rows(self) -> bool:
+        """Was there anything to do? By a batch without rows Spark only moves the watermark on."""
+        return self.source_records > 0 or self.records > 0
 
     @property
     def late_partials(self) -> int:

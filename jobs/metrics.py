@@ -23,6 +23,7 @@ from grouping.report import LATENCY_BOUNDS_SECONDS
 from jobs.batch import BatchDone, Lag, lag_of
 from jobs.facts import BatchFacts, HotKey
 from jobs.health import STATES, Health
+from jobs.histograms import Buckets, Labels, added, cumulative, observation
 
 PREFIX = "unskew_"
 NAME_LENGTH_MAX = 80
@@ -56,12 +57,30 @@ METRICS = (
     Metric("query_state", "gauge", "1 for the state that the query is in.", ("state",)),
     Metric("query_start_timestamp_seconds", "gauge", "When this process began, as Unix time."),
     Metric("trigger_interval_seconds", "gauge", "The trigger's interval; none for available_now."),
-    Metric("last_batch_timestamp_seconds", "gauge", "When the last batch was done, as Unix time."),
-    Metric("last_batch_number", "gauge", "The number of the last batch."),
+    Metric(
+        "last_batch_timestamp_seconds",
+        "gauge",
+        "When the last batch was done, also one without rows, as Unix time.",
+    ),
+    Metric("last_batch_number", "gauge", "The number of the last batch that had rows."),
     Metric("partitions", "gauge", "Partitions that records are routed to."),
-    Metric("batches", "counter", "Batches done."),
-    Metric("batch_seconds", "histogram", "How long batches took, from trigger to commit."),
+    Metric(
+        "batches",
+        "counter",
+        "Batches done. Those without rows, by which Spark moves the watermark on, count here, and"
+        " change no other figure of the last batch.",
+    ),
+    Metric(
+        "batch_seconds", "histogram", "How long batches with rows took, from trigger to commit."
+    ),
     Metric("batch_part_seconds", "gauge", "How long each part of the last batch took.", ("part",)),
+    Metric(
+        "source_records",
+        "counter",
+        "Records read from the source, as Spark counts them, before keys are taken out of them: one"
+        " may hold several words or tags. Of a task that ran twice, both runs may count.",
+    ),
+    Metric("batch_source_records", "gauge", "The same, in the last batch."),
     Metric("records", "counter", "Records done; with grouping none, as Spark counts its input."),
     Metric("batch_records", "gauge", "Records of the last batch."),
     Metric("partition_records", "counter", "Records done by a partition.", _PARTITION),
@@ -144,22 +163,6 @@ METRICS = (
 )
 BY_NAME: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in METRICS})
 
-Labels = tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Buckets:
-    """A histogram so far: counts by bucket (not cumulative), and the sum."""
-
-    counts: tuple[int, ...]
-    sum: float
-
-    def plus(self, counts: tuple[int, ...], total: float) -> "Buckets":
-        """This and more."""
-        both = tuple(one + other for one, other in zip(self.counts, counts, strict=True))
-        return Buckets(both, self.sum + total)
-
-
 Values = dict[str, dict[Labels, Any]]
 
 
@@ -192,32 +195,17 @@ class Board(Collector):
 
     def batch(self, done: BatchDone) -> None:
         """A batch is done."""
-        gauges: Values = {
-            "last_batch_timestamp_seconds": {(): time.time()},
-            "last_batch_number": {(): done.batch},
-            "batch_part_seconds": {(part,): taken for part, taken in done.parts.items()},
-            "batch_records": {(): done.records},
-            "kafka_lag_records": _lag(lag_of(done.progress)),
-            "merge_state_rows": {(): done.merge_rows},
-            "merge_state_bytes": {(): done.merge_bytes},
-            "merge_partition_state_rows": {
-                (str(one.partition),): one.rows for one in done.merge if one.rows is not None
-            },
-            "merge_partition_state_bytes": {(str(one.partition),): one.bytes for one in done.merge},
-            "journal_bytes": {(): done.journal_bytes},
-            "journal_batches": {(): done.journal_batches},
-            "journal_unreadable_files": {(): 0},  # or the batch would not be done
-        }
-        counters: Values = {
-            "batches": {(): 1},
-            "records": {(): done.records},
-            "late_partials": {(): done.late_partials},
-        }
-        page = {**self._page, **gauges, **_facts(done.facts, self._hot_keys), **_routing(done)}
-        _add(page, {**counters, **_counted(done)})
-        _observe(page, "batch_seconds", (), BATCH_BOUNDS_SECONDS, done.seconds)
-        if done.facts:
-            _observe_latencies(page, done.facts)
+        page = {**self._page, **_now(done)}
+        counters: Values = {"batches": {(): 1}, "late_partials": {(): done.late_partials}}
+        _add(page, counters)
+        if done.has_rows:
+            page |= _last(done, self._hot_keys)
+            _add(page, _counted(done))
+            # An empty batch is soon done: it would make the others look shorter than they are.
+            took = observation(BATCH_BOUNDS_SECONDS, done.seconds)
+            _observe(page, "batch_seconds", {(): took})
+            if done.facts:
+                _observe(page, "partition_latency_seconds", _latencies(done.facts))
         self._page = page
 
     def idle(self, lag: Lag) -> None:
@@ -262,6 +250,35 @@ def _add(page: Values, counts: Values) -> None:
         page[name] = sums
 
 
+def _now(done: BatchDone) -> Values:
+    """What is so after any batch."""
+    return {
+        "last_batch_timestamp_seconds": {(): time.time()},
+        "kafka_lag_records": _lag(lag_of(done.progress)),
+        "merge_state_rows": {(): done.merge_rows},
+        "merge_state_bytes": {(): done.merge_bytes},
+        "merge_partition_state_rows": {
+            (str(one.partition),): one.rows for one in done.merge if one.rows is not None
+        },
+        "merge_partition_state_bytes": {(str(one.partition),): one.bytes for one in done.merge},
+        "journal_bytes": {(): done.journal_bytes},
+        "journal_batches": {(): done.journal_batches},
+        "journal_unreadable_files": {(): 0},  # or the batch would not be done
+    }
+
+
+def _last(done: BatchDone, hot_keys: int) -> Values:
+    """What is shown of the last batch with rows: all of one batch, so that figures agree."""
+    return {
+        "last_batch_number": {(): done.batch},
+        "batch_part_seconds": {(part,): taken for part, taken in done.parts.items()},
+        "batch_source_records": {(): done.source_records},
+        "batch_records": {(): done.records},
+        **_facts(done.facts, hot_keys),
+        **_routing(done),
+    }
+
+
 def _facts(facts: BatchFacts | None, hot_keys: int) -> Values:
     if facts is None:
         return {}
@@ -298,7 +315,10 @@ def _routing(done: BatchDone) -> Values:
 
 
 def _counted(done: BatchDone) -> Values:
-    counts: Values = {}
+    counts: Values = {
+        "source_records": {(): done.source_records},
+        "records": {(): done.records},
+    }
     if done.facts is not None:
         counts["partition_records"] = _by_partition(done.facts.records)
         counts["partition_busy_seconds"] = _by_partition(done.facts.busy_seconds)
@@ -323,53 +343,29 @@ def key_text(key: HotKey) -> str:
     return key.name if len(key.name) <= NAME_LENGTH_MAX else f"{key.name[:NAME_LENGTH_MAX]}..."
 
 
-def _observe(
-    page: Values, name: str, labels: Labels, bounds: tuple[float, ...], value: float
-) -> None:
-    counts = [0] * (len(bounds) + 1)
-    counts[sum(bound < value for bound in bounds)] = 1
-    _observe_counts(page, name, {labels: (tuple(counts), value)})
-
-
-def _observe_latencies(page: Values, facts: BatchFacts) -> None:
-    found: dict[Labels, tuple[tuple[int, ...], float]] = {
-        (str(number),): (tuple(counts), seconds)
-        for number, (counts, seconds) in enumerate(
-            zip(facts.latency_counts.tolist(), facts.latency_seconds.tolist(), strict=True)
-        )
+def _latencies(facts: BatchFacts) -> dict[Labels, Buckets]:
+    parts = zip(facts.latency_counts.tolist(), facts.latency_seconds.tolist(), strict=True)
+    return {
+        (str(number),): Buckets(tuple(counts), seconds)
+        for number, (counts, seconds) in enumerate(parts)
     }
-    _observe_counts(page, "partition_latency_seconds", found)
 
 
-def _observe_counts(
-    page: Values, name: str, found: Mapping[Labels, tuple[tuple[int, ...], float]]
-) -> None:
-    histograms = dict(page.get(name, {}))
-    for labels, (counts, total) in found.items():
-        before = histograms.get(labels, Buckets((0,) * len(counts), 0.0))
-        histograms[labels] = before.plus(counts, total)
-    page[name] = histograms
+def _observe(page: Values, name: str, found: Mapping[Labels, Buckets]) -> None:
+    page[name] = added(page.get(name, {}), found)
 
 
 def _family(metric: Metric, query: str, values: Mapping[Labels, Any]) -> Family:
     name, labels = f"{PREFIX}{metric.name}", metric.all_labels
     if metric.kind == "histogram":
         histogram = HistogramMetricFamily(name, metric.help, labels=labels)
+        seconds = metric.name == "batch_seconds"
+        bounds = BATCH_BOUNDS_SECONDS if seconds else LATENCY_BOUNDS_SECONDS
         for own, buckets in values.items():
-            histogram.add_metric((query, *own), _cumulative(metric, buckets), buckets.sum)
+            histogram.add_metric((query, *own), cumulative(bounds, buckets), buckets.sum)
         return histogram
     kinds: dict[str, Any] = {"gauge": GaugeMetricFamily, "counter": CounterMetricFamily}
     family: Family = kinds[metric.kind](name, metric.help, labels=labels)
     for own, value in values.items():
         family.add_metric((query, *own), value)  # type: ignore[attr-defined]
     return family
-
-
-def _cumulative(metric: Metric, buckets: Buckets) -> list[tuple[str, float]]:
-    bounds = BATCH_BOUNDS_SECONDS if metric.name == "batch_seconds" else LATENCY_BOUNDS_SECONDS
-    texts = [*map(str, bounds), "+Inf"]
-    total, found = 0, []
-    for text, count in zip(texts, buckets.counts, strict=True):
-        total += count
-        found.append((text, float(total)))
-    return found

@@ -27,6 +27,8 @@ EXPORTED = {
     "unskew_batches_total": ("counter",),
     "unskew_batch_seconds": ("histogram",),
     "unskew_batch_part_seconds": ("gauge", "part"),
+    "unskew_source_records_total": ("counter",),
+    "unskew_batch_source_records": ("gauge",),
     "unskew_records_total": ("counter",),
     "unskew_batch_records": ("gauge",),
     "unskew_partition_records_total": ("counter", "partition"),
@@ -113,6 +115,8 @@ def test_gauges_show_the_last_batch_and_counters_all() -> None:
     assert found["unskew_partition_busy_seconds_total", at] == 1.0
     assert found["unskew_partition_state_keys", at] == 3
     assert found["unskew_partition_state_bytes", at] == 300
+    assert found["unskew_source_records_total", ()] == 1998
+    assert found["unskew_batch_source_records", ()] == 999
     assert found["unskew_records_total", ()] == 80
     assert found["unskew_batch_records", ()] == 40
     assert found["unskew_max_over_mean_ratio", ()] == 1.5
@@ -127,6 +131,27 @@ def test_gauges_show_the_last_batch_and_counters_all() -> None:
     assert found["unskew_grouping_signal", signal] == 2.0
     assert found["unskew_merge_partition_state_bytes", (("merge_partition", "0"),)] == 10
     assert ("unskew_merge_partition_state_rows", (("merge_partition", "0"),)) not in found
+
+
+def test_a_batch_without_rows_leaves_the_figures_of_the_last_one() -> None:
+    shown, once = board(), board()
+    for one in (shown, once):
+        one.batch(done(4))
+    empty = progress(5, numInputRows=0, durationMs={"triggerExecution": 10, "addBatch": 7})
+    shown.batch(BatchDone(empty, None, journal_bytes=1000, journal_batches=5))
+    found, before = samples(shown), samples(once)
+    changed = {name for name in before if found.get(name) != before[name]}
+    assert {name for name, _ in changed} == {
+        "unskew_batches_total",
+        "unskew_late_partials_total",
+        "unskew_last_batch_timestamp_seconds",
+        "unskew_query_start_timestamp_seconds",
+        "unskew_merge_partition_state_bytes",
+        "unskew_merge_partition_state_rows",
+    }
+    assert found["unskew_batches_total", ()] == 2
+    assert found["unskew_last_batch_number", ()] == 4
+    assert found["unskew_batch_seconds_count", ()] == 1
 
 
 def test_files_that_cannot_be_read_are_shown_until_a_batch_is_done() -> None:
