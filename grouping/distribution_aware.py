@@ -20,7 +20,8 @@ turns small differences into other places: with 5 sources and n = 10 there are 4
 48 and n = 100 up to 30. `near_home` keeps most keys at home, hence together.
 
 State: the SpaceSaving counters, epsilon_factor / theta of at most 68 bytes, and 8 bytes a bucket:
-60 kB at n = 100 by default. The mapping follows from them and is not stored.
+60 kB at n = 100 by default. The mapping follows from them and is not stored. How long a source
+learns is part of the state from its first record on, since `sources` may change between batches.
 
 *Departures.* While learning, records are routed by hash (the public code drops them). Hitters are
 those with count - error >= theta x records, certain ones only, and weigh that much, so that no
@@ -106,13 +107,14 @@ class DistributionAware(Grouping):
     """Static mapping of heavy hitters and buckets, made once from the first records."""
 
     name = "distribution_aware"
+    version = 2
     Params = DistributionAwareParams
 
     def __init__(self, setting: Setting, params: DistributionAwareParams) -> None:
         super().__init__(setting, params)
         n = setting.partitions
         self._theta = params.theta or 1 / (5 * n)
-        self._learning = params.learning_records or max(
+        self._own_length = params.learning_records or max(
             10 * n, math.ceil(RECORDS_A_PARTITION * n / setting.sources)
         )
         self._near_home = params.near_home
@@ -122,11 +124,15 @@ class DistributionAware(Grouping):
         self.state.update(space_saving.arrays(math.ceil(params.epsilon_factor / self._theta)))
         self.state["buckets"] = np.zeros(self._per_home * n, np.int64)
         self.state["learned"] = np.zeros(1, np.int64)
+        # How many there are to learn: none before the first.
+        self.state["length"] = np.zeros(1, np.int64)
         self._mapping: Mapping | None = None
         self._loads = np.zeros(n)
 
     def _route(self, keys: UInt64s, timestamps: Int64s | None, out: Int32s) -> None:
-        learning = min(keys.size, self._learning - int(self.state["learned"][0]))
+        if self._learned == 0:
+            self.state["length"][0] = self._own_length
+        learning = min(keys.size, max(0, self._length - self._learned))
         if learning:
             _learn(
                 keys[:learning],
@@ -142,6 +148,14 @@ class DistributionAware(Grouping):
         if self._mapping is not None and learning < keys.size:
             _route_mapped(keys[learning:], self._mapping, self._salt, out[learning:])
 
+    @property
+    def _learned(self) -> int:
+        return int(self.state["learned"][0])
+
+    @property
+    def _length(self) -> int:
+        return int(self.state["length"][0])
+
     def hot_keys(self) -> UInt64s:
         """The mapped heavy hitters, heaviest first."""
         return np.empty(0, np.uint64) if self._mapping is None else self._hitters()[0]
@@ -150,7 +164,7 @@ class DistributionAware(Grouping):
         """How far learning is, and the balance that the mapping promises."""
         mean = float(self._loads.sum()) / self.active.size
         return {
-            "learned_records": float(self.state["learned"][0]),
+            "learned_records": float(self._learned),
             "mapped": float(self._mapping is not None),
             "hitters": float(self.hot_keys().size),
             "mapped_max_over_mean": float(self._loads.max()) / mean if mean else 0.0,
@@ -164,7 +178,7 @@ class DistributionAware(Grouping):
         """Make the mapping if all is learned: a function of what was, and of who is active."""
         self._mapping = None
         self._loads = np.zeros(self.setting.partitions)
-        if int(self.state["learned"][0]) < self._learning:
+        if self._learned == 0 or self._learned < self._length:
             return
         keys, weights = self._hitters()
         rest = self.state["buckets"] + 1.0
@@ -188,7 +202,7 @@ class DistributionAware(Grouping):
         counters = space_saving.view(self.state)
         used = int(counters.used[0])
         sure = counters.counts[:used] - counters.errors[:used]
-        chosen = np.flatnonzero(sure >= self._theta * self._learning)
+        chosen = np.flatnonzero(sure >= self._theta * self._length)
         order = np.lexsort((counters.keys[chosen], -sure[chosen]))
         return counters.keys[chosen][order], sure[chosen][order]
 

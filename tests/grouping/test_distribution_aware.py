@@ -270,6 +270,34 @@ def test_restored_grouping_goes_on_as_the_first(at: int) -> None:
     assert first.snapshot().checksum() == second.snapshot().checksum()
 
 
+@pytest.mark.parametrize(("before", "after"), [(1, 5), (5, 1)])
+@pytest.mark.parametrize("at", [500, 2500])
+def test_learning_is_as_long_as_when_it_began_though_sources_change(
+    before: int, after: int, at: int
+) -> None:
+    """10,000 records with one source, 2000 with five: neither longer nor less than nothing."""
+    keys = zipf(1.2, 30_000, 1)
+    first = create("distribution_aware", partitions=10, sources=before)
+    first.route(keys[:at])
+    second = create("distribution_aware", partitions=10, sources=after)
+    second.restore(first.snapshot())
+
+    parts = [second.route(part) for part in np.split(keys[at:], [1, 700, 1500, 9700])]
+
+    assert np.array_equal(np.concatenate(parts), first.route(keys[at:]))
+    assert second.snapshot().checksum() == first.snapshot().checksum()
+    assert second.signals()["learned_records"] == 10_000 / before
+
+
+def test_learning_that_has_not_begun_is_as_long_as_the_sources_want_now() -> None:
+    grouping = create("distribution_aware", partitions=10, sources=5)
+    grouping.restore(create("distribution_aware", partitions=10, sources=1).snapshot())
+
+    grouping.route(zipf(1.2, 30_000, 1))
+
+    assert grouping.signals()["learned_records"] == 2000
+
+
 def test_state_does_not_grow_with_the_keys() -> None:
     grouping = create("distribution_aware", partitions=100, seed=1, learning_records=10**9)
     before = sum(array.nbytes for array in grouping.state.values())
