@@ -26,12 +26,13 @@ _ROWS: tuple[tuple[str, type[Any]], ...] = (
 )
 
 
-def check_range(field_name: str, value: object, low: int, high: int) -> None:
-    """A whole number from `low` to `high`."""
+def check_range(field_name: str, value: object, low: int, high: int) -> int:
+    """A whole number from `low` to `high`, as Python's own: numpy's overflow, and are no JSON."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise GroupingError(f"{field_name}: a whole number (got {value!r})")
     if not low <= value <= high:
         raise GroupingError(f"{field_name}: from {low} to {high} (got {value})")
+    return int(value)
 
 
 def checked_array(what: str, array: object, kind: type[Any]) -> NDArray[Any]:
@@ -44,10 +45,11 @@ def checked_array(what: str, array: object, kind: type[Any]) -> NDArray[Any]:
 
 def check_active(partitions: Iterable[object], count: int) -> list[int]:
     """The partitions that shall be active, sorted: at least one, all below `count`."""
-    chosen: set[int] = set()
-    for partition in partitions:
-        check_range("active", partition, 0, count - 1)
-        chosen.add(int(partition))  # type: ignore[call-overload]
+    try:
+        given = list(partitions)
+    except TypeError as error:
+        raise GroupingError(f"active: several whole numbers (got {partitions!r})") from error
+    chosen = {check_range("active", partition, 0, count - 1) for partition in given}
     if not chosen:
         raise GroupingError("active: at least one partition must stay")
     return sorted(chosen)

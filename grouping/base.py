@@ -6,7 +6,7 @@ before them and the feedback of the batch before: no clock, no global random. It
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -51,10 +51,13 @@ class Setting:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_range("partitions", self.partitions, 1, PARTITIONS_MAX)
-        check_range("sources", self.sources, 1, SOURCES_MAX)
-        check_range("source", self.source, 0, self.sources - 1)
-        check_range("seed", self.seed, 0, SEED_MAX)
+        self._check("partitions", 1, PARTITIONS_MAX)
+        self._check("sources", 1, SOURCES_MAX)
+        self._check("source", 0, self.sources - 1)
+        self._check("seed", 0, SEED_MAX)
+
+    def _check(self, name: str, low: int, high: int) -> None:
+        object.__setattr__(self, name, check_range(name, getattr(self, name), low, high))
 
 
 @dataclass(frozen=True)
@@ -144,10 +147,12 @@ class Grouping(ABC):
     def snapshot(self) -> Snapshot:
         """A copy of the state."""
         arrays = {name: array.copy() for name, array in self.state.items()}
-        return Snapshot(self.name, self.version, self.setting.partitions, self.setting.seed, arrays)
+        where = self.setting
+        options = self.params.model_dump(mode="json")
+        return Snapshot(self.name, self.version, where.partitions, where.seed, arrays, options)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Go on from `snapshot`, which must be of this grouping with these settings."""
+        """Go on from `snapshot`, which must be of this grouping with these settings and options."""
         expected = {
             "grouping": self.name,
             "version": self.version,
@@ -159,6 +164,7 @@ class Grouping(ABC):
             found = sorted(snapshot.arrays) if what == "arrays" else getattr(snapshot, what)
             if found != value:
                 raise SnapshotError(f"snapshot: {what}: expected {value!r} (got {found!r})")
+        _check_options(self.params, snapshot.options)
         for name, array in self.state.items():
             _check_array(name, snapshot.arrays[name], array, name in self.growing)
         if not snapshot.arrays["active"].any():
@@ -176,6 +182,17 @@ class Grouping(ABC):
     def _active_changed(self) -> None:
         """`state["active"]` is new: bring what follows from it up to date."""
         self.active = np.flatnonzero(self.state["active"]).astype(np.int32)
+
+
+def _check_options(params: GroupingParams, found: Mapping[str, object]) -> None:
+    # Arrays of the same shapes may stand for something else under other options.
+    expected = params.model_dump(mode="json")
+    for name in sorted(expected.keys() | found.keys()):
+        if found.get(name) != expected.get(name):
+            raise SnapshotError(
+                f"snapshot: options: {name}: expected {expected.get(name)!r}"
+                f" (got {found.get(name)!r})"
+            )
 
 
 def _check_array(name: str, found: NDArray[Any], like: NDArray[Any], growing: bool) -> None:

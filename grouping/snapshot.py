@@ -8,7 +8,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,8 @@ class Snapshot:
     partitions: int
     seed: int
     arrays: Mapping[str, NDArray[Any]]
+    options: Mapping[str, object] = field(default_factory=dict)
+    """Those of the grouping, as JSON has them; none where it has none."""
 
     def to_bytes(self) -> bytes:
         """The snapshot as bytes that `from_bytes` reads back."""
@@ -40,6 +42,7 @@ class Snapshot:
             "version": self.version,
             "partitions": self.partitions,
             "seed": self.seed,
+            "options": dict(self.options),
             "arrays": [
                 [name, block.dtype.str, list(block.shape)]
                 for name, block in zip(names, blocks, strict=True)
@@ -70,6 +73,7 @@ class Snapshot:
                 int(header["partitions"]),
                 int(header["seed"]),
                 arrays,
+                dict(header.get("options", {})),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise SnapshotError(f"snapshot: the header cannot be read: {error}") from error

@@ -3,12 +3,14 @@
 Each check takes a member and raises `AssertionError`; `tests/checks.py` has them all.
 """
 
+import dataclasses
 import itertools
 import pickle
 
 import numpy as np
 
 from grouping.base import Grouping
+from grouping.errors import SnapshotError
 from grouping.snapshot import Snapshot
 from tests.members import (
     BATCH_RECORDS,
@@ -17,6 +19,8 @@ from tests.members import (
     Member,
     batches,
     distinct_keys,
+    members_at_bounds,
+    members_of,
     outcome,
     play_all,
     record_steps,
@@ -126,6 +130,32 @@ def a_snapshot_knows_who_is_away(member: Member) -> None:
     for keys, times in stream[2:]:
         same = np.array_equal(again.route(keys, times), donor.route(keys, times))
         assert same, "restored to when all were active"
+
+
+@check
+def a_snapshot_of_other_options_is_refused(member: Member) -> None:
+    """It says which options it was made with, and only a grouping with the same takes it."""
+    own, grouping = _options_of(member), member.make()
+    snapshot = grouping.snapshot()
+    assert snapshot.options == own, f"it does not say its options: {snapshot.options}"
+    for other in [*members_of(member.kind), *members_at_bounds(member.kind)]:
+        options = _options_of(other)
+        changed = {f"snapshot: options: {name}" for name in own if options[name] != own[name]}
+        refused = _refusal(grouping, dataclasses.replace(snapshot, options=options))
+        assert bool(refused) == bool(changed), f"{other}: {refused or 'is taken'}"
+        assert not changed or refused.rpartition(": expected ")[0] in changed, refused
+
+
+def _refusal(grouping: Grouping, snapshot: Snapshot) -> str:
+    try:
+        grouping.restore(snapshot)
+    except SnapshotError as error:
+        return str(error)
+    return ""
+
+
+def _options_of(member: Member) -> dict[str, object]:
+    return member.kind.Params(**dict(member.options)).model_dump(mode="json")
 
 
 @check

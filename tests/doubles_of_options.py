@@ -1,10 +1,13 @@
 """Groupings whose options or docstrings break a promise; the others are in `tests/doubles.py`."""
 
+import dataclasses
+
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from grouping.base import GroupingParams, Setting
 from grouping.hashing import salts
 from grouping.key import Key
+from grouping.snapshot import Snapshot
 from tests.doubles import breaks, in_module
 
 GOOD = """Key grouping, again: the double of a docstring that has all it needs.
@@ -51,6 +54,30 @@ class RoundedParams(GroupingParams):
 @breaks("options_survive_yaml", "came back as")
 class Halves(Key):
     Params = RoundedParams
+
+
+class OneNumberParams(GroupingParams):
+    """An option that changes what the state means."""
+
+    share: float = Field(default=0.5, ge=0, le=1)
+    """Any."""
+
+
+@breaks("a_snapshot_of_other_options_is_refused", "is taken")
+class TakesOtherOptions(Key):
+    Params = OneNumberParams
+
+    def restore(self, snapshot: Snapshot) -> None:
+        own = self.params.model_dump(mode="json")
+        super().restore(dataclasses.replace(snapshot, options=own))
+
+
+@breaks("a_snapshot_of_other_options_is_refused", "it does not say its options")
+class HidesItsOptions(Key):
+    Params = OneNumberParams
+
+    def snapshot(self) -> Snapshot:
+        return dataclasses.replace(super().snapshot(), options={})
 
 
 class OpenParams(GroupingParams):

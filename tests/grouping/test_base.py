@@ -82,7 +82,11 @@ def test_setting_out_of_bounds_is_named(given_setting: dict[str, int], problem: 
 def test_setting_takes_its_bounds_and_numpys_numbers() -> None:
     assert Setting(10_000, 9_999, 10_000, 2**63 - 1).partitions == 10_000
     assert create("key", partitions=int(np.int64(3))).route(KEYS).max() <= 2
-    assert Setting(np.int64(3)).partitions == 3  # type: ignore[arg-type]
+    numpys = create("key", partitions=np.int64(3), seed=np.int64(1))
+    plain = create("key", partitions=3, seed=1)
+    assert numpys.setting == plain.setting
+    assert numpys.route(KEYS).tolist() == plain.route(KEYS).tolist()
+    assert numpys.snapshot().checksum() == plain.snapshot().checksum()
 
 
 def test_unknown_grouping_is_answered_with_the_known_ones() -> None:
@@ -201,6 +205,8 @@ def test_empty_and_strided_and_read_only_keys_are_routed() -> None:
         ([0, 1.5, 2], "active: a whole number (got 1.5)"),
         ([0, "1", 2], "active: a whole number (got '1')"),
         ([2, None], "active: a whole number (got None)"),
+        (5, "active: several whole numbers (got 5)"),
+        (None, "active: several whole numbers (got None)"),
     ],
 )
 def test_bad_active_set_is_refused_and_changes_nothing(partitions: list[int], problem: str) -> None:
@@ -338,6 +344,23 @@ def test_snapshot_with_an_array_of_another_type_or_size_is_refused(
 
     assert str(raised.value) == problem
     assert tally.state["seen"].tolist() == [0]
+
+
+def test_snapshot_made_with_other_options_is_refused_though_the_shapes_agree() -> None:
+    donor = create("dstream", partitions=3, false_positive_rate=0.02)
+    donor.route(KEYS)
+    grouping = create("dstream", partitions=3, false_positive_rate=0.01)
+    before = grouping.snapshot()
+    assert {n: a.shape for n, a in donor.state.items()} == {
+        n: a.shape for n, a in grouping.state.items()
+    }
+
+    with pytest.raises(SnapshotError) as raised:
+        grouping.restore(Snapshot.from_bytes(donor.snapshot().to_bytes()))
+
+    problem = "snapshot: options: false_positive_rate: expected 0.01 (got 0.02)"
+    assert str(raised.value) == problem
+    assert grouping.snapshot().checksum() == before.checksum()
 
 
 def test_growing_array_may_have_any_length() -> None:

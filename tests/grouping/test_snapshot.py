@@ -43,6 +43,14 @@ def test_arrays_of_every_kind_and_shape_go_through_bytes(arrays: dict[str, tuple
         assert read[name].tobytes() == array.tobytes()
 
 
+def test_options_go_through_bytes_and_count_in_the_checksum() -> None:
+    options = {"theta": 0.1 + 0.2, "memory": "batch", "limit": None, "near_home": False}
+    made = Snapshot("any", 1, 2, 3, ARRAYS, options)
+
+    assert Snapshot.from_bytes(made.to_bytes()).options == options
+    assert made.checksum() != dataclasses.replace(made, options={}).checksum()
+
+
 def test_every_truncation_is_refused() -> None:
     for size in range(len(DATA)):
         with pytest.raises(SnapshotError, match="cut short"):
@@ -69,6 +77,7 @@ def test_other_files_are_no_snapshots(data: bytes) -> None:
         (("|u1", "|O8"), "unknown type '|O8'"),
         (('"arrays"', '"arroys"'), "'arrays'"),
         (('"seed":5', '"seed":x'), "Expecting value"),
+        (('"options":{}', '"options": 7'), "not iterable"),
         (("[1]]]", "[7]]]"), "buffer is smaller"),
         (("[1]]]", "[0]]]"), "8 bytes too many"),
         (('"seed":5', '"seed":"five"'), "invalid literal"),
