@@ -19,7 +19,7 @@ from grouping.base import (
     Setting,
     UInt64s,
 )
-from grouping.hashing import mix64, pick, pick_active, salts
+from grouping.hashing import heaviest, mix64, partition_weight, pick, pick_active, salts
 from grouping.kernels import kernel
 
 UInt8s = NDArray[np.uint8]
@@ -108,10 +108,13 @@ def draw_another(
         if mask[partition] != 0 and taken[partition] == 0:
             return partition
         value = mix64(value + _GOLDEN)
-    place = np.int64(((value >> _HIGH) * np.uint64(active.size)) >> _HIGH)
-    while taken[active[place]] != 0:
-        place = (place + 1) % active.size
-    return np.int64(active[place])
+    found = np.int64(-1)
+    most = np.uint64(0)
+    for i in range(active.size):
+        weight = partition_weight(key, salt, active[i])
+        if taken[active[i]] == 0 and (found < 0 or weight > most):
+            found, most = np.int64(active[i]), weight
+    return found
 
 
 @kernel
@@ -128,10 +131,7 @@ def _two_drawn_again(
         if mask[second] != 0 and second != first:
             return first, second
         value = mix64(value + _GOLDEN)
-    place = np.int64(((value >> _HIGH) * np.uint64(active.size)) >> _HIGH)
-    if active[place] == first:
-        place = (place + 1) % active.size
-    return first, np.int64(active[place])
+    return first, heaviest(key, salt_second, active, first)
 
 
 @kernel

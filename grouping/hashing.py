@@ -4,8 +4,10 @@ Keys arrive as 64-bit hashes (Spark's `xxhash64`), but may be anything, also 0, 
 mixes them with a salt of its own first. Partitions are picked by the high bits times the number of
 partitions, never by a bit mask or a signed remainder. Candidates of a key are picks with the salts
 0, 1, 2, ...: independent of each other, and nested, so a cold key's two are the first two of its
-hot set. When some partitions are away, a pick that hits one of them is drawn again: only the keys
-of the partitions that left or came back move.
+hot set. When some partitions are away, a pick that hits one of them is drawn again, and where so
+few are active that drawing finds none, the key takes the active one that weighs most for it. So
+every key has an order of all partitions, and the first that is active gets it: only the keys of
+the partitions that left or came back move.
 """
 
 import numpy as np
@@ -47,8 +49,27 @@ def pick_active(
         if mask[partition] != 0:
             return partition
         value = mix64(value + _GOLDEN)
-    # So few are active that drawing did not find one: take it from the list of them.
-    return np.int64(active[((value >> _HIGH) * np.uint64(active.size)) >> _HIGH])
+    return heaviest(key, salt, active, np.int64(-1))
+
+
+@kernel
+def heaviest(
+    key: np.uint64, salt: np.uint64, active: NDArray[np.int32], other_than: np.int64
+) -> np.int64:
+    """The active partition, but for one, that weighs most for `key`: rendezvous hashing."""
+    found = np.int64(-1)
+    most = np.uint64(0)
+    for i in range(active.size):
+        weight = partition_weight(key, salt, active[i])
+        if active[i] != other_than and (found < 0 or weight > most):
+            found, most = np.int64(active[i]), weight
+    return found
+
+
+@kernel
+def partition_weight(key: np.uint64, salt: np.uint64, partition: np.int32) -> np.uint64:
+    """What a partition weighs for `key`: a hash of the two, apart from all that is drawn."""
+    return mix64(mix64(key ^ salt) ^ (np.uint64(partition + 1) * _FIRST))
 
 
 def salts(seed: int, count: int) -> NDArray[np.uint64]:

@@ -138,6 +138,21 @@ def test_every_change_of_the_active_set_moves_only_what_it_must() -> None:
     assert (picks[0] == picks[-1]).all()
 
 
+@pytest.mark.parametrize(("partitions", "few"), [(100, 3), (1000, 3), (10_000, 40)])
+def test_keys_move_only_to_the_one_that_comes_also_where_few_of_many_are_active(
+    partitions: int, few: int
+) -> None:
+    keys = SETS["random"][:100_000]
+    fewer = list(range(7, 7 + few))
+    before, after = (_among(keys, partitions, active) for active in (fewer, [*fewer, 90]))
+
+    moved = before != after
+    assert (after[moved] == 90).all()
+    assert moved.mean() == pytest.approx(1 / (few + 1), rel=0.05)
+    assert abs(_chi_square(np.bincount(before)[7:])) < 5
+    assert abs(_chi_square(np.bincount(before[moved])[7:])) < 5
+
+
 def test_last_partition_of_many_is_found() -> None:
     picks = _among(SETS["random"][:2000], 10_000, [9_999])
     two = _among(SETS["random"], 10_000, [17, 9_999])

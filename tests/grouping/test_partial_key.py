@@ -87,6 +87,22 @@ def test_partition_that_leaves_moves_only_its_own_keys() -> None:
     assert all(4 not in pair and pair[0] != pair[1] for pair in after)
 
 
+def test_where_few_of_many_are_active_a_new_one_only_takes_places() -> None:
+    keys = np.arange(3000, dtype=np.uint64)
+    pairs = []
+    for few in ([3, 50, 51], [3, 50, 51, 70]):
+        mask = np.zeros(1000, np.uint8)
+        mask[few] = 1
+        active = np.array(few, np.int32)
+        pairs.append([two_choices(key, salts(1, 2), mask, active) for key in keys])
+
+    for before, after in zip(*pairs, strict=True):
+        assert after[0] != after[1]
+        assert set(after) <= {*before, 70}
+    came = [after for after in pairs[1] if 70 in after]
+    assert len(came) / 3000 == pytest.approx(2 / 4, abs=0.03)
+
+
 def test_partition_that_comes_back_is_not_flooded() -> None:
     grouping = create("partial_key", partitions=4, seed=1, memory="stream")
     grouping.set_active([0, 1, 2])
