@@ -12,7 +12,9 @@ place on; the largest surpluses, whose keys go nearly everywhere anyway, fill up
 records beyond equal whole shares go to other partitions for each source.
 
 Guarantees, for each source and batch (m records, n active partitions):
-- the largest load is ceil(m / n), and where nothing is above that, nothing moves;
+- the largest load is ceil(m / n), and where nothing is above that, nothing moves. So one source's
+  is the least that whole records allow, and that of s sources together, each of which rounds up on
+  its own, is less than s records above their mean; exactly the mean where n divides every m;
 - at most n - 1 (key, partition) pairs more than keys; all keys but the moved ones are at home;
 - the routes are a function of the share alone, and how many records of a key a partition gets is a
   function of the share's counts alone.
@@ -61,6 +63,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field, model_validator
 
+from grouping.arguments import checked_array
 from grouping.base import (
     Chunk,
     Feedback,
@@ -71,7 +74,6 @@ from grouping.base import (
     Setting,
     UInt64s,
 )
-from grouping.errors import GroupingError
 from grouping.hashing import salts
 from grouping.sketches.exact_counts import ExactCounts
 from grouping.sketches.key_costs import empty_costs, learn
@@ -134,9 +136,8 @@ class Level(Grouping):
         held: list[tuple[UInt64s, Int32s]] = []
         answers: list[Int32s] = []
         room = self.params.chunk_records
-        for keys, _ in chunks:
-            if keys.dtype != np.uint64 or keys.ndim != 1:
-                raise GroupingError(f"keys: a one-dimensional array of uint64 (got {keys.dtype})")
+        for given, _ in chunks:
+            keys = checked_array("keys", given, np.uint64)
             out = np.empty(keys.size, np.int32)
             answers.append(out)
             done = 0

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from grouping.base import Setting, UInt64s
+from grouping.errors import GroupingError
 from grouping.key import Key, KeyParams
 from grouping.level import Level, LevelParams
 
@@ -176,6 +177,12 @@ def test_all_distinct_keys_are_level_without_a_split() -> None:
     assert level.signals()["moved_records"] < 0.1 * keys.size
 
 
+def test_chunks_of_another_type_are_refused_by_name() -> None:
+    for wrong in ([1, 2], None, np.zeros(3), np.zeros((2, 2), np.uint64)):
+        with pytest.raises(GroupingError, match=r"^keys: a one-dimensional array of uint64"):
+            list(make(3).route_chunks([(wrong, None)]))  # type: ignore[list-item]
+
+
 def test_empty_shares_and_chunks_give_empty_routes() -> None:
     level = make(5)
     assert level.route(as_keys([])).tolist() == []
@@ -226,16 +233,59 @@ def test_restored_in_the_middle_of_a_batch_it_goes_on_the_same() -> None:
     assert level.snapshot().checksum() == other.snapshot().checksum()
 
 
-def test_partitions_that_leave_move_only_their_own_cold_keys() -> None:
+def test_partitions_that_leave_move_their_own_keys_and_what_is_surplus() -> None:
+    """Of 10,000 keys the tenth that was there, and what either batch had not left at home."""
     keys = np.random.default_rng(5).permutation(np.arange(10_000, dtype=np.uint64))
     level = make(10)
-    before = level.route(keys)
-    level.begin_batch()
-    level.set_active([p for p in range(10) if p != 4])
-    after = level.route(keys)
-    assert 4 not in after
-    stayed = (before != 4) & (before == after)
-    assert stayed.mean() > 0.8
+    routes, surplus = [], []
+    for active in (range(10), [p for p in range(10) if p != 4], range(10)):
+        level.begin_batch()
+        level.set_active(active)
+        routes.append(level.route(keys))
+        surplus.append(int(level.signals()["moved_records"]))
+    before, without, after = routes
+
+    moved = before != without
+    assert 4 not in without
+    assert (before == 4).sum() == 1000
+    assert max(surplus) <= 150
+    assert 1000 <= moved.sum() <= 1000 + surplus[0] + surplus[1]
+    assert np.array_equal(after, before)
+
+
+def test_of_hot_keys_only_the_parts_on_a_partition_that_left_move() -> None:
+    keys = zipf(1.4, 2000, 200_000)
+    level = make(20)
+    found = []
+    for active in (range(20), [p for p in range(20) if p != 4]):
+        level.begin_batch()
+        level.set_active(active)
+        routes = level.route(keys)
+        found.append((pairs(keys, routes), int(level.signals()["extra_pairs"])))
+    (before, extra), (after, extra_without) = found
+
+    forced = {pair for pair in before if pair[1] == 4}
+    assert max(extra, extra_without) <= 19
+    assert len(after - before) <= len(forced) + extra + extra_without
+
+
+@pytest.mark.parametrize("sources", [1, 5, 48])
+@pytest.mark.parametrize(("records", "partitions"), [(99_991, 97), (10_007, 13), (101, 7)])
+def test_bound_of_the_largest_load_where_nothing_divides(
+    sources: int, records: int, partitions: int
+) -> None:
+    keys = zipf(1.2, 1000, records, seed=3)
+    loads = np.zeros(partitions, np.int64)
+    for source in range(sources):
+        mine = keys[source::sources]
+        own = np.bincount(make(partitions, source, sources).route(mine), minlength=partitions)
+        assert own.max() == -(-mine.size // partitions)
+        loads += own
+
+    excess = loads.max() - records / partitions
+    assert 0 < excess < sources
+    if sources == 1:
+        assert loads.max() == -(-records // partitions)
 
 
 def test_partitions_that_come_in_the_middle_of_a_batch_are_filled_first() -> None:
