@@ -172,6 +172,38 @@ def test_record_goes_to_the_first_of_the_least_loaded_candidates(z: float, parti
     assert grouping.choices == choices
 
 
+def hot_sets(keys: range, choices: int, partitions: int, active: list[int]) -> list[set[int]]:
+    mask, row = np.zeros(partitions, np.uint8), np.empty(partitions, np.int32)
+    mask[active] = 1
+    taken, those = np.zeros(partitions, np.uint8), np.array(active, np.int32)
+    found = []
+    for key in keys:
+        size = fill(row, np.uint64(key), choices, salts(2, choices), mask, those, taken)
+        found.append(set(row[:size].tolist()))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("partitions", "choices", "away"), [(20, 6, 0), (20, 19, 0), (300, 3, 295)]
+)
+def test_hot_key_gives_up_one_candidate_for_the_one_that_left_and_keeps_the_others(
+    partitions: int, choices: int, away: int
+) -> None:
+    """One of d partitions for d in n of the hot keys, also where nearly all others are away."""
+    active = list(range(partitions - away))
+    fewer = [p for p in active if p != 4]
+    keys = range(500)
+    before = hot_sets(keys, choices, partitions, active)
+    after = hot_sets(keys, choices, partitions, fewer)
+
+    for had, has in zip(before, after, strict=True):
+        assert len(has) == choices
+        assert had - has == had & {4}
+        assert len(has - had) == len(had & {4})
+    met = np.mean([4 in had for had in before])
+    assert met == pytest.approx(choices / len(active), abs=0.07)
+
+
 def test_choices_follow_the_active_partitions() -> None:
     keys = zipf(1.4, 300_000)
     grouping = create("d_choices", partitions=100, seed=1)

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from grouping.base import Grouping, UInt64s
+from grouping.base import Grouping, Int32s, UInt64s
+from grouping.choices import two_choices
 from grouping.errors import GroupingError
+from grouping.hashing import salts
 from grouping.registry import create
 from grouping.snapshot import Snapshot
 
@@ -161,3 +163,41 @@ def test_more_hot_keys_than_counters_is_two_choices(name: str) -> None:
 def test_bad_options_are_named(name: str, options: dict[str, object], field: str) -> None:
     with pytest.raises(GroupingError, match=rf"{name}\.{field}"):
         create(name, partitions=4, **options)
+
+
+def places_of(keys: UInt64s, routes: Int32s) -> dict[int, set[int]]:
+    places: dict[int, set[int]] = {}
+    for key, route in zip(keys.tolist(), routes.tolist(), strict=True):
+        places.setdefault(key, set()).add(route)
+    return places
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_a_partition_that_leaves_moves_two_cold_keys_in_n(name: str) -> None:
+    """Those with a candidate there, to one other place each; the others keep both candidates."""
+    n, cold, hot = 20, range(1, 2001), 0
+    keys = np.concatenate([np.zeros(9000, np.uint64), np.tile(np.array(cold, np.uint64), 12)])
+    keys = np.random.default_rng(3).permutation(keys)
+    everywhere, mask = np.arange(n, dtype=np.int32), np.ones(n, np.uint8)
+    pairs = {key: set(two_choices(key, salts(1, 2), mask, everywhere)) for key in cold}
+    grouping = create(name, partitions=n, seed=1)
+    # Among the first few records of a stream any key may be taken for a hot one.
+    grouping.route(keys)
+    found = []
+    for active in (range(n), [p for p in range(n) if p != 4], range(n)):
+        grouping.begin_batch()
+        grouping.set_active(active)
+        found.append(places_of(keys, grouping.route(keys)))
+    before, without, after = found
+
+    assert grouping.hot_keys().tolist() == [hot]
+    assert all(before[key] <= pairs[key] and after[key] <= pairs[key] for key in cold)
+    moved = [key for key in cold if not without[key] <= pairs[key]]
+    there = [key for key in cold if 4 in pairs[key]]
+    assert set(moved) <= set(there)
+    assert all(len(without[key] - pairs[key]) <= 1 for key in there)
+    assert len(there) / len(cold) == pytest.approx(2 / n, abs=0.02)
+    assert 4 not in set().union(*without.values())
+    if name != "d_choices":
+        assert without[hot] == set(range(n)) - {4}
+        assert after[hot] == set(range(n))
