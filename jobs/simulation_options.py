@@ -135,7 +135,8 @@ def _check_plot(path: str | None) -> None:
 
 
 def _flag(name: str) -> str:
-    return "--" + name.replace("_", "-")
+    # Both parts of a stage come from one option.
+    return "--" + name.removesuffix("_from").replace("_", "-")
 
 
 def _as_flag(line: str) -> str:

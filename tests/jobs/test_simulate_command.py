@@ -168,6 +168,7 @@ GOOD = {"--grouping": "key", "--trace": TRACE, "--partitions": "4"}
         ({"--cost-us": "0"}, "--cost-us: greater than 0 (got 0)"),
         ({"--arrival-per-second": "-5"}, "--arrival-per-second: greater than or equal to 0.01"),
         ({"--speeds": "1,0"}, "--speeds: greater than 0 (got 0)"),
+        ({"--speeds": "x:1"}, "--speeds: a valid integer (got 'x')"),
         ({"--speeds": "5:1"}, "--speeds: the first must hold from record 0 on"),
         (
             {"--batch-records": "5", "--batch-seconds": "5"},
