@@ -19,11 +19,12 @@ import numpy as np
 from grouping.base import Feedback, Float64s, Grouping, Int32s, Int64s
 from grouping.registry import GROUPINGS, create
 from grouping.simulation.pairs import PairCounter
-from grouping.simulation.queueing import Queues, percentile
+from grouping.simulation.queueing import BINS, Queues, percentile
 from grouping.simulation.report import (
     Execution,
     OverTime,
     Report,
+    head_of,
     imbalance,
     load_stddev,
     max_over_mean,
@@ -186,6 +187,8 @@ class _Simulation:
             self._queues.serve(
                 routes, self._arrivals(begin, end, started), seconds, self._speeds[stage]
             )
+            if self._scenario.batched:
+                self._over_time.note_makespan(started)
         if reports is not None:
             reports.add(numbers, routes, seconds / self._speeds[stage][routes])
         if end % self._step == 0 or end == self._trace.records:
@@ -202,8 +205,7 @@ class _Simulation:
 
     def _report(self) -> Report:
         loads, counter, records = self._loads, self._counter, self._trace.records
-        counts = counter.counts
-        head = counts[counts * (5 * loads.size) >= records]
+        head = head_of(counter.counts, loads.size, records)
         return Report(
             grouping=self._spec.name,
             options=self._spec.options,
@@ -322,7 +324,13 @@ class _OverTimeMeter:
         self._queues = queues
         self._last_loads = loads.copy()
         self._last_latencies = 0.0
-        self._last_histogram = None if queues is None else queues.histogram.copy()
+        self._last_histogram = np.zeros(BINS, np.int64)
+        self._makespan = 0.0
+
+    def note_makespan(self, started: float) -> None:
+        """A batch that began at `started` has come so far."""
+        assert self._queues is not None
+        self._makespan = max(self._makespan, float(self._queues.free_at.max()) - started)
 
     def take(self, records: int, routing_rate: float) -> None:
         series, counter = self.series, self._counter
@@ -331,14 +339,27 @@ class _OverTimeMeter:
         series.imbalance.append(imbalance(self._loads))
         series.max_over_mean.append(max_over_mean(self._loads))
         series.window_max_over_mean.append(max_over_mean(self._loads - self._last_loads))
+        series.stddev.append(load_stddev(self._loads))
+        series.distinct_keys.append(counter.keys)
+        head = head_of(counter.counts, self._loads.size, records)
+        series.head_share.append(float(head.sum() / records))
         series.pairs.append(counter.pairs)
         series.replication.append(counter.pairs / counter.keys)
         series.routing_records_per_second.append(routing_rate)
         self._last_loads = self._loads.copy()
-        if self._queues is not None and self._last_histogram is not None:
-            sum_now = float(self._queues.totals[0])
-            series.window_latency_mean_ms.append((sum_now - self._last_latencies) / new * 1e3)
-            window = self._queues.histogram - self._last_histogram
-            series.window_latency_p99_ms.append(percentile(window, 0.99) * 1e3)
-            self._last_latencies = sum_now
-            self._last_histogram = self._queues.histogram.copy()
+        if self._queues is not None:
+            self._take_times(self._queues, records, new)
+
+    def _take_times(self, queues: Queues, records: int, new: int) -> None:
+        series, seconds = self.series, float(queues.free_at.max())
+        series.execution_seconds.append(seconds)
+        series.throughput_per_second.append(_per_second(records, seconds))
+        sum_now = float(queues.totals[0])
+        series.window_latency_mean_ms.append((sum_now - self._last_latencies) / new * 1e3)
+        window = queues.histogram - self._last_histogram
+        series.window_latency_p50_ms.append(percentile(window, 0.5) * 1e3)
+        series.window_latency_p99_ms.append(percentile(window, 0.99) * 1e3)
+        self._last_latencies, self._last_histogram = sum_now, queues.histogram.copy()
+        if self._makespan:
+            series.window_makespan_seconds_max.append(self._makespan)
+            self._makespan = 0.0

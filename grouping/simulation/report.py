@@ -51,11 +51,20 @@ class OverTime:
     imbalance: list[float] = field(default_factory=list)
     max_over_mean: list[float] = field(default_factory=list)
     window_max_over_mean: list[float] = field(default_factory=list)
+    stddev: list[float] = field(default_factory=list)
+    distinct_keys: list[int] = field(default_factory=list)
+    head_share: list[float] = field(default_factory=list)
     pairs: list[int] = field(default_factory=list)
     replication: list[float] = field(default_factory=list)
     routing_records_per_second: list[float] = field(default_factory=list)
+    execution_seconds: list[float] = field(default_factory=list)
+    """Until the last partition is done with the records so far."""
+    throughput_per_second: list[float] = field(default_factory=list)
     window_latency_mean_ms: list[float] = field(default_factory=list)
+    window_latency_p50_ms: list[float] = field(default_factory=list)
     window_latency_p99_ms: list[float] = field(default_factory=list)
+    window_makespan_seconds_max: list[float] = field(default_factory=list)
+    """Of the batches with records in the window, each as far as it had come."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +132,11 @@ def load_stddev(loads: Int64s) -> float:
     """The standard deviation of the loads in percent."""
     total = int(loads.sum())
     return float(np.std(loads * (100.0 / total))) if total else 0.0
+
+
+def head_of(counts: Int64s, partitions: int, records: int) -> Int64s:
+    """The records of the keys that have at least 1/(5 n) of all."""
+    return counts[counts * (5 * partitions) >= records]
 
 
 def summarise_batches(

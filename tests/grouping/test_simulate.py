@@ -6,16 +6,12 @@ from itertools import count
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from grouping.base import Chunk, Feedback, Grouping, GroupingParams, Int32s, Int64s, UInt64s
 from grouping.errors import GroupingError
 from grouping.key import Key
 from grouping.registry import GROUPINGS, create
 from grouping.simulate import GroupingSpec, Report, simulate
-from grouping.simulation.pairs import PairCounter
-from grouping.simulation.queueing import Queues, percentile
 from grouping.simulation.scenario import Scenario
 from grouping.specs import SpecError
 from grouping.traces import Trace, open_trace
@@ -290,9 +286,52 @@ def test_points_over_time_end_with_the_final_figures() -> None:
     assert series.pairs[-1] == report.pairs
     assert series.imbalance[-1] == report.imbalance
     assert series.pairs == sorted(series.pairs)
+    assert series.stddev[-1] == report.stddev
+    assert series.distinct_keys[-1] == report.distinct_keys
+    assert series.head_share[-1] == report.head_share
     means = np.diff([0, *series.records]) * series.window_latency_mean_ms
     assert report.execution is not None
+    assert series.execution_seconds[-1] == report.execution.execution_seconds
+    assert series.throughput_per_second[-1] == report.execution.throughput_per_second
+    assert series.window_makespan_seconds_max == []
     assert means.sum() / 12_345 == pytest.approx(report.execution.latency_mean_ms)
+
+
+def test_points_over_time_are_those_of_the_records_so_far() -> None:
+    spec = "zipf:z=1.1,keys=300,records=6000"
+    keys = keys_of(spec)
+    routes = create("key", partitions=4).route(keys)
+
+    series = run("key", spec, partitions=4, points=3).over_time
+
+    for place, records in enumerate((2000, 4000, 6000)):
+        loads = np.bincount(routes[:records], minlength=4)
+        counts = np.unique(keys[:records], return_counts=True)[1]
+        assert series.distinct_keys[place] == counts.size
+        assert series.stddev[place] == pytest.approx(np.std(loads) * 100 / records)
+        share = counts[counts >= records / 20].sum() / records
+        assert series.head_share[place] == pytest.approx(share)
+
+
+def test_makespans_over_time_are_of_the_batches_in_the_window() -> None:
+    report = run(
+        "key",
+        "zipf:records=40",
+        partitions=1,
+        cost_us=100_000.0,
+        batch_records=20,
+        points=8,
+        speeds=((1.0,), (2.0,)),
+        speeds_from=(0, 20),
+    )
+
+    # Five records a point, of 0.1 s in the first batch and 0.05 s in the second.
+    series = report.over_time
+    spans = [0.5, 1.0, 1.5, 2.0, 0.25, 0.5, 0.75, 1.0]
+    assert series.window_makespan_seconds_max == pytest.approx(spans)
+    assert series.execution_seconds == pytest.approx([0.5, 1, 1.5, 2, 2.25, 2.5, 2.75, 3])
+    assert series.throughput_per_second[3] == pytest.approx(10)
+    assert series.window_latency_p50_ms[:2] == pytest.approx([300, 800], rel=0.004)
 
 
 def test_routing_rate_is_of_the_clock_that_was_given() -> None:
@@ -339,62 +378,3 @@ def test_imbalance_is_seen_within_batches() -> None:
 def test_parts_that_make_no_sense_are_refused(scenario: dict[str, object], problem: str) -> None:
     with pytest.raises(SpecError, match=problem):
         run("watcher", "zipf:records=200000", partitions=2, **scenario)
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.data())
-def test_pair_counter_is_exact(data: st.DataObject) -> None:
-    extremes = st.sampled_from([0, 1, 2**64 - 1, 2**63])
-    keys = data.draw(st.lists(st.one_of(extremes, st.integers(0, 2**64 - 1)), max_size=60))
-    routes = data.draw(st.lists(st.integers(0, 4), min_size=len(keys), max_size=len(keys)))
-    counter = PairCounter(5)
-
-    numbers = counter.count(np.array(keys, np.uint64), np.array(routes, np.int32))
-
-    assert counter.keys == len(set(keys))
-    assert counter.pairs == len(set(zip(keys, routes, strict=True)))
-    assert counter.hashes(numbers.astype(np.int64)).tolist() == keys
-    assert counter.counts.tolist() == [*Counter(keys).values()]
-
-
-def test_pair_counter_grows_and_has_a_bound() -> None:
-    keys = np.repeat(np.arange(30_000, dtype=np.uint64), 3)
-    routes = np.tile(np.arange(3, dtype=np.int32), 30_000)
-    counter = PairCounter(3)
-
-    counter.count(keys, routes)
-
-    assert (counter.keys, counter.pairs) == (30_000, 90_000)
-    with pytest.raises(GroupingError, match="cannot be counted exactly"):
-        PairCounter(3, entries_max=2**13).count(keys, routes)
-
-
-@settings(max_examples=30, deadline=None)
-@given(
-    st.lists(
-        st.tuples(st.integers(0, 2), st.integers(0, 50), st.integers(1, 9)), min_size=1, max_size=40
-    )
-)
-def test_queues_serve_first_in_first_out(records: list[tuple[int, int, int]]) -> None:
-    arrivals = np.sort([float(arrival) for _, arrival, _ in records])
-    free, latencies = [0.0] * 3, []
-    for (partition, _, cost), arrival in zip(records, arrivals, strict=True):
-        free[partition] = max(free[partition], arrival) + cost / (partition + 1)
-        latencies.append(free[partition] - arrival)
-    queues = Queues(3)
-
-    queues.serve(
-        np.array([partition for partition, _, _ in records], np.int32),
-        arrivals,
-        np.array([float(cost) for _, _, cost in records]),
-        np.array([1.0, 2.0, 3.0]),
-    )
-
-    assert queues.free_at.tolist() == free
-    assert queues.totals.tolist() == pytest.approx([sum(latencies), max(latencies)])
-    middle = sorted(latencies)[(len(latencies) + 1) // 2 - 1]
-    assert percentile(queues.histogram, 0.5) == pytest.approx(middle, rel=0.004)
-
-
-def test_percentile_of_nothing_is_zero() -> None:
-    assert percentile(np.zeros(8, np.int64), 0.99) == 0.0
