@@ -319,15 +319,17 @@ def _rest() -> list[lines.Panel]:
         (f"sum by (query, reason) ({rate('dead_letters_total')})", "{{query}}: {{reason}}"),
     )
     late = course(
-        "Partial results too late a second",
-        "Partial results a second that were dropped because their window was over: raise lateness"
-        " if they matter.",
+        "Too late, a second",
+        "Records a second that were dropped because all their windows were over, and the partial"
+        " results dropped, of which one may be many records, or a part of one whose later windows"
+        " are open: raise lateness if they matter.",
         "short",
-        (f"sum by (query) ({rate('late_partials_total')})", "{{query}}"),
+        (f"sum by (query) ({rate('late_records_total')})", "{{query}}: records"),
+        (f"sum by (query) ({rate('late_partials_total')})", "{{query}}: partial results"),
     )
     return [
         stacked(dead, bars=True),
-        stacked(late, bars=True).axis_soft_max(1),
+        late.axis_soft_max(1),
         course(
             "Rows in the merge's state",
             "Rows that the merge keeps: with windows, of those that are still open; without, one"

@@ -12,10 +12,11 @@ from grouping.errors import SnapshotError
 from grouping.registry import create
 from grouping.snapshot import Snapshot
 
-VERSION = 2
+VERSION = 3
 KIND = "report"
 HEAVY_KEYS = 256
 SAMPLED_KEYS = 4096
+WINDOW_ENDS = 4096
 LATENCY_BOUNDS_SECONDS = (
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
 )  # fmt: skip
@@ -43,6 +44,10 @@ class Report:
     """Where its records would be under the grouping `key`: these partitions would have had..."""
     home_records: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
     """...so many of them each."""
+    window_ends: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
+    """When the last windows of its records end, sorted; none in a job without windows..."""
+    window_records: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
+    """...and how many records that is the end for, as `ends_of` folds them."""
     bad: Mapping[str, int] = field(default_factory=dict)
     place: str = ""
 
@@ -61,6 +66,8 @@ class Report:
             "sample_hashes": self.sample_hashes,
             "home_partitions": self.home_partitions,
             "home_records": self.home_records,
+            "window_ends": self.window_ends,
+            "window_records": self.window_records,
             "text": np.frombuffer(text.encode(), np.uint8),
         }
         return Snapshot(KIND, VERSION, partitions, 0, arrays)
@@ -90,6 +97,8 @@ class Report:
             arrays["sample_hashes"],
             arrays["home_partitions"],
             arrays["home_records"],
+            arrays["window_ends"],
+            arrays["window_records"],
             text["bad"],
             text["place"],
         )
@@ -136,6 +145,21 @@ def homes_of(hashes: UInt64s, records: Int64s, partitions: int, seed: int) -> tu
     np.add.at(loads, homes, records)
     used = np.flatnonzero(loads)
     return used.astype(np.int32), loads[used]
+
+
+def ends_of(ends: Int64s, records: Int64s) -> tuple[Int64s, Int64s]:
+    """Records by the end of their last window, earliest first, of no more than WINDOW_ENDS ends.
+
+    Those of later ends count to the latest of all. So what is late is never counted too high, and
+    too low only where a partition has records of that many windows that are over.
+    """
+    found, places = np.unique(ends, return_inverse=True)
+    if found.size > WINDOW_ENDS:
+        places = np.minimum(places, WINDOW_ENDS - 1)
+        found = np.append(found[: WINDOW_ENDS - 1], found[-1])
+    sums = np.zeros(found.size, np.int64)
+    np.add.at(sums, places, records)
+    return found, sums
 
 
 def replication_of(reports: Mapping[int, Report]) -> float:

@@ -81,8 +81,13 @@ class BatchDone:
 
     @property
     def late_partials(self) -> int:
-        """Partials the merge dropped because their window was over; each may be many records."""
+        """Keys' results the merge dropped, their window being over; each may be many records."""
         return self._merge_sum("numRowsDroppedByWatermark")
+
+    @property
+    def late_records(self) -> int | None:
+        """Records all whose windows were over; None where no report tells."""
+        return self.facts.late_records if self.facts else None
 
     @property
     def merge_rows(self) -> int:

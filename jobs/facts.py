@@ -1,7 +1,7 @@
 """What happened in a batch, from its reports: the numbers that every display shows."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from grouping.base import Float64s, Int64s
 from grouping.journal import Journal
 from grouping.report import LATENCY_BOUNDS_SECONDS, Report, replication_of
+from jobs.lateness import late_watermark
 
 HOT_KEYS = 10
 _COUNTS = ("records", "keys", "state_bytes")
@@ -42,6 +43,8 @@ class BatchFacts:
     replication: float
     bad: Mapping[str, int]
     hot_keys: tuple[HotKey, ...]
+    late_records: int | None = None
+    """Records all whose windows were over; None without windows, or if it is not known."""
     places: Mapping[int, str] = field(default_factory=dict)
     """The executor that each partition was on, as HOST/PROCESS."""
 
@@ -107,7 +110,19 @@ def facts_of(
         replication=replication_of(reports),
         bad=dict(bad),
         hot_keys=_hot_keys(reports, hot_keys),
+        late_records=_late_records(journal, batch, reports.values()),
         places={number: report.place for number, report in reports.items()},
+    )
+
+
+def _late_records(journal: Journal, batch: int, reports: Iterable[Report]) -> int | None:
+    windowed = [report for report in reports if report.window_ends.size]
+    # The journal is beside the log of offsets, in the checkpoint.
+    watermark = late_watermark(journal.location.rpartition("/")[0], batch) if windowed else None
+    if watermark is None:
+        return None
+    return sum(
+        int(report.window_records[report.window_ends <= watermark].sum()) for report in windowed
     )
 
 

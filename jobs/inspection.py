@@ -184,6 +184,7 @@ def _batch(one: Batch) -> dict[str, Any]:
         "routing_seconds": one.routing_seconds,
         "state_keys": int(facts.keys.sum()),
         "state_bytes": int(facts.state_bytes.sum()),
+        "late_records": facts.late_records,
         "dead_letters": dict(facts.bad),
         "dead_letters_published": one.published,
     }

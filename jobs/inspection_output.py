@@ -44,7 +44,7 @@ def print_tables(found: Inspection) -> None:
 def _print_batches(console: Console, batches: list[dict[str, object]]) -> None:
     table = _table(
         "batch", "records", "max/mean", "busy max/mean", "slowest", "busy s", "replication",
-        "routing s", "keys", "bytes", "dead letters",
+        "routing s", "keys", "bytes", "late", "dead letters",
     )  # fmt: skip
     for one in batches:
         table.add_row(
@@ -58,6 +58,7 @@ def _print_batches(console: Console, batches: list[dict[str, object]]) -> None:
             f"{one['routing_seconds']:.3f}",
             f"{one['state_keys']:,}",
             f"{one['state_bytes']:,}",
+            "-" if one["late_records"] is None else f"{one['late_records']:,}",
             _refused(one),
         )
     console.print(table)

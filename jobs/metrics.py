@@ -129,8 +129,16 @@ METRICS = (
     Metric(
         "late_partials",
         "counter",
-        "Partial results (of a key and window in a partition, not records) dropped because their"
-        " window was over.",
+        "Results of a key and window in a batch, each of one record or many, that were dropped"
+        " because the window was over.",
+    ),
+    Metric(
+        "late_records",
+        "counter",
+        "Records dropped because all their windows were over, by the watermark of the batch before"
+        " theirs, as Spark drops them; of sliding windows, a record with one still open is not"
+        " late. There is no value without windows, nor where Spark computes the operator itself"
+        " (grouping none).",
     ),
     Metric("dead_letters", "counter", "Records that could not be used, by reason.", ("reason",)),
     Metric(
@@ -323,6 +331,8 @@ def _counted(done: BatchDone) -> Values:
         counts["partition_records"] = _by_partition(done.facts.records)
         counts["partition_busy_seconds"] = _by_partition(done.facts.busy_seconds)
         counts["dead_letters"] = {(name,): count for name, count in done.facts.bad.items()}
+    if done.late_records is not None:
+        counts["late_records"] = {(): done.late_records}
     if done.routing is not None:
         counts["routing_seconds"] = {(): done.routing.seconds}
     return counts

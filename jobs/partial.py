@@ -12,11 +12,19 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from grouping.base import UInt64s
+from grouping.base import Int64s, UInt64s
 from grouping.journal import Journal
-from grouping.report import HEAVY_KEYS, LATENCY_BOUNDS_SECONDS, SAMPLED_KEYS, Report, homes_of
+from grouping.report import (
+    HEAVY_KEYS,
+    LATENCY_BOUNDS_SECONDS,
+    SAMPLED_KEYS,
+    Report,
+    ends_of,
+    homes_of,
+)
 from grouping.spark import task_place
-from jobs.operators.base import KEY, KEY_HASH, RECORDS, SECONDS, Operator
+from jobs.lateness import Windows
+from jobs.operators.base import KEY, KEY_HASH, PANE, RECORDS, SECONDS, Operator
 
 BAD = "bad"
 ARRIVED = "arrived"
@@ -36,11 +44,13 @@ class PartialStage:
     name_keys: bool = False
     seed: int = 0
     """The job's, by which keys have their homes."""
+    windows: Windows | None = None
+    """The job's, by whose ends records are late."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Emit the partials of the task's rows; then write the partition's report."""
         batch, partition = task_place()
-        meter = _Meter(self.name_keys, self.partitions, self.seed)
+        meter = _Meter(self.name_keys, self.partitions, self.seed, self.windows)
         bad: list[pa.Table] = []
         names = [one.name for one in self.schema.fields]
         for rows in _gathered(batches):
@@ -102,6 +112,7 @@ class _Meter:
     name_keys: bool
     partitions: int
     seed: int
+    windows: Windows | None
     records: int = 0
     busy_seconds: float = 0.0
     state_bytes: int = 0
@@ -116,7 +127,8 @@ class _Meter:
         self.records += rows.num_rows
         self.busy_seconds += seconds
         self.state_bytes += partials.nbytes
-        columns = [KEY_HASH, RECORDS, *self._named(), *_timed(partials)]
+        panes = [PANE] if self.windows else []
+        columns = [KEY_HASH, RECORDS, *panes, *self._named(), *_timed(partials)]
         self.counted.append(partials.select(columns))
         self._add_latencies(rows)
 
@@ -136,6 +148,14 @@ class _Meter:
     def _named(self) -> list[str]:
         return [KEY] if self.name_keys else []
 
+    def _ends(self) -> tuple[Int64s, Int64s]:
+        """The ends of the records' last windows, and how many records each."""
+        if self.windows is None or not self.counted:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        panes = pa.concat_tables(self.counted).group_by(PANE).aggregate([(RECORDS, "sum")])
+        ends = self.windows.last_ends(panes[PANE].to_numpy())
+        return ends_of(ends, panes[f"{RECORDS}_sum"].to_numpy())
+
     def report(self, bad: dict[str, int]) -> Report:
         """The report of all chunks."""
         names = [KEY_HASH, *self._named()]
@@ -150,6 +170,7 @@ class _Meter:
         timed = f"{SECONDS}_sum" in keys.column_names
         seconds = keys[f"{SECONDS}_sum"].to_numpy() if timed else np.empty(0)
         homes = homes_of(hashes, counts, self.partitions, self.seed)
+        ends = self._ends()
         heavy = np.argsort(-(seconds if timed else counts), kind="stable")[:HEAVY_KEYS]
         return Report(
             self.records,
@@ -165,6 +186,8 @@ class _Meter:
             sample_hashes=np.sort(hashes)[:SAMPLED_KEYS],
             home_partitions=homes[0],
             home_records=homes[1],
+            window_ends=ends[0],
+            window_records=ends[1],
             bad=bad,
             place=_executor(),
         )

@@ -17,6 +17,7 @@ from grouping.journal import FOLDER, Journal
 from grouping.spark import PARTITION_KEY, Router, route_hashes
 from jobs import source
 from jobs.decode import REASON, decode
+from jobs.lateness import windows_of
 from jobs.operators import operator_for
 from jobs.operators.base import EVENT_TIME, KEY, KEY_HASH, PANE, RECORDS, Operator
 from jobs.partial import ARRIVED, BAD, PartialStage, partial_stage
@@ -85,6 +86,7 @@ class Pipeline:
             self.journal,
             self.job.metrics.hot_key_names,
             self.job.seed,
+            windows_of(self.job.window),
         )
 
     def _read(self, spark: SparkSession, operator: Operator) -> DataFrame:

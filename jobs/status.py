@@ -44,7 +44,10 @@ class Log(Follower):
         if facts is not None and facts.bad:
             self.event("dead_letters", "warning", batch=done.batch, **facts.bad)
         if done.late_partials:
-            self.event("late_partials", "warning", batch=done.batch, partials=done.late_partials)
+            late = {"batch": done.batch, "partials": done.late_partials}
+            if done.late_records is not None:
+                late["records"] = done.late_records
+            self.event("late_partials", "warning", **late)
 
     def refused(self, counts: Mapping[str, int]) -> None:
         """Dead letters outside the reports."""
@@ -68,6 +71,7 @@ class Line(Follower):
         self._batch = ""
         self._shown = ""
         self._refused = 0
+        self._late = 0
 
     def event(self, event: str, level: str = "info", **fields: Any) -> None:
         """A line that stays."""
@@ -80,6 +84,7 @@ class Line(Follower):
         """A batch is done."""
         if done.facts:
             self._refused += sum(done.facts.bad.values())
+        self._late += done.late_records or 0
         self._batch = line_of(done)
         self._latest(self._batch)
 
@@ -111,10 +116,11 @@ class Line(Follower):
 
     def _show(self) -> None:
         refused = f"  {self._refused:,} dead letters" if self._refused else ""
+        late = f"  {self._late:,} late records" if self._late else ""
         age = int(self._clock() - self._since)
         # The age comes early: a narrow terminal cuts the end off.
         what, gap, figures = self._text.partition("  ")
-        text = f"{self._job}: {what}, {age} s ago{gap}{figures}{refused}"
+        text = f"{self._job}: {what}, {age} s ago{gap}{figures}{refused}{late}"
         text = text[: shutil.get_terminal_size().columns - 1]
         if text != self._shown:
             self._shown = text

@@ -1,7 +1,15 @@
 import numpy as np
 
 from grouping.registry import create
-from grouping.report import SAMPLED_KEYS, Report, feedback_of, homes_of, replication_of
+from grouping.report import (
+    SAMPLED_KEYS,
+    WINDOW_ENDS,
+    Report,
+    ends_of,
+    feedback_of,
+    homes_of,
+    replication_of,
+)
 
 
 def report(hashes: list[int], **changes: object) -> Report:
@@ -29,6 +37,8 @@ def test_a_report_survives_the_journal() -> None:
         latency_seconds=1.5,
         home_partitions=np.array([0, 5], np.int32),
         home_records=np.array([2, 1]),
+        window_ends=np.array([-5, 20]),
+        window_records=np.array([2, 1]),
     )
     copy = Report.from_snapshot(one.to_snapshot(8))
     for name, value in vars(one).items():
@@ -94,3 +104,19 @@ def test_homes_are_what_the_grouping_key_would_have_done() -> None:
 def test_without_keys_there_are_no_homes() -> None:
     partitions, loads = homes_of(np.empty(0, np.uint64), np.empty(0, np.int64), 7, 3)
     assert (partitions.size, loads.size) == (0, 0)
+
+
+def test_records_are_summed_by_the_end_of_their_last_window() -> None:
+    ends, records = ends_of(np.array([20, -5, 20]), np.array([1, 2, 4]))
+    assert (ends.tolist(), records.tolist()) == ([-5, 20], [2, 5])
+
+
+def test_of_too_many_ends_the_later_ones_count_to_the_latest() -> None:
+    many = np.arange(3 * WINDOW_ENDS)
+    ends, records = ends_of(many[::-1], np.ones(many.size, np.int64))
+    assert ends.size == records.size == WINDOW_ENDS
+    assert ends[-2:].tolist() == [WINDOW_ENDS - 2, many[-1]]
+    assert records[:-1].tolist() == [1] * (WINDOW_ENDS - 1)
+    assert records.sum() == many.size
+    exactly, _ = ends_of(many[:WINDOW_ENDS], np.ones(WINDOW_ENDS, np.int64))
+    assert exactly.tolist() == many[:WINDOW_ENDS].tolist()

@@ -44,6 +44,7 @@ def facts(batch: int, names: bool = False) -> BatchFacts:
         under_key=np.array([35, 5]),
         replication=1.25,
         bad={"not_utf8": 2},
+        late_records=5,
         hot_keys=(
             HotKey(2**64 - 1, "x" * 500 if names else None, 20),
             HotKey(5, "b" if names else None, 10),

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -76,6 +77,7 @@ def test_numbers_are_those_of_the_reports(
         "routing_seconds": 0.25,
         "state_keys": 4,
         "state_bytes": 400,
+        "late_records": None,
         "dead_letters": {"not_utf8": 3},
         "dead_letters_published": False,
     }
@@ -176,3 +178,23 @@ def test_plot_without_matplotlib_says_what_to_install(
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert main(["inspect", str(checkpoint), "--plot", "a.png"]) == 1
     assert "install unskew[plot]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("watermark_ms", "late"), [(39, 1), (40, 8)])
+def test_late_records_are_by_the_watermark_of_the_batch_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], watermark_ms: int, late: int
+) -> None:
+    journal = Journal(str(tmp_path / FOLDER))
+    ended = replace(
+        report(10, 1.0, [1]),
+        window_ends=np.array([20_000, 40_000, 60_000]),
+        window_records=np.array([1, 7, 2]),
+    )
+    for batch in (0, 5, 6):
+        journal.write_report(batch, 0, ended.to_snapshot(3))
+    offsets = tmp_path / "offsets"
+    offsets.mkdir()
+    (offsets / "4").write_text(f'v1\n{{"batchWatermarkMs":{watermark_ms}}}\n{{}}')
+    found = data(capsys, str(tmp_path))
+    # None was late in the first batch; of the last one Spark's log is gone.
+    assert [one["late_records"] for one in found["batches"]] == [0, late, None]  # type: ignore[attr-defined]

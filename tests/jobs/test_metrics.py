@@ -50,6 +50,7 @@ EXPORTED = {
     "unskew_batch_routing_seconds": ("gauge",),
     "unskew_grouping_signal": ("gauge", "over_sources", "signal"),
     "unskew_late_partials_total": ("counter",),
+    "unskew_late_records_total": ("counter",),
     "unskew_dead_letters_total": ("counter", "reason"),
     "unskew_kafka_lag_records": ("gauge", "kafka_partition", "topic"),
     "unskew_merge_state_rows": ("gauge",),
@@ -124,6 +125,7 @@ def test_gauges_show_the_last_batch_and_counters_all() -> None:
     assert found["unskew_under_key_max_over_mean_ratio", ()] == 1.75
     assert found["unskew_replication_ratio", ()] == 1.25
     assert found["unskew_late_partials_total", ()] == 4
+    assert found["unskew_late_records_total", ()] == 10
     assert found["unskew_dead_letters_total", (("reason", "not_utf8"),)] == 4
     assert found["unskew_batch_part_seconds", (("part", "add_batch"),)] == 1.2
     assert found["unskew_routing_seconds_total", ()] == 0.25
@@ -226,6 +228,7 @@ def test_without_reports_spark_counts_and_partitions_stay_empty() -> None:
     found = samples(shown)
     assert found["unskew_records_total", ()] == 999
     assert found["unskew_dead_letters_total", (("reason", "null_key"),)] == 3
+    assert ("unskew_late_records_total", ()) not in found
     assert not [name for name, _ in found if name.startswith("unskew_partition")]
 
 

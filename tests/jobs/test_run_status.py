@@ -1,6 +1,8 @@
 import io
 import json
 
+import pytest
+
 from jobs.batch import BatchDone
 from jobs.status import Line, Log, line_of, summary
 from tests.jobs.batches import done
@@ -40,6 +42,7 @@ def test_json_logs_are_an_object_a_line() -> None:
     ]
     assert {**summary(done(3)), "event": "batch"}.items() <= lines[1].items()
     assert lines[2]["not_utf8"] == 2
+    assert (lines[3]["partials"], lines[3]["records"]) == (2, 5)
 
 
 def test_console_logs_are_text() -> None:
@@ -48,7 +51,8 @@ def test_console_logs_are_text() -> None:
     assert out.getvalue() == '1970-01-01T00:00:00.000+00:00 info    q: metrics url="http://x y"\n'
 
 
-def test_the_live_line_is_rewritten_and_events_stay() -> None:
+def test_the_live_line_is_rewritten_and_events_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     out, now = io.StringIO(), [0.0]
     line = Line("q", out, lambda: now[0])
     line.event("metrics", url="http://x")
@@ -67,4 +71,5 @@ def test_the_live_line_is_rewritten_and_events_stay() -> None:
     assert [piece.count("batch 3") for piece in pieces[4:]] == [1, 1, 1]
     assert pieces[4].startswith("q: batch 3, 0 s ago  27 records/s")
     assert pieces[5].startswith("q: batch 3, 2 s ago  27 records/s")
+    assert pieces[5].endswith("  2 dead letters  5 late records")
     assert pieces[6].startswith("q: stopped; last batch 3")
