@@ -7,7 +7,6 @@ would leave old machine code in use. The cache folder therefore carries a digest
 import hashlib
 import os
 import shutil
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -44,7 +43,8 @@ def _forget_old(newest: Path) -> None:
     """Remove the machine code of sources that are no longer used, once in a while."""
     if any(newest.iterdir()):
         return
-    long_ago = time.time() - _KEPT_SECONDS
+    # It was made just now: no clock is needed here.
+    long_ago = newest.stat().st_mtime - _KEPT_SECONDS
     for folder in newest.parent.iterdir():
         with suppress(OSError):  # another process may be as tidy
             if folder.stat().st_mtime < long_ago:

@@ -6,7 +6,6 @@ cores. Compiled here, the machine code is in the user's cache, and a task loads 
 """
 
 import numpy as np
-import pyarrow as pa
 
 from grouping.base import Feedback, Grouping
 from grouping.snapshot import Snapshot
@@ -21,12 +20,13 @@ def rehearse(grouping: Grouping) -> None:
     """Route some batches, with reports and with a state that was kept; then throw it away."""
     hashes = np.arange(_RECORDS, dtype=np.uint64) * _SPREAD
     hashes[::_HOT] = _SPREAD
-    # As a task gets them: of Arrow, and not to be written to.
-    keys = pa.array(hashes).to_numpy()
-    times = pa.array(np.arange(_RECORDS)).to_numpy() if grouping.wants_timestamps else None
+    times = np.arange(_RECORDS)
+    for array in (hashes, times):
+        # As a task gets them, of Arrow: kernels for these are others than for writable ones.
+        array.flags.writeable = False
     for feedback in (None, *[_feedback(grouping.setting.partitions)] * 2):
         grouping.begin_batch(feedback)
-        for _ in grouping.route_chunks([(keys, times)] * 2):
+        for _ in grouping.route_chunks([(hashes, times)] * 2):
             pass
         grouping.restore(Snapshot.from_bytes(grouping.snapshot().to_bytes()))
 
