@@ -27,6 +27,10 @@ class HealthFollower(Follower):
         self._board.batch(done)
         self._health.beat(done.seconds)
 
+    def working(self) -> None:
+        """The batch under way goes on."""
+        self._health.beat()
+
     def idle(self, lag: Lag) -> None:
         """The query lives, but there is nothing to do."""
         self._board.idle(lag)

@@ -76,7 +76,10 @@ class Broker:
         self.secure_address = f"127.0.0.1:{free[2]}" if self._identity else ""
         if listens(self.port):
             raise OutsideError(f"broker: port {self.port} is in use; choose another, or none")
-        self._home = Path(tempfile.mkdtemp(prefix="unskew-broker-"))
+        try:
+            self._home = Path(tempfile.mkdtemp(prefix="unskew-broker-"))
+        except OSError as error:  # where all disks are full it has a text of its own
+            raise OutsideError(f"broker: no temporary folder: {error.strerror or error}") from error
         try:
             self._start_in(self._home, data, controller)
         except BaseException:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from pyspark.sql import SparkSession
 from rich.console import Console
 
@@ -35,7 +35,7 @@ from jobs.generator.writer import Writer
 from jobs.health import Health, stall_seconds
 from jobs.metrics_server import MetricsServer
 from jobs.page import LivePage
-from jobs.service import Service, job_session
+from jobs.service import Service, job_session, told
 from jobs.stop import EXIT_INTERRUPTED, Stop, signals_to
 
 BATCHES = 7
@@ -61,6 +61,16 @@ class Written:
 
 def run(groupings: list[str], lines: int, console: Console) -> list[Outcome]:
     """Write the stream once, count it under each grouping."""
+    try:
+        return _run(groupings, lines, console)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        raise OutsideError(f"demo: {where}{error.strerror or error}") from error
+    except KafkaException as error:
+        raise OutsideError(f"demo: Kafka: {error.args[0].str()}") from error
+
+
+def _run(groupings: list[str], lines: int, console: Console) -> list[Outcome]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="unskew-demo-")))
         broker = stack.enter_context(Broker())
@@ -77,7 +87,7 @@ def run(groupings: list[str], lines: int, console: Console) -> list[Outcome]:
         gone = partial(shutil.rmtree, folder, ignore_errors=True)
         stop = Stop(overdue_code=EXIT_INTERRUPTED, overdue=gone)
         try:
-            with signals_to(stop):
+            with signals_to(stop), told(jobs[0]):
                 return _counted(jobs, broker, written, console, stop)
         except Exception:
             # A signal to the whole process group may have ended the JVM before us.

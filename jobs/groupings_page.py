@@ -107,9 +107,9 @@ def balance(name: str) -> dict[str, tuple[str, str]]:
 def _none() -> str:
     about = inspect.getdoc(NoGrouping) or ""
     return (
-        f"## none\n\n{about} There are no partial results and no reports then: the metrics of"
-        " partitions stay empty. A checkpoint made with it cannot go on with another grouping, nor"
-        " the other way round."
+        f"## none\n\n{about} Where Spark computes the operator itself there are no partial results"
+        " and no reports then: the metrics of partitions stay empty. A checkpoint made with it"
+        " cannot go on with another grouping, nor the other way round."
     )
 
 

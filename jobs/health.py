@@ -23,9 +23,10 @@ def stall_seconds(job: Job) -> float:
 
 
 class Health:
-    """The query's state. Only a sign of life (a batch, or a look that found nothing) renews it.
+    """The query's state. Only a sign of life renews it: a batch that is done, a look that found
+    nothing, or tasks that got done.
 
-    A batch may take long and be well, so the limit grows with the slowest batch so far.
+    A task may take long and be well, so the limit grows with the slowest batch so far.
     """
 
     def __init__(self, limit_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:

@@ -18,15 +18,19 @@ VERSION = 1
 _TAKE_ANOTHER = "name another checkpoint folder to begin anew"
 
 
-def claim(pipeline: Pipeline) -> bool:
-    """Check that the job may go on from its checkpoint, and sign it; is the routing as it was?"""
+def sign(pipeline: Pipeline) -> None:
+    """Say that the checkpoint is this job's, as it is now."""
     job = pipeline.job
-    before, now = compare(pipeline), identity(pipeline)
     try:
-        write_bytes(_file(job), (json.dumps(now, indent=1) + "\n").encode())
+        write_bytes(_file(job), (json.dumps(identity(pipeline), indent=1) + "\n").encode())
     except OSError as error:
         raise OutsideError(_not_writable(job, error)) from error
-    return before is None or before["routing"] == now["routing"]
+
+
+def routes_otherwise(pipeline: Pipeline) -> bool:
+    """Check that the job may go on from its checkpoint: is the routing another than it was?"""
+    before = compare(pipeline)
+    return before is not None and before["routing"] != identity(pipeline)["routing"]
 
 
 def compare(pipeline: Pipeline) -> dict[str, Any] | None:

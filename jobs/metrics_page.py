@@ -19,11 +19,11 @@ people, which shows the batches as they come.
 
 Every metric has the label `query`, the job's name. Numbers of records, keys and seconds of
 partitions are those of the journal: of a task that ran twice, one run counts. So `unskew inspect`
-shows the same. With `grouping: none` nothing is routed and there are no reports: the metrics of
-partitions, routing and replication stay empty there.
+shows the same. With `grouping: none` nothing is routed, and where Spark computes the operator
+itself there are no reports: the metrics of partitions, routing and replication stay empty there.
 
-A query has *stalled* when it gave no sign of life, a batch or a look for records, for five minutes,
-three times its trigger's interval or ten times its slowest batch, whichever is longest.
+A query has *stalled* when it gave no sign of life, a batch, a task or a look for records, for five
+minutes, three times its trigger's interval or ten times its slowest batch, whichever is longest.
 
 | metric | type | labels | |
 |---|---|---|---|

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -17,8 +18,9 @@ from grouping.journal import KEPT_BATCHES, Journal
 from jobs import dead_letters
 from jobs.batch import BatchDone, Lag, lag_of, routing_of
 from jobs.facts import facts_of
-from jobs.identity import claim
-from jobs.merge_state import merge_state
+from jobs.identity import routes_otherwise, sign
+from jobs.merge_state import MergePartition, merge_state
+from jobs.owner import owned
 from jobs.pipeline import Pipeline, journal_of
 from jobs.places import names_in
 from jobs.reasons import SPARK_ERRORS, reasons
@@ -28,6 +30,7 @@ from jobs.sinks import write
 from jobs.stop import GRACE_SECONDS, Stop
 from jobs.trigger import triggered
 
+_LOOK_SECONDS = 5.0
 _POLL_SECONDS: Any = 0.2  # declared a whole number by pyspark, used as any
 
 
@@ -36,6 +39,9 @@ class Follower:
 
     def batch(self, done: BatchDone) -> None:
         """A batch is done."""
+
+    def working(self) -> None:
+        """Tasks of a batch got done."""
 
     def idle(self, lag: Lag) -> None:
         """The query looked for records and found none."""
@@ -70,13 +76,14 @@ class Service:
         self._stop = stop or Stop()
         self._seen = -1
         self._published = -1
+        self._sizes: tuple[tuple[MergePartition, ...], int, int] = ((), 0, 0)
         self._newest: object = None
 
     def run(self) -> None:
         """Run until the query ends by itself or is asked to stop."""
         queries: list[StreamingQuery] = []
         try:
-            with told(self.job):
+            with told(self.job), owned(self.job.checkpoint):
                 try:
                     self._prepare()
                     with renames_without_processes(self.spark, self.job.checkpoint):
@@ -94,10 +101,13 @@ class Service:
     def _prepare(self) -> None:
         """Bring journal and dead letters to where the checkpoint is."""
         committed = last_commit(self.job)
-        if not claim(self._pipeline):
-            self.journal.forget_states()
+        otherwise = routes_otherwise(self._pipeline)
         # What a batch left that was not committed is made again, perhaps by other rules.
         self.journal.drop_from(committed + 1)
+        if otherwise:
+            # Before the new rules are signed: a crash in between must not leave states of the old.
+            self.journal.forget_states()
+        sign(self._pipeline)
         self._publish(committed)
         self._seen = committed
 
@@ -110,10 +120,14 @@ class Service:
 
     def _follow(self, queries: list[StreamingQuery]) -> None:
         main = queries[-1]
+        tasks = _Tasks(self.spark)
         while not _ended(queries):
             self._observe(main)
+            moved = tasks.moved()
             for follower in self._followers:
                 follower.tick()
+                if moved:
+                    follower.working()
             if self._stop.asked:
                 self._enter("stopping")
                 self._finish(main)
@@ -156,13 +170,18 @@ class Service:
 
     def _after_batch(self, batch: int, progress: dict[str, Any]) -> None:
         self._publish(batch)
+        # What only the displays need is no reason to end a job.
+        with suppress(OSError, pa.ArrowException):
+            self._sizes = (
+                merge_state(self.job.checkpoint),
+                self.journal.size_bytes(),
+                len(self.journal.batches()),
+            )
         done = BatchDone(
             progress,
             facts_of(self.journal, batch, hot_keys=max(10, self.job.metrics.hot_keys)),
             routing_of(self._router, self.journal, batch),
-            merge_state(self.job.checkpoint),
-            self.journal.size_bytes(),
-            len(self.journal.batches()),
+            *self._sizes,
         )
         for follower in self._followers:
             follower.batch(done)
@@ -178,6 +197,25 @@ class Service:
     def _enter(self, state: str) -> None:
         for follower in self._followers:
             follower.enter(state)
+
+
+class _Tasks:
+    """Do tasks get done? A sign of life from within a batch that takes long."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._tracker = spark.sparkContext.statusTracker()
+        self._done: frozenset[tuple[int, int]] = frozenset()
+        self._looked = time.monotonic()
+
+    def moved(self) -> bool:
+        """Since the last look, of which there is one in a few seconds."""
+        if time.monotonic() - self._looked < _LOOK_SECONDS:
+            return False
+        self._looked = time.monotonic()
+        stages = map(self._tracker.getStageInfo, self._tracker.getActiveStageIds())
+        done = frozenset((stage.stageId, stage.numCompletedTasks) for stage in stages if stage)
+        before, self._done = self._done, done
+        return done != before
 
 
 def run_job(job: Job, *followers: Follower, stop: Stop | None = None) -> None:

@@ -15,7 +15,7 @@ _OURS = {
     "spark.sql.streaming.forceDeleteTempCheckpointLocation": "remove it: checkpoints are kept",
     "spark.sql.adaptive.enabled": "remove it: partitions are placed by Unskew",
     "spark.jars.packages": "name further jars in spark.jars: Unskew brings its own",
-    "spark.submit.pyFiles": "remove it: Unskew is sent to the executors by itself",
+    "spark.submit.pyFiles": "remove it: install Unskew where the executors run",
 }
 
 SparkSettings = Annotated[

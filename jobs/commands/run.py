@@ -107,7 +107,12 @@ def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
         stack.enter_context(lingering(job, health, board, status, stop))
         check(Pipeline(job, journal_of(job)))
         status.event("metrics", url=server.url, page=server.page_url)
-        run_job(job, HealthFollower(health, board), page, status, stop=stop)
+        try:
+            run_job(job, HealthFollower(health, board), page, status, stop=stop)
+        except Exception:
+            # A signal to the whole process group may have ended the JVM before us.
+            if not stop.asked:
+                raise
     return stop.exit_code
 
 

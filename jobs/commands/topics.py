@@ -18,7 +18,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Make the topics that jobs read from and write to, on the brokers that they name. A topic"
         " that is there stays as it is: with fewer partitions than --partitions asks for it is told"
         " as an error, once the others are made. Topics of results are compacted: they keep the"
-        " last total of each key. Prints a line a topic."
+        " last total of each key, and of windows only as long as the brokers keep records. Prints"
+        " a line a topic."
     )
     parser.add_argument(
         "jobs",
@@ -78,8 +79,7 @@ def _needed(jobs: list[Any]) -> Mapping[str, Mapping[str, dict[str, str]]]:
                 continue
             options = kafka_sink_options(target, job)
             _refuse_secured(job.name, options)
-            compacted = isinstance(target, KafkaSink)
-            settings = {"cleanup.policy": "compact"} if compacted else {}
+            settings = _cleanup(job) if isinstance(target, KafkaSink) else {}
             found.setdefault(options["kafka.bootstrap.servers"], {})[target.topic] = settings
         if isinstance(job.source, KafkaSource):
             _refuse_secured(job.name, job.source.options)
@@ -88,6 +88,14 @@ def _needed(jobs: list[Any]) -> Mapping[str, Mapping[str, dict[str, str]]]:
             for topic in read:
                 found.setdefault(job.source.bootstrap_servers, {}).setdefault(topic, {})
     return found
+
+
+def _cleanup(job: Any) -> dict[str, str]:
+    """Keep the last total of each key; a window's key never comes again, so it may get old."""
+    from config.models.window import NoWindow  # noqa: PLC0415
+
+    windowed = not isinstance(job.window, NoWindow)
+    return {"cleanup.policy": "compact,delete" if windowed else "compact"}
 
 
 def _unnamed(jobs: list[Any]) -> Iterator[str]:

@@ -103,11 +103,13 @@ class KafkaOutput(Output):
         numbers = np.arange(self._sent, self._sent + len(values))
         partitions = (numbers // _TURN_RECORDS % self._partitions).tolist()
         produce = producer.produce
+        rows = zip(values, partitions, (times // 1000).tolist(), strict=True)
         try:
-            for value, partition, when in zip(
-                values, partitions, (times // 1000).tolist(), strict=True
-            ):
-                produce(topic, value, partition=partition, timestamp=when)
+            for value, partition, when in rows:
+                try:
+                    produce(topic, value, partition=partition, timestamp=when)
+                except BufferError:  # the user's own options may leave room for less
+                    self._insist(value, partition, when)
         except KafkaException as error:  # a record that is too large for the client, for one
             raise OutsideError(f"generate: {self.place}: {error.args[0].str()}") from error
         self._sent += len(values)
@@ -115,6 +117,17 @@ class KafkaOutput(Output):
         while len(producer) > _QUEUE_RECORDS and not self._failed:
             producer.poll(0.05)
         self._check()
+
+    def _insist(self, value: bytes, partition: int, when: int) -> None:
+        """Hand a record over once there is room for it."""
+        while True:
+            self._producer.poll(0.05)
+            self._check()
+            with suppress(BufferError):
+                self._producer.produce(
+                    self._target.topic, value, partition=partition, timestamp=when
+                )
+                return
 
     def close(self) -> None:
         """Wait until the broker has all, for as long as it takes them."""

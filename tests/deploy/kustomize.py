@@ -84,6 +84,8 @@ def _complete(resource: Resource, spec: dict[str, Any]) -> None:
 
 
 def _containers(resource: Resource) -> list[dict[str, Any]]:
+    if resource["kind"] == "SparkApplication":  # as names.yaml says: its one image
+        return [resource["spec"]]
     if resource["kind"] != "Deployment":
         return []
     return list(resource["spec"]["template"]["spec"]["containers"])

@@ -116,3 +116,21 @@ def test_the_component_adds_its_resources_in_the_namespace(
     (container,) = driver["spec"]["template"]["spec"]["containers"]
     image = {one["name"]: one.get("value") for one in container["env"]}["UNSKEW_IMAGE"]
     assert container["image"] == image == "registry.example/unskew:0.1.0"
+
+
+def test_the_application_too_takes_its_image_from_another_registry(
+    kubernetes: Path, tmp_path: Path
+) -> None:
+    command = program()
+    if command is None:
+        pytest.skip("neither kustomize nor kubectl is installed")
+    copied = tmp_path / "kubernetes"
+    shutil.copytree(kubernetes, copied)
+    (copied / "own").mkdir()
+    (copied / "own" / "kustomization.yaml").write_text(
+        "resources: [../spark-operator]\n"
+        "images: [{name: unskew, newName: registry.example/unskew, newTag: 0.2.0}]\n"
+    )
+    found = built(copied / "own", command)
+    (application,) = [one for one in found if one["kind"] == "SparkApplication"]
+    assert application["spec"]["image"] == "registry.example/unskew:0.2.0"

@@ -100,10 +100,10 @@ class Running:
         self.wait(lambda: self.metrics().get(("unskew_records_total", ""), 0) >= count)
         return self.metrics()
 
-    def stop(self, how: signal.Signals) -> tuple[int, float]:
-        """Signal it; its exit code, and how long that took."""
+    def stop(self, how: signal.Signals, group: bool = False) -> tuple[int, float]:
+        """Signal it, or its JVM too as `timeout` does; its exit code, and how long that took."""
         started = time.monotonic()
-        os.kill(self.process.pid, how)
+        (os.killpg if group else os.kill)(self.process.pid, how)
         code = self.process.wait(60)
         return code, time.monotonic() - started
 
@@ -113,7 +113,10 @@ def running(words: list[str], log: Path) -> Iterator[Running]:
     """Start `unskew WORDS --log json`; whatever happens, it ends."""
     with log.open("w") as out:
         process = subprocess.Popen(
-            [sys.executable, "-m", "jobs", *words, "--log", "json"], stderr=out, text=True
+            [sys.executable, "-m", "jobs", *words, "--log", "json"],
+            stderr=out,
+            text=True,
+            start_new_session=True,
         )
         try:
             yield Running(process, log)

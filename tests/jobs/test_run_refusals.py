@@ -12,7 +12,7 @@ from grouping.journal import FOLDER
 from jobs.__main__ import main
 from jobs.broker import Broker
 from jobs.commands.run import overrides
-from jobs.identity import FILE, claim, identity
+from jobs.identity import FILE, identity, routes_otherwise, sign
 from jobs.pipeline import Pipeline, journal_of
 from tests.jobs.running import job_words, make_topics
 
@@ -37,6 +37,13 @@ def pipeline(broker: Broker, folder: Path, **settings: object) -> Pipeline:
     words = job_words(broker.address, folder, "refusals", **settings)
     job = load_job("word_count", overrides(words[3::2]))
     return Pipeline(job, journal_of(job))
+
+
+def claim(started: Pipeline) -> bool:
+    """As a start does it: is the routing as it was?"""
+    otherwise = routes_otherwise(started)
+    sign(started)
+    return not otherwise
 
 
 def test_topics_that_are_missing_are_named_all_at_once(refused: Refused, broker: Broker) -> None:
