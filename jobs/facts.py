@@ -44,7 +44,7 @@ class BatchFacts:
     bad: Mapping[str, int]
     hot_keys: tuple[HotKey, ...]
     late_records: int | None = None
-    """Records all whose windows were over; None without windows, or if it is not known."""
+    """Records all whose windows were over; None if the watermark is no longer known."""
     places: Mapping[int, str] = field(default_factory=dict)
     """The executor that each partition was on, as HOST/PROCESS."""
 
@@ -117,8 +117,10 @@ def facts_of(
 
 def _late_records(journal: Journal, batch: int, reports: Iterable[Report]) -> int | None:
     windowed = [report for report in reports if report.window_ends.size]
+    if not windowed:
+        return 0
     # The journal is beside the log of offsets, in the checkpoint.
-    watermark = late_watermark(journal.location.rpartition("/")[0], batch) if windowed else None
+    watermark = late_watermark(journal.location.rpartition("/")[0], batch)
     if watermark is None:
         return None
     return sum(

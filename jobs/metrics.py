@@ -19,7 +19,7 @@ from prometheus_client.core import (
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
-from grouping.report import LATENCY_BOUNDS_SECONDS
+from grouping.report import LATENCY_BOUNDS_SECONDS, WINDOW_ENDS
 from jobs.batch import BatchDone, Lag, lag_of
 from jobs.facts import BatchFacts, HotKey
 from jobs.health import STATES, Health
@@ -137,8 +137,9 @@ METRICS = (
         "counter",
         "Records dropped because all their windows were over, by the watermark of the batch before"
         " theirs, as Spark drops them; of sliding windows, a record with one still open is not"
-        " late. There is no value without windows, nor where Spark computes the operator itself"
-        " (grouping none).",
+        " late. There is no value where Spark computes the operator itself (grouping none)."
+        f" The least they may be if a partition has records of more than {WINDOW_ENDS} windows that"
+        " are over, in one batch.",
     ),
     Metric("dead_letters", "counter", "Records that could not be used, by reason.", ("reason",)),
     Metric(

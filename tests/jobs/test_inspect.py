@@ -77,7 +77,7 @@ def test_numbers_are_those_of_the_reports(
         "routing_seconds": 0.25,
         "state_keys": 4,
         "state_bytes": 400,
-        "late_records": None,
+        "late_records": 0,
         "dead_letters": {"not_utf8": 3},
         "dead_letters_published": False,
     }
