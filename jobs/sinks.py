@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -16,6 +17,8 @@ from jobs.postgres import upsert
 from jobs.source import connection
 
 _PLACE = "place_in_window"
+# Bounds of windows are part of a Kafka key: it must be the same in a session of another zone.
+_IN_UTC = {"timeZone": "UTC"}
 
 
 def write(results: DataFrame, job: Job) -> DataStreamWriter:
@@ -35,7 +38,8 @@ def kafka_rows(results: DataFrame) -> DataFrame:
     """Results as Kafka records, keyed by window and key: a compacted topic keeps the last total."""
     place = [name for name in PLACE if name in results.columns]
     return results.select(
-        sf.to_json(sf.struct(*place)).alias("key"), sf.to_json(sf.struct("*")).alias("value")
+        sf.to_json(sf.struct(*place), _IN_UTC).alias("key"),
+        sf.to_json(sf.struct("*"), _IN_UTC).alias("value"),
     )
 
 
@@ -62,10 +66,16 @@ def top_of_each_window(results: DataFrame, column: str, count: int) -> DataFrame
 def _to_all(
     job: Job, top: tuple[str, int] | None, home: SparkSession
 ) -> Callable[[DataFrame, int], None]:
+    shown = any(isinstance(sink, ConsoleSink) for sink in job.sinks)
+
     def write_batch(results: DataFrame, batch: int) -> None:
         written = results if top is None else top_of_each_window(results, *top)
-        kept = written.persist() if len(job.sinks) > 1 else written
+        kept = written.persist() if shown or len(job.sinks) > 1 else written
         try:
+            if shown:
+                # A look at a few rows computes no more partitions of the merge than have those; the
+                # others would commit no state, and Spark fails a batch in which one does not.
+                kept.count()
             for sink in job.sinks:
                 if isinstance(sink, MemorySink):
                     _to_memory(kept, batch, sink, home)
@@ -94,8 +104,10 @@ def write_one(results: DataFrame, batch: int, sink: Any, job: Job) -> None:
 
 
 def _to_memory(results: DataFrame, batch: int, sink: MemorySink, home: SparkSession) -> None:
-    # A batch's own session is a copy that ends with the query: the table belongs into the first.
-    rows = home.createDataFrame(results.toArrow()).withColumn("batch_id", sf.lit(batch))
+    rows = results.withColumn("batch_id", sf.lit(batch)).toArrow()
     if batch and home.catalog.tableExists(sink.table):
-        rows = home.table(sink.table).where(sf.col("batch_id") != batch).unionByName(rows)
-    rows.createOrReplaceTempView(sink.table)
+        # As rows: a view of the view before would be planned through all batches, ever longer.
+        before = home.table(sink.table).where(sf.col("batch_id") != batch).toArrow()
+        rows = pa.concat_tables([before, rows], promote_options="default")
+    # A batch's own session is a copy that ends with the query: the table belongs into the first.
+    home.createDataFrame(rows).createOrReplaceTempView(sink.table)
