@@ -11,9 +11,9 @@ Files are `grouping.snapshot` bytes: plain arrays with a checksum. One that cann
 job; it never silently changes the routing.
 
 It lives on any filesystem that pyarrow opens by URI. On a local disk "write once" is a hard link,
-which the kernel refuses if the name is taken. Object stores have no such call: there it is a look
-before an atomic put, and two attempts that finish at the same moment may both put; for states both
-are equal, and of two reports either is true.
+which the kernel refuses if the name is taken. Elsewhere it is a look before the file appears whole,
+by an object store's atomic put or, on HDFS, by a rename. Two attempts that finish at the same
+moment may both do so; for states both are equal, and of two reports either is true.
 """
 
 import errno
@@ -38,13 +38,18 @@ from grouping.snapshot import Snapshot
 
 FOLDER = "unskew"
 KEPT_BATCHES = 20
+# What the reader of refused records has in memory at once, about.
+PIECE_BYTES = 16 << 20
 _PUBLISHED = "dead-letters.published"
+# What pyarrow calls those filesystems where a file appears when it is complete.
+_OBJECT_STORES = frozenset({"s3", "gcs", "abfs"})
 # What a filesystem without hard links says: a mounted share, or a bucket as a folder.
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EMLINK})
 _BATCH = re.compile(r"\d{12}")
 _STATE = re.compile(r"source-(\d+)\.state")
 _ROUTING = re.compile(r"source-(\d+)\.routing")
 _REPORT = re.compile(r"partition-(\d+)\.report")
+_BAD = re.compile(r"partition-(\d+)\.bad")
 
 
 @dataclass(frozen=True)
@@ -156,17 +161,28 @@ class Journal:
     def write_bad(self, batch: int, partition: int, table: pa.Table) -> bool:
         """Keep the records that a partition refused, until they are with the dead letters."""
         sink = pa.BufferOutputStream()
+        rows = max(1, table.num_rows * PIECE_BYTES // max(1, table.nbytes))
         with pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table)
+            writer.write_table(table, max_chunksize=rows)
         return self._write(batch, f"partition-{partition:05d}.bad", sink.getvalue().to_pybytes())
 
     def bad(self, batch: int) -> Iterator[pa.Table]:
-        """The refused records of one batch, a table a partition."""
+        """The refused records of one batch that are kept, in pieces of each partition."""
         system, root = self._open()
-        for name in sorted(self._names(f"{batch:012d}")):
-            if name.endswith(".bad"):
-                with system.open_input_file(f"{root}/{batch:012d}/{name}") as file:
-                    yield pa.ipc.open_file(file).read_all()
+        for name in self._bad(batch):
+            with system.open_input_file(f"{root}/{batch:012d}/{name}") as file:
+                pieces = pa.ipc.open_file(file)
+                for number in range(pieces.num_record_batches):
+                    yield pa.Table.from_batches([pieces.get_batch(number)])
+
+    def drop_bad(self, batch: int) -> None:
+        """Remove the refused records of one batch: they are with the dead letters."""
+        system, root = self._open()
+        for name in self._bad(batch):
+            system.delete_file(f"{root}/{batch:012d}/{name}")
+
+    def _bad(self, batch: int) -> list[str]:
+        return sorted(name for name in self._names(f"{batch:012d}") if _BAD.fullmatch(name))
 
     def published(self, batch: int) -> bool:
         """Are the refused records of a batch with the dead letters?"""
@@ -181,7 +197,7 @@ class Journal:
         found: list[str] = []
         states: set[str] = set()
         reported = False
-        for number in reversed(self.batches()):
+        for number in self._before(max(self.batches(), default=-1) + 1):
             names = sorted(self._names(f"{number:012d}"))
             needed = [name for name in names if _STATE.fullmatch(name) and name not in states]
             states.update(needed)
@@ -191,6 +207,14 @@ class Journal:
                 reported = bool(reports)
             found += [f"{number:012d}/{name}" for name in needed if not self._reads(number, name)]
         return found
+
+    def broken(self, name: str, reason: str = "cannot be read") -> str:
+        """What to say of a file that cannot be read, by its name within the journal."""
+        return (
+            f"journal: {self._open()[1]}/{name}: {reason}; routing cannot go on as it began."
+            " Restore the file from a copy, or remove the journal's folder: totals stay exact, and"
+            " the groupings begin anew"
+        )
 
     def batches(self) -> list[int]:
         """The batches there are, oldest first."""
@@ -265,11 +289,7 @@ class Journal:
         try:
             return Snapshot.from_bytes(data)
         except SnapshotError as error:
-            raise SnapshotError(
-                f"journal: {path}: {error}; routing cannot go on as it began. Restore the file"
-                " from a copy, or remove the journal's folder: totals stay exact, and the"
-                " groupings begin anew"
-            ) from error
+            raise SnapshotError(self.broken(f"{batch:012d}/{name}", str(error))) from error
 
     def _write(self, batch: int, name: str, data: bytes) -> bool:
         system, root = self._open()
@@ -280,9 +300,27 @@ class Journal:
         if system.get_file_info(path).type != fs.FileType.NotFound:
             return False
         system.create_dir(folder)
-        with system.open_output_stream(path) as stream:  # an object appears when it is complete
-            stream.write(data)
+        write_whole(system, path, data)
         return True
+
+
+def write_whole(system: fs.FileSystem, path: str, data: bytes) -> None:
+    """Write a file that never has its name before it is complete; it replaces one that does."""
+    if system.type_name in _OBJECT_STORES:
+        with system.open_output_stream(path) as stream:
+            stream.write(data)
+        return
+    # A writer that is killed leaves the other name; with the journal's folder that is purged.
+    folder, _, name = path.rpartition("/")
+    part = f"{folder}/.{name}.{uuid.uuid4().hex}"
+    try:
+        with system.open_output_stream(part) as stream:
+            stream.write(data)
+        system.move(part, path)
+    except BaseException:
+        with suppress(OSError):
+            system.delete_file(part)
+        raise
 
 
 def _write_local(folder: Path, name: str, data: bytes) -> bool:

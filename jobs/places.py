@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from pyarrow import fs
 
+from grouping.journal import write_whole
 from grouping.locations import open_location
 
 
@@ -29,11 +30,4 @@ def write_bytes(location: str, data: bytes) -> None:
     """Write a file whole: under another name first where an unfinished one could be seen."""
     system, path = open_location(location)
     system.create_dir(path.rpartition("/")[0])
-    if isinstance(system, fs.LocalFileSystem):
-        part = f"{path}.part"
-        with system.open_output_stream(part) as stream:
-            stream.write(data)
-        system.move(part, path)
-        return
-    with system.open_output_stream(path) as stream:  # an object appears when it is complete
-        stream.write(data)
+    write_whole(system, path, data)
