@@ -1,6 +1,5 @@
 """Refused records: from the journal, where tasks left them, to the dead letters."""
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -10,26 +9,37 @@ from grouping.journal import Journal
 from jobs.sinks import kafka_sink_options
 
 _HEADERS = ("reason", "topic", "partition", "offset", "timestamp")
+# The Kafka client's own limit is 1 MiB: a letter above it would end every attempt to send it.
+_REQUEST_BYTES = 16 << 20
 
 
 def publish(spark: SparkSession, job: Job, journal: Journal, batch: int) -> int:
     """Send a batch's refused records on, once; how many there were."""
-    tables = list(journal.bad(batch))
-    if not tables or journal.published(batch):
-        return 0
-    letters = pa.concat_tables(tables)
-    write(spark.createDataFrame(letters), job, batch)
-    # After the write: a crash in between sends them again rather than never.
-    journal.mark_published(batch)
-    return int(letters.num_rows)
+    sent = 0
+    if not journal.published(batch):
+        # Piece by piece: of a batch whose every record is refused the driver holds a part only.
+        for letters in journal.bad(batch):
+            write(spark.createDataFrame(letters), job, batch, more=sent > 0)
+            sent += letters.num_rows
+        if not sent:
+            return 0
+        # After the write: a crash in between sends them again rather than never.
+        journal.mark_published(batch)
+    # Also those that a crash left between the mark and here.
+    journal.drop_bad(batch)
+    return sent
 
 
-def write(letters: DataFrame, job: Job, batch: int) -> None:
-    """Write refused records: files a batch, or Kafka records with the facts as headers."""
+def write(letters: DataFrame, job: Job, batch: int, *, more: bool = False) -> None:
+    """Write refused records: files a batch, or Kafka records with the facts as headers.
+
+    A batch's first ones replace what an earlier attempt left; `more` follow them.
+    """
     place = job.dead_letters
     if isinstance(place, FilesDeadLetters):
         folder = f"{place.path.rstrip('/')}/batch_id={batch}"
-        letters.write.mode("overwrite").format(place.format).save(folder)
+        mode = "append" if more else "overwrite"
+        letters.write.mode(mode).format(place.format).save(folder)
         return
     headers = sf.array(
         *[
@@ -41,5 +51,9 @@ def write(letters: DataFrame, job: Job, batch: int) -> None:
         ]
     )
     rows = letters.select("key", "value", headers.alias("headers"))
-    options = {**kafka_sink_options(place, job), "includeHeaders": "true"}
+    options = {
+        "kafka.max.request.size": str(_REQUEST_BYTES),
+        **kafka_sink_options(place, job),
+        "includeHeaders": "true",
+    }
     rows.write.format("kafka").options(**options).save()
