@@ -6,6 +6,7 @@ Java's, which no client here reads: there Spark's own error is told, see `reason
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -32,7 +33,9 @@ from grouping.report import Report
 from jobs.identity import compare
 from jobs.kafka_cluster import admin, no_answer, no_such_topic
 from jobs.pipeline import Pipeline
+from jobs.places import names_in
 from jobs.postgres import problems as problems_of
+from jobs.refused import FOLDER as REFUSED
 from jobs.sinks import kafka_sink_options
 
 ANSWER_SECONDS = 5.0
@@ -45,7 +48,7 @@ _PREFIX = "kafka."
 def check(pipeline: Pipeline) -> None:
     """Every problem there is, as one error."""
     job = pipeline.job
-    problems = [*_master(job), *_folders(job), *_brokers(job), *_databases(job)]
+    problems = [*_master(job), *_folders(job), *_used(job), *_brokers(job), *_databases(job)]
     problems += _checkpoint(pipeline)
     if problems:
         raise OutsideError(*problems)
@@ -63,15 +66,7 @@ def _master(job: Job) -> Iterator[str]:
 
 def _folders(job: Job) -> Iterator[str]:
     """Can the folders be made that the job writes to? Others fail as clearly when written to."""
-    places = [("checkpoint", job.checkpoint)]
-    places += [
-        (f"sinks.{index}.path", sink.path)
-        for index, sink in enumerate(job.sinks)
-        if isinstance(sink, FilesSink)
-    ]
-    if isinstance(job.dead_letters, FilesDeadLetters):
-        places.append(("dead_letters.path", job.dead_letters.path))
-    for field, location in places:
+    for field, location in [("checkpoint", job.checkpoint), *_written(job)]:
         if "://" in location:
             continue
         system, path = open_location(location)
@@ -85,6 +80,35 @@ def _folders(job: Job) -> Iterator[str]:
             yield f"{field}: {location}: cannot be written: {reason}; check the path and its owner"
     if isinstance(job.source, FilesSource) and "://" not in job.source.path:
         yield from _readable(job.source.path)
+
+
+def _written(job: Job) -> Iterator[tuple[str, str]]:
+    """Where the job writes files: the field that says so, and the folder."""
+    for index, sink in enumerate(job.sinks):
+        if isinstance(sink, FilesSink):
+            yield f"sinks.{index}.path", sink.path
+    if isinstance(job.dead_letters, FilesDeadLetters):
+        yield "dead_letters.path", job.dead_letters.path
+
+
+def _used(job: Job) -> Iterator[str]:
+    """A checkpoint that begins counts batches from 0: it would replace another's, one by one."""
+    root = job.checkpoint.rstrip("/")
+    if any(_names(f"{root}/{folder}") for folder in ("offsets", f"{REFUSED}/offsets")):
+        return
+    for field, location in _written(job):
+        if any(name.startswith("batch_id=") for name in _names(location)):
+            yield (
+                f"{field}: {location}: holds batches of another checkpoint, which this new one,"
+                " counting from 0, would replace; name another folder, or move them away"
+            )
+
+
+def _names(location: str) -> list[str]:
+    """What is in a folder; nothing of one that Spark alone can open, by Hadoop's settings."""
+    with suppress(OSError, pa.ArrowException):
+        return names_in(location)
+    return []
 
 
 def _databases(job: Job) -> Iterator[str]:
@@ -107,9 +131,11 @@ def _checkpoint(pipeline: Pipeline) -> Iterator[str]:
     journal = pipeline.journal
     try:
         compare(pipeline)
-        for batch in journal.batches()[-2:]:
-            journal.states(batch)
-            for report in journal.reports(batch).values():
+        next_batch = max(journal.batches(), default=-1) + 1
+        broken = journal.unreadable()
+        yield from map(journal.broken, broken)
+        if not broken:
+            for report in journal.reports_before(next_batch).values():
                 Report.from_snapshot(report)
     except OutsideError as error:
         yield from error.problems
