@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, GroupedData, SparkSession
@@ -24,7 +25,15 @@ from jobs.partial import ARRIVED, BAD, PartialStage, partial_stage
 
 NULL_KEY = "null_key"
 NO_EVENT_TIME = "no_event_time"
+EVENT_TIME_OUT_OF_RANGE = "event_time_out_of_range"
 WINDOW = "window"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# A day within the years 1 to 9999, which Python's dates have, whatever the zone: a row operator
+# gets such dates. Milliseconds that were read as seconds are beyond.
+_FIRST_MICROS, _LAST_MICROS = (
+    (day - _EPOCH) // timedelta(microseconds=1)
+    for day in (datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC))
+)
 
 
 @dataclass(frozen=True)
@@ -113,6 +122,7 @@ class Pipeline:
             sf.col(REASON),
             sf.when(sf.col(KEY).isNull(), NULL_KEY),
             sf.when(sf.col(EVENT_TIME).isNull(), NO_EVENT_TIME),
+            sf.when(_out_of_range(sf.col(EVENT_TIME)), EVENT_TIME_OUT_OF_RANGE),
         )
         rows = checked.withColumn(REASON, reason)
         if operator.explodes:
@@ -172,9 +182,17 @@ def journal_of(job: Job) -> Journal:
     return Journal(f"{job.checkpoint.rstrip('/')}/{FOLDER}")
 
 
+def _out_of_range(at: Column) -> Column:
+    micros = sf.unix_micros(at)
+    return (micros < _FIRST_MICROS) | (micros >= _LAST_MICROS)
+
+
 def _hash() -> Column:
-    """What groupings see of a key; refused rows go anywhere, evenly."""
-    place = sf.xxhash64("raw_topic", "raw_partition", "raw_offset")
+    """What groupings see of a key; refused rows go anywhere, evenly.
+
+    By their value too: lines of a file have the place of their split in common.
+    """
+    place = sf.xxhash64("raw_topic", "raw_partition", "raw_offset", "raw_value")
     return sf.when(sf.col(REASON).isNull(), sf.xxhash64(KEY)).otherwise(place)
 
 
