@@ -96,7 +96,8 @@ class AvroDecode(Model):
     schema_file: Annotated[Location, AfterValidator(_schema_file)] = Field(examples=["trade.avsc"])
     """The Avro schema as a file (.avsc), relative to the job file."""
     wire: Literal["plain", "confluent"] = "plain"
-    """`confluent`: five bytes come first, a zero and the schema's id in the registry."""
+    """`confluent`: five bytes come first, a zero and the schema's id in the registry. They are cut
+    off; the id is not looked at, and every record is read by `schema_file`."""
 
     @property
     def columns(self) -> tuple[str, ...]:

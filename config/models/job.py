@@ -34,7 +34,9 @@ class Job(Model):
     operator: Operator
     """What is computed of the records of each key."""
     event_time: Expression = "timestamp"
-    """When a record happened, as an SQL expression; by default the record's own timestamp."""
+    """When a record happened, as an SQL expression; by default the record's own timestamp. A record
+    without a time goes to the dead letters (`no_event_time`), as does one before 0001-01-02 or
+    after 9999-12-30, UTC (`event_time_out_of_range`)."""
     grouping: GroupingChoice
     """How records are spread over partitions."""
     partitions: Annotated[int, Field(ge=1, le=PARTITIONS_MAX)] = 16
@@ -44,7 +46,8 @@ class Job(Model):
     window: Window = NoWindow()
     """Over which stretch of event time results are made; without it, running totals."""
     lateness: Duration | None = None
-    """With windows: how much later than the latest record another may come and still count."""
+    """With windows: how much later than the latest record another may come and still count.
+    Without it none may: what comes for a window that an earlier batch saw the end of is dropped."""
     merge: Merge = Merge()
     """How partial results become totals."""
     sinks: Annotated[list[Sink], Field(min_length=1, max_length=SINKS_MAX)]

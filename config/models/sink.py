@@ -56,7 +56,8 @@ class FilesSink(Model):
     type: Literal["files"]
     """Writes files; needs `merge.output: append`."""
     path: Location
-    """The folder, a path or a URI."""
+    """The folder, a path or a URI; each batch is a folder `batch_id=N` in it. A new checkpoint
+    counts from 0, and so needs a folder of its own."""
     format: Literal["parquet", "json"] = "parquet"
     """The files' format."""
 
@@ -107,12 +108,15 @@ class KafkaDeadLetters(Model):
     type: Literal["kafka"]
     """Writes them to a Kafka topic."""
     topic: Topic
-    """The topic; none that the job reads or writes otherwise."""
+    """The topic; none that the job reads or writes otherwise. A letter is a record with some 200
+    bytes of headers: let the topic's own `max.message.bytes` be no smaller than the source
+    topic's and those."""
     bootstrap_servers: Servers | None = Field(default=None, examples=["127.0.0.1:9092"])
     """The brokers to ask first; without it, those of the source."""
     options: KafkaOptions
     """Options for the Kafka client by their own names with `kafka.` before them; without any, and
-    with the source's brokers, those of the source."""
+    with the source's brokers, those of the source. `kafka.max.request.size` is 16 MiB here if it
+    is not set."""
 
 
 class FilesDeadLetters(Model):
@@ -121,7 +125,8 @@ class FilesDeadLetters(Model):
     type: Literal["files"]
     """Writes them to files."""
     path: Location
-    """The folder, a path or a URI."""
+    """The folder, a path or a URI; each batch is a folder `batch_id=N` in it. A new checkpoint
+    counts from 0, and so needs a folder of its own."""
     format: Literal["parquet", "json"] = "json"
     """The files' format."""
 

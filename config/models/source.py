@@ -95,8 +95,10 @@ class FilesSource(Model):
     path: Location
     """A folder or a glob of files; new files in it are read as they appear."""
     format: Literal["lines", "parquet"] = "lines"
-    """`lines`: each line is a record's value. `parquet`: files with Kafka's own columns (key,
-    value, topic, partition, offset, timestamp), as an archive of a topic has them."""
+    """`lines`: each line is a record's value; its topic is the file, its offset where in it the
+    part begins that a task reads: all lines of that part share it. `parquet`: files with Kafka's
+    own columns (key, value, topic, partition, offset, timestamp), as an archive of a topic has
+    them."""
     files_per_batch: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """At most this many files a micro-batch."""
     bytes_per_batch: ByteSize | None = None
