@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from config.errors import OutsideError
+from grouping.snapshot import Snapshot
 from jobs.identity import sign
 from jobs.pipeline import Pipeline, journal_of
 from jobs.preflight import check
@@ -51,3 +53,20 @@ def test_a_new_checkpoint_does_not_replace_the_batches_of_another(
     place.mkdir(parents=True)
     (place / "0").write_text("")
     check(pipeline(tmp_path, "first"))
+
+
+def test_every_state_that_the_next_batch_needs_is_checked(tmp_path: Path) -> None:
+    started = pipeline(tmp_path, "damaged")
+    state = Snapshot("key", 1, 3, 0, {"active": np.ones(3, np.uint8)})
+    for batch in range(4):
+        started.journal.write_state(batch, 0, state)
+    # The newest of a source that had nothing to route since.
+    started.journal.write_state(0, 1, state)
+    check(started)
+    place = Path(started.journal.location) / "000000000000"
+    for source in (0, 1):
+        (place / f"source-0000{source}.state").write_bytes(b"garbage")
+    with pytest.raises(OutsideError) as error:
+        check(started)
+    (line,) = error.value.problems
+    assert line.startswith(f"journal: {place}/source-00001.state: cannot be read; routing cannot")
