@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from grouping.registry import create
 from grouping.report import (
@@ -65,6 +66,20 @@ def test_rows_come_in_the_order_of_partitions() -> None:
     assert feedback.key_partitions.tolist() == [1, 2]
     assert feedback.key_hashes.tolist() == [1, 2]
     assert feedback.key_seconds.tolist() == [0.25, 0.5]
+
+
+@pytest.mark.parametrize(("seconds", "seen"), [(0.002, 1.05), (20.0, 3.9)])
+def test_times_of_milliseconds_say_little_of_speeds(seconds: float, seen: float) -> None:
+    """Equally many records; one partition took four times as long as the other three."""
+    reports = {
+        number: Report(1000, 10, seconds * (4 if number == 0 else 1), 0).to_snapshot(4)
+        for number in range(4)
+    }
+    feedback = feedback_of(reports, 4)
+    assert feedback is not None
+    slow, *others = feedback.busy_seconds.tolist()
+    assert others[0] == others[1] == others[2]
+    assert (slow / others[0] < seen) is (seconds < 1)
 
 
 def test_reports_of_another_number_of_partitions_are_no_feedback() -> None:
