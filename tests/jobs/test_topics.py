@@ -111,7 +111,9 @@ def test_a_pattern_names_no_topic_that_could_be_made(tmp_path: Path) -> None:
         job = job.replace(old, new)
     head, section, _ = job.partition("\ndead_letters:")
     assert section
-    rest = f"\ndead_letters: {{type: files, path: {tmp_path / 'bad'}}}\ncheckpoint: {tmp_path / 'own'}\n"
+    rest = (
+        f"\ndead_letters: {{type: files, path: {tmp_path / 'bad'}}}\ncheckpoint: {tmp_path}/own\n"
+    )
     (tmp_path / "job.yaml").write_text(head + rest)
     done = topics(str(tmp_path / "job.yaml"))
     assert done.returncode == 0, done.stderr
