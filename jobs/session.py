@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from pyspark import SparkContext
+from pyspark import SparkContext, accumulators
 from pyspark.sql import SparkSession
 
 from jobs.jars import jars
@@ -49,6 +49,7 @@ _BY_FILE_SYSTEM = (
 @contextmanager
 def session(name: str, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
     """A Spark session with the Kafka connector; stopped at the end, its JVM too."""
+    _quiet_accumulators()
     # pyspark's launcher and its Python workers read these; the job need not set them.
     os.environ["JAVA_HOME"] = str(java_home())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -112,6 +113,16 @@ def _signals_deferred() -> Iterator[None]:
             signal.signal(one, handler)
         for number in arrived[:1]:
             signal.raise_signal(number)
+
+
+def _quiet_accumulators() -> None:
+    """Where the JVM ends first, its last connection to us is no trace on the terminal."""
+    servers: tuple[Any, ...] = (
+        accumulators.AccumulatorTCPServer,
+        accumulators.AccumulatorUnixServer,
+    )
+    for server in servers:
+        server.handle_error = lambda *_: None
 
 
 def _stop() -> None:
