@@ -32,9 +32,10 @@ def test_a_grouping_has_its_options_reference_and_figures(name: str) -> None:
 
 def test_a_stale_page_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = tmp_path / "page.md"
-    assert keep(["--check"], place, lambda: "new", "jobs.x") == 1
-    assert keep([], place, lambda: "new", "jobs.x") == 0
-    assert keep(["--check"], place, lambda: "new", "jobs.x") == 0
-    assert keep(["--check"], place, lambda: "newer", "jobs.x") == 1
-    assert keep(["--nonsense"], place, lambda: "new", "jobs.x") == 2
+    new, newer = {place: "new"}, {place: "newer"}
+    assert keep(["--check"], lambda: new, "python -m jobs.x") == 1
+    assert keep([], lambda: new, "python -m jobs.x") == 0
+    assert keep(["--check"], lambda: new, "python -m jobs.x") == 0
+    assert keep(["--check"], lambda: newer, "python -m jobs.x") == 1
+    assert keep(["--nonsense"], lambda: new, "python -m jobs.x") == 2
     assert "not fresh; run python -m jobs.x" in capsys.readouterr().err

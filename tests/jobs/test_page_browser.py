@@ -62,6 +62,7 @@ def test_bars_are_the_loads_of_the_batch_and_move_with_the_next(running: Browser
         )
         assert f"under key it would have {top:,}: " in seen.text("verdict")
         seen.page.locator("summary").click()
+        seen.page.locator("#table tbody tr").nth(15).wait_for()  # the browser fills it later
         rows = seen.page.locator("#table tbody tr").all_inner_texts()
         assert [row.split("\t")[:3] for row in rows] == [
             [str(p), f"{facts.records[p]:,}", f"{facts.under_key[p]:,}"] for p in range(16)
@@ -192,6 +193,7 @@ def test_all_works_from_the_keyboard(running: Browser) -> None:
         press("End")
         assert seen.text("readout").startswith("Partition 15: ")
         press("Tab", "Enter")
+        seen.page.locator("#table tbody tr").nth(15).wait_for()
         assert seen.page.locator("#table tbody tr").count() == 16
         press("Tab", "Tab")
         assert focused() == "pick"
