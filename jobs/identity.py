@@ -24,7 +24,7 @@ def sign(pipeline: Pipeline) -> None:
     try:
         write_bytes(_file(job), (json.dumps(identity(pipeline), indent=1) + "\n").encode())
     except OSError as error:
-        raise OutsideError(_not_writable(job, error)) from error
+        raise OutsideError(unusable(job.checkpoint, error)) from error
 
 
 def routes_otherwise(pipeline: Pipeline) -> bool:
@@ -103,7 +103,7 @@ def _has_progress(job: Job) -> bool:
     try:
         return bool({"offsets", "metadata"} & set(names_in(job.checkpoint)))
     except OSError as error:
-        raise OutsideError(_not_writable(job, error)) from error
+        raise OutsideError(unusable(job.checkpoint, error)) from error
 
 
 def _read(job: Job) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def _read(job: Job) -> dict[str, Any]:
     except (KeyError, TypeError, ValueError) as error:
         raise OutsideError(f"checkpoint: {where}: cannot be read; restore it") from error
     except OSError as error:
-        raise OutsideError(_not_writable(job, error)) from error
+        raise OutsideError(unusable(job.checkpoint, error)) from error
     if found is None:
         raise OutsideError(
             f"checkpoint: {job.checkpoint}: belongs to a query that Unskew did not start;"
@@ -130,9 +130,10 @@ def _read(job: Job) -> dict[str, Any]:
     return found
 
 
-def _not_writable(job: Job, error: OSError) -> str:
+def unusable(checkpoint: str, error: OSError) -> str:
+    """What is said of a checkpoint that cannot be read or written."""
     reason = error.strerror or str(error)
-    return f"checkpoint: {job.checkpoint}: cannot be used: {reason}; check the path and its owner"
+    return f"checkpoint: {checkpoint}: cannot be used: {reason}; check the path and its owner"
 
 
 def _file(job: Job) -> str:

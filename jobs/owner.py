@@ -11,6 +11,7 @@ from pyarrow import fs
 
 from config.errors import OutsideError
 from grouping.locations import open_location
+from jobs.identity import unusable
 
 LOCK = ".unskew.lock"
 
@@ -28,13 +29,15 @@ def owned(checkpoint: str) -> Iterator[None]:
         return
     with _opened(checkpoint, Path(path)) as file:
         try:
-            _lock(file)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
             raise OutsideError(
                 f"checkpoint: {checkpoint}: in use by process {file.read().strip() or '?'};"
                 " stop that first, or name another checkpoint folder"
             ) from None
+        except OSError:
+            pass  # a mount without locks
         file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()
@@ -46,16 +49,4 @@ def _opened(checkpoint: str, folder: Path) -> IO[str]:
         folder.mkdir(parents=True, exist_ok=True)
         return (folder / LOCK).open("a+")
     except OSError as error:
-        raise OutsideError(
-            f"checkpoint: {checkpoint}: cannot be used: {error.strerror};"
-            " check the path and its owner"
-        ) from error
-
-
-def _lock(file: IO[str]) -> None:
-    """Take the lock, where the mount has locks; BlockingIOError if it is another's."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if isinstance(error, BlockingIOError):
-            raise
+        raise OutsideError(unusable(checkpoint, error)) from error

@@ -94,19 +94,24 @@ def test_the_rule_resource_holds_the_rules_that_prometheus_reads(
     assert code == 0, said
 
 
-def test_the_component_adds_its_resources_in_the_namespace(
-    kubernetes: Path, tmp_path: Path
-) -> None:
+def overlaid(kubernetes: Path, folder: Path, kustomization: str) -> list[Resource]:
+    """What the real program makes of a kustomization of one's own, beside ours."""
     command = program()
     if command is None:
         pytest.skip("neither kustomize nor kubectl is installed")
-    copied = tmp_path / "kubernetes"
+    copied = folder / "kubernetes"
     shutil.copytree(kubernetes, copied)
     own = copied / "own"
     own.mkdir()
+    (own / "kustomization.yaml").write_text(kustomization)
+    return built(own, command)
+
+
+def test_the_component_adds_its_resources_in_the_namespace(
+    kubernetes: Path, tmp_path: Path
+) -> None:
     (example,) = re.findall(r"```yaml\n(.*?)```", (kubernetes / "README.md").read_text(), re.DOTALL)
-    (own / "kustomization.yaml").write_text(example)
-    found = built(own, command)
+    found = overlaid(kubernetes, tmp_path, example)
     added = [one for one in found if one["apiVersion"].startswith("monitoring")]
     assert {(one["kind"], one["metadata"]["namespace"]) for one in added} == {
         ("ServiceMonitor", "unskew"),
@@ -121,16 +126,11 @@ def test_the_component_adds_its_resources_in_the_namespace(
 def test_the_application_too_takes_its_image_from_another_registry(
     kubernetes: Path, tmp_path: Path
 ) -> None:
-    command = program()
-    if command is None:
-        pytest.skip("neither kustomize nor kubectl is installed")
-    copied = tmp_path / "kubernetes"
-    shutil.copytree(kubernetes, copied)
-    (copied / "own").mkdir()
-    (copied / "own" / "kustomization.yaml").write_text(
+    found = overlaid(
+        kubernetes,
+        tmp_path,
         "resources: [../spark-operator]\n"
-        "images: [{name: unskew, newName: registry.example/unskew, newTag: 0.2.0}]\n"
+        "images: [{name: unskew, newName: registry.example/unskew, newTag: 0.2.0}]\n",
     )
-    found = built(copied / "own", command)
     (application,) = [one for one in found if one["kind"] == "SparkApplication"]
     assert application["spec"]["image"] == "registry.example/unskew:0.2.0"

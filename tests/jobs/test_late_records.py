@@ -108,23 +108,29 @@ def test_late_records_are_those_that_spark_drops(
     ]
 
 
-def test_the_board_shows_what_inspect_does_after_a_batch_without_rows(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    for number in range(2):
-        write_lines(tmp_path / "in", f"{number}.json", file_of(number))
+def windowed(spark: SparkSession, folder: Path, files: int, grouping: str) -> tuple[Ran, Board]:
+    """A job with tumbling windows over so many files, and its board at the end."""
+    for number in range(files):
+        write_lines(folder / "in", f"{number}.json", file_of(number))
     ran = Ran(
         spark,
-        tmp_path,
-        "rows",
+        folder,
+        "windowed",
         operator=OPERATORS["word_count"],
         window=WINDOWS["tumbling"],
         lateness="10 s",
-        grouping={"type": "level"},
+        grouping={"type": grouping},
     )
-    board = Board("rows", Health(10.0))
+    board = Board("windowed", Health(10.0))
     for one in ran.batches:
         board.batch(one)
+    return ran, board
+
+
+def test_the_board_shows_what_inspect_does_after_a_batch_without_rows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    ran, board = windowed(spark, tmp_path, 2, "level")
 
     assert [bool(one.source_records) for one in ran.batches] == [True, True, False]
     data = inspect(ran.job.checkpoint).data()
@@ -148,20 +154,7 @@ def test_the_board_shows_what_inspect_does_after_a_batch_without_rows(
 def test_where_spark_computes_the_operator_no_late_records_are_told(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    for number in range(3):
-        write_lines(tmp_path / "in", f"{number}.json", file_of(number))
-    ran = Ran(
-        spark,
-        tmp_path,
-        "plain",
-        operator=OPERATORS["word_count"],
-        window=WINDOWS["tumbling"],
-        lateness="10 s",
-        grouping={"type": "none"},
-    )
-    board = Board("plain", Health(10.0))
-    for one in ran.batches:
-        board.batch(one)
+    _, board = windowed(spark, tmp_path, 3, "none")
 
     assert board.value("late_partials") > 0
     assert board.value("late_records") is None
