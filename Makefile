@@ -42,8 +42,8 @@ layers: setup
 	@.venv/bin/lint-imports --no-logo 2>&1 | tail -n 5; .venv/bin/lint-imports >/dev/null
 
 fresh: setup
-	@.venv/bin/unskew schema --check && $(RUN) -m jobs.metrics_page --check && $(RUN) deploy/prometheus_rule.py --check && \
-	$(RUN) -m jobs.configuration_page --check && $(RUN) -m jobs.groupings_page --check && $(RUN) -m dashboards --check
+	@.venv/bin/unskew schema --check && $(RUN) -m docs.reference.metrics --check && $(RUN) deploy/prometheus_rule.py --check && \
+	$(RUN) -m docs.reference.configuration --check && $(RUN) -m docs.reference.groupings --check && $(RUN) -m dashboards --check
 
 rules: # only where promtool is: no package index has it
 	@! command -v promtool >/dev/null || out=$$(promtool check rules deploy/prometheus/rules/*.yml && \
@@ -57,18 +57,18 @@ format: setup ## Format the code
 	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .
 
 golden: setup ## Write the golden files anew; review them as a diff
-	@$(RUN) -m pytest -q tests/grouping/test_golden.py --golden
+	@$(RUN) -m pytest -q tests/grouping/simulation/test_golden.py --golden
 
 references: setup ## Write the schema, pages, dashboards and manifests that follow from code anew
-	@.venv/bin/unskew schema --output config/schema.json && $(RUN) -m jobs.metrics_page && $(RUN) -m jobs.configuration_page && \
-	$(RUN) -m jobs.groupings_page && $(RUN) -m dashboards && $(RUN) deploy/prometheus_rule.py
+	@.venv/bin/unskew schema --output config/schema.json && $(RUN) -m docs.reference.metrics && $(RUN) -m docs.reference.configuration && \
+	$(RUN) -m docs.reference.groupings && $(RUN) -m dashboards && $(RUN) deploy/prometheus_rule.py
 
 coverage: setup ## Tests with coverage of config and grouping
 	@$(RUN) -m coverage run -m pytest -q -m "not slow and not long and not spark and not e2e" && \
 	$(RUN) -m coverage combine -q && $(RUN) -m coverage report
 
 compose-dry: setup ## What docker-compose.yml starts, natively: no engine needed
-	@exec $(RUN) -m deploy.compose_dry $(ARGS)
+	@exec $(RUN) -m tests.compose.dry $(ARGS)
 
 bench-kernels: setup ## Routing rates of every grouping, as ratios
 	@exec $(RUN) -m benchmarks.kernels $(ARGS)

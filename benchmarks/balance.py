@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from benchmarks.simulated import Options, fish, level, sources
 from benchmarks.tables import MEETS, Row, Table, machine, show, verdict
-from grouping.d_choices import solve_choices
-from grouping.hashing import mix64
-from grouping.registry import create
+from unskew.grouping.algorithms.d_choices import solve_choices
+from unskew.grouping.hashing import mix64
+from unskew.grouping.registry import create
 
 ZIPFS = tuple(round(0.5 + 0.1 * step, 1) for step in range(16))
 PARTITIONS = (5, 10, 20, 50, 100)

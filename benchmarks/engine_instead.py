@@ -10,7 +10,7 @@ from benchmarks.engine_measure import Bench, Run, middle, settle, zipf
 from benchmarks.engine_plain import repartition, salted, with_state
 from benchmarks.engine_skew import COST_US, MASTER, SLOTS, Cell, measure, paced, warm_up
 from benchmarks.tables import MEETS, UNJUDGED, Row, Table
-from config.models.job import Job
+from unskew.config.models.job import Job
 
 EXPONENT = 1.4
 TIME_EXPONENT = 1.1

@@ -26,11 +26,11 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from config.loader import load_job
-from config.models.job import Job
-from grouping.base import Int64s
-from jobs.broker import Broker
-from jobs.session import session
+from unskew.config.loader import load_job
+from unskew.config.models.job import Job
+from unskew.grouping.base import Int64s
+from unskew.jobs.engine.session import session
+from unskew.jobs.kafka.broker import Broker
 
 KEYS = 10_000
 _SAMPLE_SECONDS = 1.0

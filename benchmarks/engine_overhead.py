@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 from benchmarks.engine_measure import Bench, Run, middle, settle, zipf
 from benchmarks.engine_plain import HashedService, group_by
 from benchmarks.tables import MEETS, Row, Table, verdict
-from config.models.job import Job
-from jobs.service import Service
-from jobs.session import renames_without_processes
+from unskew.config.models.job import Job
+from unskew.jobs.engine.service import Service
+from unskew.jobs.engine.session import renames_without_processes
 
 RATIO_MAX = 1.25
 TINY_RATIO_MAX = 1.3

@@ -13,16 +13,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from config.models.job import Job
-from config.models.sink import KafkaSink
-from config.models.source import KafkaSource
-from grouping.spark import PARTITION_KEY
-from jobs.operators import operator_for
-from jobs.operators.base import KEY_HASH
-from jobs.pipeline import Pipeline
-from jobs.service import Service
-from jobs.sinks import kafka_sink_options
-from jobs.source import kafka_options
+from unskew.config.models.job import Job
+from unskew.config.models.sink import KafkaSink
+from unskew.config.models.source import KafkaSource
+from unskew.grouping.spark.route import PARTITION_KEY
+from unskew.jobs.engine.pipeline import Pipeline
+from unskew.jobs.engine.service import Service
+from unskew.jobs.engine.source import kafka_options
+from unskew.jobs.operators import operator_for
+from unskew.jobs.operators.base import KEY_HASH
+from unskew.jobs.sinks.registry import kafka_sink_options
 
 SALTS = 16
 

@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 
 from benchmarks.tables import Row, Table, machine, show
-from jobs.java import java_command
+from unskew.jobs.local.java import java_command
 
 ORDER = ("overhead", "tiny", "skew", "source", "instead", "time")
 PACKAGES = ("pyspark", "pyarrow", "pandas", "confluent-kafka")

@@ -13,11 +13,12 @@ from pyspark.sql import SparkSession
 
 from benchmarks.engine_measure import KEYS, Bench, Meter, Run, middle, settle, zipf
 from benchmarks.tables import MEETS, Row, Table, verdict
-from config.models.job import Job
-from grouping.registry import GROUPINGS
-from jobs.batch import BatchDone
-from jobs.facts import BatchFacts
-from jobs.service import Follower, Service
+from unskew.config.models.job import Job
+from unskew.grouping.registry import GROUPINGS
+from unskew.jobs.engine.service import Service
+from unskew.jobs.observe.batch import BatchDone
+from unskew.jobs.observe.batch_stats import BatchStats
+from unskew.jobs.observe.follower import Follower
 
 SLOTS = 16
 MASTER = f"local[{SLOTS}]"
@@ -53,7 +54,7 @@ class Cell:
     """One grouping on one topic."""
 
     run: Run
-    facts: list[BatchFacts] = field(default_factory=list)
+    stats: list[BatchStats] = field(default_factory=list)
     """Of the batches that count."""
 
     @property
@@ -62,19 +63,19 @@ class Cell:
         return middle(self.run.seconds)
 
     def mean(self, name: str) -> float:
-        """A figure of the batches' facts."""
-        return float(np.mean([getattr(facts, name) for facts in self.facts]))
+        """A figure of the batches' stats."""
+        return float(np.mean([getattr(stats, name) for stats in self.stats]))
 
     @property
     def work_seconds(self) -> float:
         """What all partitions together worked in a batch, median."""
-        return middle(float(facts.busy_seconds.sum()) for facts in self.facts)
+        return middle(float(stats.busy_seconds.sum()) for stats in self.stats)
 
     @property
     def rest_seconds(self) -> float:
         """What a batch took beside the work of its slowest partition, median."""
-        pairs = zip(self.run.seconds, self.facts, strict=True)
-        return middle(seconds - float(facts.busy_seconds.max()) for seconds, facts in pairs)
+        pairs = zip(self.run.seconds, self.stats, strict=True)
+        return middle(seconds - float(stats.busy_seconds.max()) for seconds, stats in pairs)
 
 
 def skew(bench: Bench, size: Size) -> Table:
@@ -165,22 +166,22 @@ def paced(
 
 def measure(spark: SparkSession, meter: Meter, job: Job, skip: int = 1) -> Cell:
     """Run a job to its end; its first batches, where all is cold or unlearned, do not count."""
-    facts = _Facts()
-    Service(job, spark, (facts,)).run()
+    stats = _Facts()
+    Service(job, spark, (stats,)).run()
     run = settle(meter)
     run.skip = skip
-    return Cell(run, [facts.by_batch[batch.number] for batch in run.warm])
+    return Cell(run, [stats.by_batch[batch.number] for batch in run.warm])
 
 
 class _Facts(Follower):
     """Keeps what the partitions reported."""
 
     def __init__(self) -> None:
-        self.by_batch: dict[int, BatchFacts] = {}
+        self.by_batch: dict[int, BatchStats] = {}
 
     def batch(self, done: BatchDone) -> None:
-        if done.facts is not None:
-            self.by_batch[done.batch] = done.facts
+        if done.stats is not None:
+            self.by_batch[done.batch] = done.stats
 
 
 def _row(exponent: float, name: str, found: Mapping[str, Cell]) -> Row:

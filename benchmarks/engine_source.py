@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.engine_measure import Bench, middle, settle, zipf
 from benchmarks.tables import MEETS, Row, Table, verdict
-from jobs.service import Service
+from unskew.jobs.engine.service import Service
 
 EXPONENT = 2.0
 KAFKA_PARTITIONS = 4

@@ -13,14 +13,14 @@ from contextlib import redirect_stdout
 from io import StringIO
 
 from benchmarks.tables import MEETS, Row, Table, machine, show, verdict
-from jobs.broker import Broker
-from jobs.commands import generate
-from jobs.generator.options import STREAMS, read_plan
-from jobs.generator.outputs import open_output
-from jobs.generator.progress import Progress
-from jobs.generator.streams import stream_of
-from jobs.generator.writer import Writer
-from jobs.stop import Stop
+from unskew.jobs.commands import generate
+from unskew.jobs.generator.options import STREAMS, read_plan
+from unskew.jobs.generator.outputs import open_output
+from unskew.jobs.generator.progress import Progress
+from unskew.jobs.generator.streams import stream_of
+from unskew.jobs.generator.writer import Writer
+from unskew.jobs.kafka.broker import Broker
+from unskew.jobs.local.signals import Stop
 
 MADE_MIN = 100_000
 RATE_ERROR_MAX = 2.0

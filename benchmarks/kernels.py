@@ -19,9 +19,9 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from benchmarks.tables import machine
-from grouping.base import Chunk, Feedback, Grouping
-from grouping.registry import GROUPINGS, create
-from grouping.traces import open_trace
+from unskew.grouping.base import Chunk, Feedback, Grouping
+from unskew.grouping.registry import GROUPINGS, create
+from unskew.grouping.simulation.traces import open_trace
 
 PARTITIONS = (100, 1000)
 TRACE = "zipf:z=1.4,keys=100000,seed=1"
@@ -36,7 +36,7 @@ COLD_GOAL_SECONDS = 1.0
 COLD_START = """
 import time
 import numpy as np
-from grouping.registry import create
+from unskew.grouping.registry import create
 keys = np.arange(1000, dtype=np.uint64)
 began = time.process_time()
 router = create({name!r}, partitions=100)

@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from grouping.base import Feedback, Float64s, Grouping, Int32s, UInt64s
-from grouping.kernels import kernel
-from grouping.registry import create
+from unskew.grouping.base import Feedback, Float64s, Grouping, Int32s, UInt64s
+from unskew.grouping.kernels import kernel
+from unskew.grouping.registry import create
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "letter": {"lift": False},

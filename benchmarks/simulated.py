@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from statistics import median
 
 from benchmarks.tables import MEETS, Row, Table, verdict
-from grouping.registry import GROUPINGS
-from grouping.simulate import GroupingSpec, simulate
-from grouping.simulation.report import Report
-from grouping.simulation.scenario import Scenario
-from grouping.traces import TRACES, open_trace
+from unskew.grouping.registry import GROUPINGS
+from unskew.grouping.simulation.reports import SimulationReport
+from unskew.grouping.simulation.scenario import Scenario
+from unskew.grouping.simulation.simulate import GroupingSpec, simulate
+from unskew.grouping.simulation.traces import TRACES, open_trace
 
 DRIFT_RECORDS = 2_000_000
 DRIFT_RUNS = (10, 1)
@@ -64,7 +64,7 @@ class Options:
         return [n for n in own if self.partitions is None or n in self.partitions]
 
 
-def run(grouping: str, trace: str, seed: int, **scenario: float) -> Report:
+def run(grouping: str, trace: str, seed: int, **scenario: float) -> SimulationReport:
     """One grouping on one trace, both of this seed."""
     chosen = Scenario.model_validate({**scenario, "seed": seed})
     opened = open_trace(f"{trace},seed={seed + 1}")
@@ -103,13 +103,13 @@ def _fish_rows(options: Options) -> Iterator[Row]:
                         yield place | _fish_row(name, n, runs)
 
 
-def _drift(options: str, n: int, seed: int) -> dict[str, Report]:
+def _drift(options: str, n: int, seed: int) -> dict[str, SimulationReport]:
     trace = f"zipf-drift:{options}"
     scenario = {"partitions": n, "sources": 5, "cost_us": 100.0, "arrival_per_second": n * 1e4}
     return {name: run(name, trace, seed, **scenario) for name in DRIFT_GROUPINGS}
 
 
-def _fish_row(name: str, n: int, runs: list[dict[str, Report]]) -> Row:
+def _fish_row(name: str, n: int, runs: list[dict[str, SimulationReport]]) -> Row:
     time_ratio = median(_seconds(found[name]) / _seconds(found["shuffle"]) for found in runs)
     pairs_ratio = median(found[name].pairs / found["key"].pairs for found in runs)
     judged = name == "fish"
@@ -128,7 +128,7 @@ def _fish_row(name: str, n: int, runs: list[dict[str, Report]]) -> Row:
     }  # fmt: skip
 
 
-def _seconds(report: Report) -> float:
+def _seconds(report: SimulationReport) -> float:
     assert report.execution is not None
     return report.execution.execution_seconds
 

@@ -1,6 +1,6 @@
 """Jobs as YAML: models, loader with positions, errors.
 
->>> from config import load_job
+>>> from unskew.config import load_job
 >>> load_job("word_count").name
 'word_count'
 """
@@ -8,8 +8,8 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from config.loader import load_job
-    from config.models.job import Job
+    from unskew.config.loader import load_job
+    from unskew.config.models.job import Job
 
 __all__ = ["Job", "load_job"]
 
@@ -17,11 +17,11 @@ __all__ = ["Job", "load_job"]
 def __getattr__(name: str) -> Any:
     # On use: whoever only needs `config.errors` must not wait for pydantic and numba.
     if name == "load_job":
-        from config.loader import load_job  # noqa: PLC0415
+        from unskew.config.loader import load_job  # noqa: PLC0415
 
         return load_job
     if name == "Job":
-        from config.models.job import Job  # noqa: PLC0415
+        from unskew.config.models.job import Job  # noqa: PLC0415
 
         return Job
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -17,5 +17,5 @@ class UsageError(UnskewError):
     exit_code = 2
 
 
-class OutsideError(UnskewError):
+class ExternalError(UnskewError):
     """Something outside failed: a broker, a download, a port, a JVM."""

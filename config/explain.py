@@ -4,12 +4,13 @@ from typing import Any
 
 import yaml
 
-from config import messages, scalars
-from config.errors import UsageError
-from config.loader import load
-from config.problems import Part, Path
-from config.secrets import HIDDEN
-from config.yaml_reader import Node
+from unskew.config.errors import UsageError
+from unskew.config.loader import load
+from unskew.config.problems import messages
+from unskew.config.problems.problem import Part, Path
+from unskew.config.types.secrets import HIDDEN
+from unskew.config.yaml import scalars
+from unskew.config.yaml.reader import Node
 
 
 def explain(path_or_name: str) -> dict[str, Any]:

@@ -6,10 +6,10 @@ from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 
-from config.models.job import Job, job_model
-from config.models.operator import OperatorOptions
-from config.operators import OperatorError, installed_names, installed_operator
-from config.shipped import SCHEMA_FILE
+from unskew.config.models.job import Job, job_model
+from unskew.config.models.operator import OperatorOptions
+from unskew.config.operators import OperatorError, installed_names, installed_operator
+from unskew.config.shipped import SCHEMA_FILE
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCE = "Reference"

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
-from config import messages
-from config.loader import Loaded, load
-from config.models.job import Job
-from config.problems import Path, Problem, dotted, show
-from config.rules.places import clean
+from unskew.config.loader import Loaded, load
+from unskew.config.models.job import Job
+from unskew.config.problems import messages
+from unskew.config.problems.problem import Path, Problem, dotted, show
+from unskew.config.rules.places import clean
 
 # What two jobs must not share, and why.
 _SHARED: list[tuple[Path, Callable[[Job], str], str]] = [

@@ -11,20 +11,20 @@ from typing import Annotated, Any, cast
 from pydantic import BaseModel, SecretStr, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from config import messages
-from config.errors import UsageError
-from config.expand import SECRET_IN_FILE, expand, is_reference
-from config.models.base import CONTRADICTION
-from config.models.job import Job, job_model
-from config.models.operator import SHIPPED_NAMES
-from config.nodes import override
-from config.operators import OperatorError, installed_names, installed_operator
-from config.problems import DocumentError, Path, Position, Problem, dotted, lines
-from config.rules import contradictions
-from config.rules.exclusive import exclusive_problems
-from config.secrets import holds_secret, redact
-from config.shipped import resolve_job
-from config.yaml_reader import Node, parse, read_text, walk
+from unskew.config.errors import UsageError
+from unskew.config.models.base import CONTRADICTION
+from unskew.config.models.job import Job, job_model
+from unskew.config.models.operator import SHIPPED_NAMES
+from unskew.config.operators import OperatorError, installed_names, installed_operator
+from unskew.config.problems import messages
+from unskew.config.problems.problem import DocumentError, Path, Position, Problem, dotted, lines
+from unskew.config.rules import contradictions
+from unskew.config.rules.exclusive import exclusive_problems
+from unskew.config.shipped import resolve_job
+from unskew.config.types.secrets import holds_secret, redact
+from unskew.config.yaml.nodes import override
+from unskew.config.yaml.reader import Node, parse, read_text, walk
+from unskew.config.yaml.references import SECRET_IN_FILE, expand, is_reference
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """Operators of a user's own, found by entry points; none is imported unless a job names it."""
 
-from config.models.operator import ENTRY_POINT_GROUP, SHIPPED_NAMES, OperatorOptions
+from unskew.config.models.operator import ENTRY_POINT_GROUP, SHIPPED_NAMES, OperatorOptions
 
 
 class OperatorError(Exception):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from dashboards import overview, partitions
 from dashboards.common import OVERVIEW_UID, PARTITIONS_UID, text_of
-from jobs.pages import keep
+from docs.reference.write_or_check import write_or_check
 
 FOLDER = Path(__file__).resolve().parent
 
@@ -18,7 +18,7 @@ def pages() -> dict[Path, str]:
 
 def main(words: list[str]) -> int:
     """Write the files, or check that they are fresh."""
-    return keep(words, pages, "python -m dashboards")
+    return write_or_check(words, pages, "python -m dashboards")
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ def _set_up() -> None:
         _install("a JRE, as there is no Java 17", "--require-hashes", "-r", str(LOCKS / "jre.txt"))
     _install("unskew itself", "--no-build-isolation", "--no-deps", "--editable", str(ROOT))
     subprocess.run(  # the paths that it prints are of no interest here, its progress is
-        [str(PYTHON), "-m", "jobs", "jars"], check=True, cwd=ROOT, stdout=subprocess.DEVNULL
+        [str(PYTHON), "-m", "unskew", "jars"], check=True, cwd=ROOT, stdout=subprocess.DEVNULL
     )
 
 
@@ -105,7 +105,7 @@ def _run(*command: object) -> None:
 
 def _works(python: Path) -> bool:
     probe = [
-        python,
+        str(python),
         "-c",
         f"import pip, sys; sys.exit(sys.version_info[:2] != {sys.version_info[:2]})",
     ]
@@ -117,7 +117,7 @@ def _works(python: Path) -> bool:
 
 def _needs_jre() -> bool:
     sys.path.insert(0, str(ROOT))
-    from jobs.java import system_java  # noqa: PLC0415 - standard library only
+    from unskew.jobs.local.java import system_java  # noqa: PLC0415 - standard library only
 
     return system_java() is None
 

@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from jobs.jars import resolve, sha256
+from unskew.jobs.local.jars import resolve, sha256
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from jobs.pages import keep
+from docs.reference.write_or_check import write_or_check
 
 _HERE = Path(__file__).resolve().parent
 RULES = _HERE / "prometheus" / "rules"
@@ -45,7 +45,7 @@ def manifest() -> str:
 
 def main(words: list[str]) -> int:
     """Write the resource, or check that it is fresh."""
-    return keep(words, lambda: {MANIFEST: manifest()}, "python deploy/prometheus_rule.py")
+    return write_or_check(words, lambda: {MANIFEST: manifest()}, "python deploy/prometheus_rule.py")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import sys
 
-from jobs.__main__ import main
+from unskew.jobs.__main__ import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from grouping.errors import GroupingError
+from unskew.grouping.errors import GroupingError
 
 if TYPE_CHECKING:
-    from grouping.base import Feedback
+    from unskew.grouping.base import Feedback
 
 FEEDBACK_MAX = 1e12
 """Records, or seconds, of one partition in one report: far above any, far below an overflow."""

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from grouping.arguments import check_active, check_feedback, check_range, checked_array
-from grouping.errors import GroupingError, SnapshotError
-from grouping.snapshot import Snapshot
+from unskew.grouping.arguments import check_active, check_feedback, check_range, checked_array
+from unskew.grouping.errors import GroupingError, SnapshotError
+from unskew.grouping.snapshot import Snapshot
 
 UInt64s = NDArray[np.uint64]
 Int64s = NDArray[np.int64]

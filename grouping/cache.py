@@ -4,7 +4,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from grouping.errors import GroupingError
+from unskew.grouping.errors import GroupingError
 
 
 def cache_folder(*parts: str) -> Path:

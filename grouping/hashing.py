@@ -13,7 +13,7 @@ the partitions that left or came back move.
 import numpy as np
 from numpy.typing import NDArray
 
-from grouping.kernels import kernel
+from unskew.grouping.kernels import kernel
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xFF51AFD7ED558CCD)

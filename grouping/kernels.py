@@ -15,7 +15,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 import numba
 from numba.core import config
 
-from grouping.cache import cache_folder, own_temporary_folder
+from unskew.grouping.cache import cache_folder, own_temporary_folder
 
 P = ParamSpec("P")
 R = TypeVar("R")

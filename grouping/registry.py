@@ -4,20 +4,20 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from grouping.base import Grouping, Setting
-from grouping.d_choices import DChoices
-from grouping.distribution_aware import DistributionAware
-from grouping.dstream import DStream
-from grouping.dynamic_key import DynamicKey
-from grouping.errors import GroupingError
-from grouping.fish import Fish
-from grouping.key import Key
-from grouping.level import Level
-from grouping.partial_key import PartialKey
-from grouping.posg import Posg
-from grouping.round_robin_head import RoundRobinHead
-from grouping.shuffle import Shuffle
-from grouping.w_choices import WChoices
+from unskew.grouping.algorithms.d_choices import DChoices
+from unskew.grouping.algorithms.distribution_aware import DistributionAware
+from unskew.grouping.algorithms.dstream import DStream
+from unskew.grouping.algorithms.dynamic_key import DynamicKey
+from unskew.grouping.algorithms.fish import Fish
+from unskew.grouping.algorithms.key import Key
+from unskew.grouping.algorithms.level import Level
+from unskew.grouping.algorithms.partial_key import PartialKey
+from unskew.grouping.algorithms.posg import Posg
+from unskew.grouping.algorithms.round_robin_head import RoundRobinHead
+from unskew.grouping.algorithms.shuffle import Shuffle
+from unskew.grouping.algorithms.w_choices import WChoices
+from unskew.grouping.base import Grouping, Setting
+from unskew.grouping.errors import GroupingError
 
 GROUPINGS: dict[str, type[Grouping]] = {
     grouping.name: grouping

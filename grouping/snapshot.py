@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from grouping.errors import SnapshotError
+from unskew.grouping.errors import SnapshotError
 
 _MAGIC = b"UNSKEW\x00\x01"
 _DIGEST_BYTES = 16

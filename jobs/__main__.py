@@ -1,4 +1,4 @@
-"""`unskew`, also `python -m jobs`: runs one command, turns errors into lines and exit codes."""
+"""`unskew`, also `python -m unskew`: runs one command, turns errors into lines and exit codes."""
 
 import argparse
 import importlib
@@ -8,8 +8,8 @@ import sys
 import traceback
 from types import ModuleType
 
-from config.errors import UnskewError
-from grouping.errors import GroupingError
+from unskew.config.errors import UnskewError
+from unskew.grouping.errors import GroupingError
 
 # Modules are imported on use: `unskew lint` must not wait for Spark, nor `--help` for numba.
 COMMANDS = {
@@ -74,7 +74,7 @@ def _parser(words: list[str]) -> argparse.ArgumentParser:
 
 
 def _module(name: str) -> ModuleType:
-    return importlib.import_module(f"jobs.commands.{name}")
+    return importlib.import_module(f"unskew.jobs.commands.{name}")
 
 
 def _interrupt(signum: int, _frame: object) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.broker import Broker
-from jobs.session import session
+from unskew.jobs.engine.session import session
+from unskew.jobs.kafka.broker import Broker
 
 ROOT = Path(__file__).resolve().parent.parent
 

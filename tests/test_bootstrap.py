@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.attended import attended
+from tests.support.attended import attended
 
 pytestmark = pytest.mark.e2e
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from config.lint import lint
+from unskew.config.lint import lint
 
 ROOTS = ("jobs", "config", "grouping")
 FUNCTION_LINES_MAX = 50
@@ -64,11 +64,11 @@ def test_runtime_pins_are_the_same_in_every_lock(root: Path) -> None:
 
 
 def test_import_roots_are_ours_in_an_isolated_interpreter(root: Path) -> None:
-    names = "; ".join(f"import {name}; print({name}.__file__)" for name in ROOTS)
+    names = "; ".join(f"import unskew.{name} as m; print(m.__file__)" for name in ROOTS)
     done = subprocess.run(
         [sys.executable, "-I", "-c", names], capture_output=True, text=True, check=True, cwd="/"
     )
-    assert done.stdout.split() == [str(root / name / "__init__.py") for name in ROOTS]
+    assert done.stdout.split() == [str(root / "unskew" / name / "__init__.py") for name in ROOTS]
 
 
 def test_files_and_functions_stay_readable(root: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.page import DOCUMENT
+from unskew.jobs.observe.page.page import DOCUMENT
 
 pytestmark = pytest.mark.e2e
 
@@ -50,7 +50,7 @@ def test_help_lists_the_commands(installed: Path) -> None:
 
 
 def test_the_import_roots_are_the_wheels(installed: Path) -> None:
-    code = "import jobs, config, grouping; print(jobs.__file__, config.__file__, grouping.__file__)"
+    code = "import unskew.jobs as j, unskew.config as c; print(j.__file__, c.__file__)"
     done = subprocess.run(
         [installed / "python", "-I", "-c", code],
         capture_output=True,
@@ -81,7 +81,10 @@ def test_jars_are_found_by_the_list_in_the_wheel(installed: Path) -> None:
 
 
 def test_the_live_page_is_in_the_wheel(installed: Path) -> None:
-    code = "import jobs.page, sys; sys.stdout.buffer.write(jobs.page.DOCUMENT)"
+    code = (
+        "from unskew.jobs.observe.page.page import DOCUMENT; import sys; "
+        "sys.stdout.buffer.write(DOCUMENT)"
+    )
     done = subprocess.run(
         [installed / "python", "-I", "-c", code], capture_output=True, check=True, cwd="/"
     )

@@ -16,8 +16,8 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from config.secrets import Secret, holds_secret
-from config.suggestions import did_you_mean
+from unskew.config.problems.suggestions import did_you_mean
+from unskew.config.types.secrets import Secret, holds_secret
 
 TEXT_LENGTH_MAX = 20_000
 PATH_LENGTH_MAX = 4_096

@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo
 
-from config.avro import avro_columns
-from config.ddl import DdlError, parse_columns
-from config.models.base import TEXT_LENGTH_MAX, Location, Model, rule_error
+from unskew.config.models.base import TEXT_LENGTH_MAX, Location, Model, rule_error
+from unskew.config.types.avro import avro_columns
+from unskew.config.types.ddl import DdlError, parse_columns
 
 RAW_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp")
 

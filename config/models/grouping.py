@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from config.models.base import Model, with_type
-from grouping.base import GroupingParams
-from grouping.registry import GROUPINGS
+from unskew.config.models.base import Model, with_type
+from unskew.grouping.base import GroupingParams
+from unskew.grouping.registry import GROUPINGS
 
 
 class NoGrouping(Model):

@@ -5,19 +5,19 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, create_model, model_validator
 
-from config.models.base import Expression, Location, Model, contradiction_error, with_type
-from config.models.decode import Decode
-from config.models.grouping import GroupingChoice
-from config.models.metrics import Metrics
-from config.models.operator import SHIPPED_OPERATORS, Operator, OperatorOptions
-from config.models.sink import DeadLetters, Sink
-from config.models.source import Source
-from config.models.spark import SparkSettings
-from config.models.window import IntervalTrigger, Merge, NoWindow, Trigger, Window
-from config.problems import dotted
-from config.rules import contradictions
-from config.units import Duration
-from grouping.base import PARTITIONS_MAX, SEED_MAX
+from unskew.config.models.base import Expression, Location, Model, contradiction_error, with_type
+from unskew.config.models.decode import Decode
+from unskew.config.models.grouping import GroupingChoice
+from unskew.config.models.metrics import Metrics
+from unskew.config.models.operator import SHIPPED_OPERATORS, Operator, OperatorOptions
+from unskew.config.models.sink import DeadLetters, Sink
+from unskew.config.models.source import Source
+from unskew.config.models.spark import SparkSettings
+from unskew.config.models.window import IntervalTrigger, Merge, NoWindow, Trigger, Window
+from unskew.config.problems.problem import dotted
+from unskew.config.rules import contradictions
+from unskew.config.types.units import Duration
+from unskew.grouping.base import PARTITIONS_MAX, SEED_MAX
 
 SINKS_MAX = 20
 

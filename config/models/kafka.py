@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from config.models.base import OptionText, hide_secrets, key_checker
+from unskew.config.models.base import OptionText, hide_secrets, key_checker
 
 _OURS = {
     "kafka.bootstrap.servers": "write bootstrap_servers",

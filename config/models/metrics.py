@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from config.models.base import Location, Model, rule_error
-from config.secrets import Secret
-from config.units import Duration
+from unskew.config.models.base import Location, Model, rule_error
+from unskew.config.types.secrets import Secret
+from unskew.config.types.units import Duration
 
 PORT_MAX = 65_535
 _HOST = re.compile(r"[A-Za-z0-9._-]{1,253}|[0-9A-Fa-f:.]{2,45}")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from config.models.base import Expression, Model
-from config.units import Duration
+from unskew.config.models.base import Expression, Model
+from unskew.config.types.units import Duration
 
 ENTRY_POINT_GROUP = "unskew.operators"
 

@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from config.models.base import Location, Model, Servers, Topic, rule_error
-from config.models.kafka import KafkaOptions
-from config.secrets import Secret
+from unskew.config.models.base import Location, Model, Servers, Topic, rule_error
+from unskew.config.models.kafka import KafkaOptions
+from unskew.config.types.secrets import Secret
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _CREDENTIALS = re.compile(r"[?&;](user|password)=|//[^/@\s]*@", re.IGNORECASE)

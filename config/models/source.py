@@ -4,10 +4,10 @@ from typing import Annotated, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
-from config.models.base import Location, Model, Servers, Topic, rule_error
-from config.models.kafka import KafkaOptions
-from config.problems import show
-from config.units import ByteSize
+from unskew.config.models.base import Location, Model, Servers, Topic, rule_error
+from unskew.config.models.kafka import KafkaOptions
+from unskew.config.problems.problem import show
+from unskew.config.types.units import ByteSize
 
 OFFSET_EARLIEST = -2
 RECORDS_MAX = 1_000_000_000

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from config.models.base import Model, rule_error
-from config.units import Duration
+from unskew.config.models.base import Model, rule_error
+from unskew.config.types.units import Duration
 
 
 def _positive(duration: Duration) -> Duration:

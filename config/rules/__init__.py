@@ -7,8 +7,8 @@ section does not hide a contradiction between two others.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from config.rules import columns, kafka, places, results, routing
-from config.rules.registry import RULES, Contradiction
+from unskew.config.rules import columns, kafka, places, results, routing
+from unskew.config.rules.registry import RULES, Contradiction
 
 __all__ = ["Contradiction", "contradictions"]
 

@@ -8,11 +8,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from config.models.decode import RAW_COLUMNS
-from config.models.operator import Hashtags, OperatorOptions, Paced, Vwap, WordCount
-from config.problems import Path
-from config.rules.registry import Contradiction, rule
-from config.suggestions import nearest, one_of
+from unskew.config.models.decode import RAW_COLUMNS
+from unskew.config.models.operator import Hashtags, OperatorOptions, Paced, Vwap, WordCount
+from unskew.config.problems.problem import Path
+from unskew.config.problems.suggestions import nearest, one_of
+from unskew.config.rules.registry import Contradiction, rule
 
 _BARE = re.compile(r"\s*(?:`([^`]+)`|([A-Za-z_][A-Za-z0-9_]*))\s*")
 _NOT_COLUMNS = frozenset(

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 from pydantic import BaseModel
 
-from config.models.base import Model
-from config.problems import Problem, dotted
-from config.schema_walk import chosen_at
-from config.suggestions import one_of
-from config.yaml_reader import Node
+from unskew.config.models.base import Model
+from unskew.config.problems.problem import Problem, dotted
+from unskew.config.problems.schema_walk import chosen_at
+from unskew.config.problems.suggestions import one_of
+from unskew.config.yaml.reader import Node
 
 
 def exclusive_problems(model: type[BaseModel], root: Node) -> list[Problem]:

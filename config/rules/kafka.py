@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from config.models.source import KafkaSource
-from config.problems import Path
-from config.rules.registry import Contradiction, given, rule
-from config.suggestions import nearest, one_of
+from unskew.config.models.source import KafkaSource
+from unskew.config.problems.problem import Path
+from unskew.config.problems.suggestions import nearest, one_of
+from unskew.config.rules.registry import Contradiction, given, rule
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 

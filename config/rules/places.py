@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from posixpath import normpath
 from typing import Any
 
-from config.problems import Path, dotted
-from config.rules.registry import Contradiction, rule
+from unskew.config.problems.problem import Path, dotted
+from unskew.config.rules.registry import Contradiction, rule
 
 
 @rule("sinks")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from config.problems import Path
+from unskew.config.problems.problem import Path
 
 Rule = Callable[..., Iterator["Contradiction"]]
 RULES: list[tuple[tuple[str, ...], Rule]] = []

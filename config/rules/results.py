@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
-from config.models.metrics import Metrics
-from config.models.operator import Hashtags, OperatorOptions
-from config.models.window import Merge
-from config.rules.registry import Contradiction, rule
-from config.units import Duration
+from unskew.config.models.metrics import Metrics
+from unskew.config.models.operator import Hashtags, OperatorOptions
+from unskew.config.models.window import Merge
+from unskew.config.rules.registry import Contradiction, rule
+from unskew.config.types.units import Duration
 
 WINDOWS_OF_A_RECORD_MAX = 1_000
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
-from config.models.grouping import grouping_options
-from config.models.operator import OperatorOptions, Paced
-from config.rules.registry import Contradiction, rule
-from grouping.base import Setting
-from grouping.errors import GroupingError
-from grouping.registry import GROUPINGS
+from unskew.config.models.grouping import grouping_options
+from unskew.config.models.operator import OperatorOptions, Paced
+from unskew.config.rules.registry import Contradiction, rule
+from unskew.grouping.base import Setting
+from unskew.grouping.errors import GroupingError
+from unskew.grouping.registry import GROUPINGS
 
 
 @rule("operator", "grouping")

@@ -7,10 +7,10 @@ an entry in the set of further pairs: memory follows the keys and the splits, no
 import numpy as np
 from numpy.typing import NDArray
 
-from grouping.base import Int32s, Int64s, UInt64s
-from grouping.errors import GroupingError
-from grouping.hashing import mix64
-from grouping.kernels import kernel
+from unskew.grouping.base import Int32s, Int64s, UInt64s
+from unskew.grouping.errors import GroupingError
+from unskew.grouping.hashing import mix64
+from unskew.grouping.kernels import kernel
 
 ENTRIES_MAX = 2**28
 _START = 2**12

@@ -7,8 +7,8 @@ to 0.4 %, in bounded memory.
 
 import numpy as np
 
-from grouping.base import Float64s, Int32s, Int64s
-from grouping.kernels import kernel
+from unskew.grouping.base import Float64s, Int32s, Int64s
+from unskew.grouping.kernels import kernel
 
 _SHIFT = 45  # leaves the exponent and the 7 highest bits of the mantissa
 _LOWEST = (1023 - 30) << 7  # a nanosecond

@@ -4,7 +4,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from grouping.base import SEED_MAX, GroupingParams
+from unskew.grouping.base import SEED_MAX, GroupingParams
 
 PARTITIONS_MAX = 1000
 SOURCES_MAX = 64

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from grouping.base import Chunk, Float64s, Grouping, Int32s, Int64s
-from grouping.errors import GroupingError
-from grouping.traces import TraceChunk
+from unskew.grouping.base import Chunk, Float64s, Grouping, Int32s, Int64s
+from unskew.grouping.errors import GroupingError
+from unskew.grouping.simulation.traces import TraceChunk
 
 Clock = Callable[[], float]
 

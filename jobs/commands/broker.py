@@ -4,8 +4,8 @@ import argparse
 import re
 from pathlib import Path
 
-from config.errors import OutsideError
-from jobs.broker import Broker
+from unskew.config.errors import ExternalError
+from unskew.jobs.kafka.broker import Broker
 
 _PARTITIONS_MAX = 1000  # more would not fit into the heap of a broker this small
 
@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
             broker.create_topics([name], partitions)
         print(broker.address, flush=True)
         code = broker.child.wait()
-        raise OutsideError(f"broker: ended by itself, code {code}", *broker.child.log_tail())
+        raise ExternalError(f"broker: ended by itself, code {code}", *broker.child.log_tail())
 
 
 def _port(text: str) -> int:

@@ -4,10 +4,10 @@ import argparse
 import json
 from dataclasses import replace
 
-from grouping.compare import ranked, verdict
-from grouping.registry import GROUPINGS
-from jobs.simulation_options import Experiment, add_options, read_options
-from jobs.simulation_output import draw, print_table, run_all
+from unskew.grouping.registry import GROUPINGS
+from unskew.grouping.simulation.compare import ranked, verdict
+from unskew.jobs.commands.simulation_options import Experiment, add_options, read_options
+from unskew.jobs.commands.simulation_output import draw, print_table, run_all
 
 _BATCHES = 10
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from config.errors import UsageError
-from grouping.registry import GROUPINGS
-from jobs.commands.run import quiet_spark
+from unskew.config.errors import UsageError
+from unskew.grouping.registry import GROUPINGS
+from unskew.jobs.commands.run import quiet_spark
 
 _PNG = "unskew-demo.png"
 _LINES = (1_000, 10_000_000)
@@ -36,8 +36,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run it and print the summary; 1 if a total is wrong."""
     lines, png = _options(arguments)
-    from jobs import demo  # noqa: PLC0415 - Spark takes a second: wrong options are told before
-    from jobs.demo_results import draw, summary  # noqa: PLC0415
+    from unskew.jobs.demo import run as demo  # noqa: PLC0415 - on use: --help must not wait
+    from unskew.jobs.demo.results import draw, summary  # noqa: PLC0415
 
     quiet_spark(debug=arguments.debug)
     console = Console()

@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 
-from config.explain import as_yaml, explain
+from unskew.config.explain import as_yaml, explain
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from jobs.generator.options import add_options, read_plan
+from unskew.jobs.generator.options import add_options, read_plan
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -23,17 +23,17 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the stream; the exit code."""
     plan = read_plan(arguments)
     # Arrow and the Kafka client take a moment to import: a wrong word is told before.
-    from jobs.generator.oracle import Oracle  # noqa: PLC0415
-    from jobs.generator.outputs import open_output  # noqa: PLC0415
-    from jobs.generator.progress import Progress  # noqa: PLC0415
-    from jobs.generator.streams import stream_of, totals_of  # noqa: PLC0415
-    from jobs.generator.writer import Writer  # noqa: PLC0415
-    from jobs.stop import Stop, signals_to  # noqa: PLC0415
+    from unskew.jobs.generator.oracle import Oracle  # noqa: PLC0415
+    from unskew.jobs.generator.outputs import open_output  # noqa: PLC0415
+    from unskew.jobs.generator.progress import Progress  # noqa: PLC0415
+    from unskew.jobs.generator.streams import stream_of, totals_of  # noqa: PLC0415
+    from unskew.jobs.generator.writer import Writer  # noqa: PLC0415
+    from unskew.jobs.local.signals import Stop, signals_to  # noqa: PLC0415
 
-    def told() -> None:
+    def report_unfinished() -> None:
         print("generate: stopped before all that was handed over was written", file=sys.stderr)
 
-    stop = Stop(overdue_code=1, overdue=told)
+    stop = Stop(overdue_code=1, overdue=report_unfinished)
     with signals_to(stop):
         stream = stream_of(plan.settings)
         oracle = None

@@ -5,7 +5,7 @@ import importlib.util
 import json
 import sys
 
-from config.errors import OutsideError, UsageError
+from unskew.config.errors import ExternalError, UsageError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -28,9 +28,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.batches is not None and arguments.batches < 1:
         raise UsageError(f"inspect: --batches: at least 1 (got {arguments.batches})")
     if arguments.plot and importlib.util.find_spec("matplotlib") is None:
-        raise OutsideError("inspect: --plot needs matplotlib: install unskew[plot]")
-    from jobs import inspection_output as output  # noqa: PLC0415 - on use: --help must not wait
-    from jobs.inspection import inspect  # noqa: PLC0415
+        raise ExternalError("inspect: --plot needs matplotlib: install unskew[plot]")
+    # On use: --help must not wait.
+    from unskew.jobs.observe import inspection_output as output  # noqa: PLC0415
+    from unskew.jobs.observe.inspection import inspect  # noqa: PLC0415
 
     found = inspect(arguments.checkpoint, arguments.batches)
     if arguments.plot:
@@ -38,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
             output.draw(arguments.plot, found)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
-            raise OutsideError(f"inspect: --plot {arguments.plot}: {reason}") from error
+            raise ExternalError(f"inspect: --plot {arguments.plot}: {reason}") from error
     if arguments.json:
         sys.stdout.write(json.dumps(found.data(), indent=2) + "\n")
     else:

@@ -3,8 +3,8 @@
 import argparse
 import json
 
-from config.errors import UsageError
-from jobs import jars
+from unskew.config.errors import UsageError
+from unskew.jobs.local import jars
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from config.lint import lint
+from unskew.config.lint import lint
 
 PROBLEMS_FOUND = 2
 

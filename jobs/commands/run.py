@@ -7,10 +7,10 @@ import traceback
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from config.errors import OutsideError, UnskewError, UsageError
+from unskew.config.errors import ExternalError, UnskewError, UsageError
 
 if TYPE_CHECKING:
-    from config.loader import Loaded
+    from unskew.config.loader import Loaded
 
 _LOG_FORMS = ("auto", "json", "console")
 _SPARK_LEVELS = ("off", "error", "warn", "info")
@@ -51,8 +51,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the job; the exit code."""
-    from config.loader import load  # noqa: PLC0415 - on use: --help must not wait for it
-    from config.secrets import redact  # noqa: PLC0415
+    from unskew.config.loader import load  # noqa: PLC0415 - on use: --help must not wait for it
+    from unskew.config.types.secrets import redact  # noqa: PLC0415
 
     loaded = load(arguments.job, overrides(arguments.set, available_now=arguments.available_now))
     if loaded.job is None or loaded.problems:
@@ -73,25 +73,26 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.debug:
         sys.stderr.write(redact("".join(traceback.format_exception(cause)), loaded.hidden))
     if arguments.log == "json":
-        from jobs.status import Log  # noqa: PLC0415
+        from unskew.jobs.observe.terminal import Log  # noqa: PLC0415
 
         Log(loaded.job.name, "json").event("failed", "error", problems=lines)
-        return OutsideError.exit_code
-    raise OutsideError(*lines) from None
+        return ExternalError.exit_code
+    raise ExternalError(*lines) from None
 
 
 def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
     # Spark, numba and Prometheus take a second to import: a wrong job is told before.
-    from jobs.board import HealthFollower, board_of  # noqa: PLC0415
-    from jobs.health import Health, stall_seconds  # noqa: PLC0415
-    from jobs.linger import lingering  # noqa: PLC0415
-    from jobs.metrics_server import MetricsServer  # noqa: PLC0415
-    from jobs.page import LivePage  # noqa: PLC0415
-    from jobs.pipeline import Pipeline, journal_of  # noqa: PLC0415
-    from jobs.preflight import check  # noqa: PLC0415
-    from jobs.service import run_job  # noqa: PLC0415
-    from jobs.status import Line, Log  # noqa: PLC0415
-    from jobs.stop import Stop, signals_to  # noqa: PLC0415
+    from unskew.jobs.checkpoint.files import journal_of  # noqa: PLC0415
+    from unskew.jobs.engine.pipeline import Pipeline  # noqa: PLC0415
+    from unskew.jobs.engine.preflight import check  # noqa: PLC0415
+    from unskew.jobs.engine.service import run_job  # noqa: PLC0415
+    from unskew.jobs.local.signals import Stop, signals_to  # noqa: PLC0415
+    from unskew.jobs.observe.board import HealthFollower, board_of  # noqa: PLC0415
+    from unskew.jobs.observe.health import Health, stall_seconds  # noqa: PLC0415
+    from unskew.jobs.observe.hold_metrics import hold_metrics_after_failure  # noqa: PLC0415
+    from unskew.jobs.observe.page.page import LivePage  # noqa: PLC0415
+    from unskew.jobs.observe.server import MetricsServer  # noqa: PLC0415
+    from unskew.jobs.observe.terminal import Line, Log  # noqa: PLC0415
 
     job = loaded.job
     assert job is not None
@@ -104,7 +105,7 @@ def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
         stack.enter_context(signals_to(stop))
         server = stack.enter_context(MetricsServer(job.metrics, board, health, page))
         status: Any = Line(job.name) if live else Log(job.name, arguments.log)
-        stack.enter_context(lingering(job, health, board, status, stop))
+        stack.enter_context(hold_metrics_after_failure(job, health, board, status, stop))
         check(Pipeline(job, journal_of(job)))
         status.event("metrics", url=server.url, page=server.page_url)
         try:
@@ -118,8 +119,8 @@ def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
 
 def overrides(words: list[str], *, available_now: bool = False) -> dict[str, object]:
     """What `--set` says, by path."""
-    from config.problems import DocumentError  # noqa: PLC0415
-    from config.yaml_reader import parse  # noqa: PLC0415
+    from unskew.config.problems.problem import DocumentError  # noqa: PLC0415
+    from unskew.config.yaml.reader import parse  # noqa: PLC0415
 
     found: dict[str, object] = {}
     for word in words:

@@ -4,9 +4,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from config.errors import OutsideError, UnskewError
-from config.json_schema import schema_is_fresh, schema_text
-from config.shipped import SCHEMA_FILE
+from unskew.config.errors import ExternalError, UnskewError
+from unskew.config.json_schema import schema_is_fresh, schema_text
+from unskew.config.shipped import SCHEMA_FILE
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -38,5 +38,5 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         Path(arguments.output).write_text(text, "utf-8")
     except OSError as error:
-        raise OutsideError(f"{arguments.output}: cannot be written: {error.strerror}") from None
+        raise ExternalError(f"{arguments.output}: cannot be written: {error.strerror}") from None
     return 0

@@ -3,9 +3,9 @@
 import argparse
 import json
 
-from grouping.registry import GROUPINGS
-from jobs.simulation_options import add_options, read_options
-from jobs.simulation_output import draw, print_table, run_all
+from unskew.grouping.registry import GROUPINGS
+from unskew.jobs.commands.simulation_options import add_options, read_options
+from unskew.jobs.commands.simulation_output import draw, print_table, run_all
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from config.errors import OutsideError, UsageError
+from unskew.config.errors import ExternalError, UsageError
 
 _ANSWER_SECONDS = 15.0
 _LEFT_TO_THE_BROKER = -1
@@ -46,8 +46,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Make what is missing."""
     # On use: --help must not wait for them.
-    from config.loader import load  # noqa: PLC0415
-    from jobs.kafka_cluster import admin  # noqa: PLC0415
+    from unskew.config.loader import load  # noqa: PLC0415
+    from unskew.jobs.kafka.admin import admin  # noqa: PLC0415
 
     loaded = [load(name) for name in arguments.jobs]
     problems = [line for one in loaded for line in one.lines()]
@@ -62,15 +62,15 @@ def run(arguments: argparse.Namespace) -> int:
             print(line, flush=True)
         problems += _short(topics, known, arguments.partitions)
     if problems:
-        raise OutsideError(*problems)
+        raise ExternalError(*problems)
     return 0
 
 
 def _needed(jobs: list[Any]) -> Mapping[str, Mapping[str, dict[str, str]]]:
     """By brokers, the topics with their settings."""
-    from config.models.sink import KafkaDeadLetters, KafkaSink  # noqa: PLC0415
-    from config.models.source import KafkaSource  # noqa: PLC0415
-    from jobs.sinks import kafka_sink_options  # noqa: PLC0415
+    from unskew.config.models.sink import KafkaDeadLetters, KafkaSink  # noqa: PLC0415
+    from unskew.config.models.source import KafkaSource  # noqa: PLC0415
+    from unskew.jobs.sinks.registry import kafka_sink_options  # noqa: PLC0415
 
     found: dict[str, dict[str, dict[str, str]]] = {}
     for job in jobs:
@@ -92,14 +92,14 @@ def _needed(jobs: list[Any]) -> Mapping[str, Mapping[str, dict[str, str]]]:
 
 def _cleanup(job: Any) -> dict[str, str]:
     """Keep the last total of each key; a window's key never comes again, so it may get old."""
-    from config.models.window import NoWindow  # noqa: PLC0415
+    from unskew.config.models.window import NoWindow  # noqa: PLC0415
 
     windowed = not isinstance(job.window, NoWindow)
     return {"cleanup.policy": "compact,delete" if windowed else "compact"}
 
 
 def _unnamed(jobs: list[Any]) -> Iterator[str]:
-    from config.models.source import KafkaSource  # noqa: PLC0415
+    from unskew.config.models.source import KafkaSource  # noqa: PLC0415
 
     for job in jobs:
         if isinstance(job.source, KafkaSource) and job.source.pattern:
@@ -108,8 +108,8 @@ def _unnamed(jobs: list[Any]) -> Iterator[str]:
 
 def _refuse_secured(job: str, options: Mapping[str, Any]) -> None:
     """The options are those of Kafka's Java client, which is not the one that works here."""
-    from config.secrets import reveal  # noqa: PLC0415
-    from jobs.preflight import secured  # noqa: PLC0415
+    from unskew.config.types.secrets import reveal  # noqa: PLC0415
+    from unskew.jobs.engine.preflight import secured  # noqa: PLC0415
 
     if names := secured(reveal(options)):
         raise UsageError(
@@ -152,7 +152,7 @@ def _made(
             # Another start of the same command may have been quicker.
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 reason = error.args[0].str()
-                raise OutsideError(f"topics: {topic}: cannot be made: {reason}") from error
+                raise ExternalError(f"topics: {topic}: cannot be made: {reason}") from error
         yield f"{topic}: made"
 
 
@@ -160,12 +160,12 @@ def _known(client: Any, servers: str) -> dict[str, int]:
     """The topics that are there, with their partitions."""
     from confluent_kafka import KafkaException  # noqa: PLC0415
 
-    from jobs.kafka_cluster import no_answer  # noqa: PLC0415
+    from unskew.jobs.kafka.admin import no_answer  # noqa: PLC0415
 
     try:
         found = client.list_topics(timeout=_ANSWER_SECONDS).topics
     except KafkaException as error:
-        raise OutsideError(no_answer(f"topics: {servers}", _ANSWER_SECONDS)) from error
+        raise ExternalError(no_answer(f"topics: {servers}", _ANSWER_SECONDS)) from error
     return {topic: len(about.partitions) for topic, about in found.items()}
 
 

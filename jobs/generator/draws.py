@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from grouping.base import Float64s, Int64s
+from unskew.grouping.base import Float64s, Int64s
 
 _FLARE_KEYS = 1_000_003  # sets the draws of flares apart from those of chunks
 

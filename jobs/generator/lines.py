@@ -4,10 +4,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from grouping.base import Int64s
-from jobs.generator import names
-from jobs.generator.settings import Settings
-from jobs.generator.stream import CHUNK_RECORDS, Chunk, Stream, as_bytes, joined
+from unskew.grouping.base import Int64s
+from unskew.jobs.generator import names
+from unskew.jobs.generator.settings import Settings
+from unskew.jobs.generator.stream import CHUNK_RECORDS, Chunk, Stream, as_bytes, joined
 
 
 class Lines(Stream):

@@ -12,10 +12,10 @@ from typing import Any
 
 from pydantic_core import PydanticCustomError
 
-from config.errors import UsageError
-from config.suggestions import did_you_mean
-from config.units import Duration
-from jobs.generator.settings import FileTarget, KafkaTarget, OracleSettings, Plan, Settings
+from unskew.config.errors import UsageError
+from unskew.config.problems.suggestions import did_you_mean
+from unskew.config.types.units import Duration
+from unskew.jobs.generator.settings import FileTarget, KafkaTarget, OracleSettings, Plan, Settings
 
 STREAMS = {"lines": "word_count", "trades": "vwap", "posts": "hashtags"}
 """The streams, each with the shipped job that reads it."""

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from config.errors import OutsideError
-from grouping.base import Int64s
-from jobs.generator.files import remove
-from jobs.generator.settings import OracleSettings
-from jobs.generator.stream import Bools, Chunk, Stream
-from jobs.generator.totals import Totals, moment
+from unskew.config.errors import ExternalError
+from unskew.grouping.base import Int64s
+from unskew.jobs.generator.files import remove
+from unskew.jobs.generator.settings import OracleSettings
+from unskew.jobs.generator.stream import Bools, Chunk, Stream
+from unskew.jobs.generator.totals import Totals, moment
 
 
 class Oracle:
@@ -101,8 +101,8 @@ class Oracle:
         """What was written is not known: no totals are better than wrong ones."""
         remove(self._settings.path)
 
-    def _unwritable(self, error: OSError) -> OutsideError:
-        return OutsideError(f"generate: --oracle: {self._settings.path}: {error.strerror}")
+    def _unwritable(self, error: OSError) -> ExternalError:
+        return ExternalError(f"generate: --oracle: {self._settings.path}: {error.strerror}")
 
     def _rows(self) -> Iterator[str]:
         for start in self._totals.windows():

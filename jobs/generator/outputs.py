@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from confluent_kafka import KafkaException, Producer
 
-from config.errors import OutsideError
-from grouping.base import Int64s
-from jobs.generator.files import remove
-from jobs.generator.settings import FileTarget, KafkaTarget
-from jobs.kafka_cluster import no_answer, no_such_topic
+from unskew.config.errors import ExternalError
+from unskew.grouping.base import Int64s
+from unskew.jobs.generator.files import remove
+from unskew.jobs.generator.settings import FileTarget, KafkaTarget
+from unskew.jobs.kafka.admin import no_answer, no_such_topic
 
 ANSWER_SECONDS = 5.0
 DELIVERY_SECONDS = 20.0
@@ -73,7 +73,7 @@ class KafkaOutput(Output):
         try:
             self._producer = Producer({**settings, **callbacks})
         except KafkaException as error:
-            raise OutsideError(f"generate: --kafka: {error.args[0].str()}") from error
+            raise ExternalError(f"generate: --kafka: {error.args[0].str()}") from error
         self._partitions = self._partitions_there()
 
     def _partitions_there(self) -> int:
@@ -81,17 +81,17 @@ class KafkaOutput(Output):
         try:
             cluster = self._producer.list_topics(timeout=ANSWER_SECONDS)
         except KafkaException as error:
-            told = f" ({self._reason})" if self._reason else ""
+            reason = f" ({self._reason})" if self._reason else ""
             place = f"generate: {target.servers}"
-            problem = no_answer(place, ANSWER_SECONDS, told, "--bootstrap-servers")
-            raise OutsideError(problem) from error
+            problem = no_answer(place, ANSWER_SECONDS, reason, "--bootstrap-servers")
+            raise ExternalError(problem) from error
         topic = cluster.topics.get(target.topic)
         if topic is None or not topic.partitions:
             problem = no_such_topic(f"generate: {self.place}", target.topic, cluster.topics)
-            raise OutsideError(problem)
+            raise ExternalError(problem)
         there = len(topic.partitions)
         if target.partitions is not None and there < target.partitions:
-            raise OutsideError(
+            raise ExternalError(
                 f"generate: {self.place}: has {there} partitions, --partitions asks for"
                 f" {target.partitions}; add some, or ask for fewer"
             )
@@ -111,7 +111,7 @@ class KafkaOutput(Output):
                 except BufferError:  # the user's own options may leave room for less
                     self._insist(value, partition, when)
         except KafkaException as error:  # a record that is too large for the client, for one
-            raise OutsideError(f"generate: {self.place}: {error.args[0].str()}") from error
+            raise ExternalError(f"generate: {self.place}: {error.args[0].str()}") from error
         self._sent += len(values)
         producer.poll(0)
         while len(producer) > _QUEUE_RECORDS and not self._failed:
@@ -142,7 +142,7 @@ class KafkaOutput(Output):
 
     def _check(self) -> None:
         if self._failed:
-            raise OutsideError(
+            raise ExternalError(
                 f"generate: {self.place}: {self._reason}; {self.written:,} of {self._sent:,}"
                 " records are there"
             )
@@ -170,7 +170,7 @@ class LinesOutput(Output):
         try:
             self._file = Path(target.path).open("wb", buffering=0)  # noqa: SIM115 - closed by close
         except OSError as error:
-            raise OutsideError(f"generate: --out: {self.place}: {error.strerror}") from error
+            raise ExternalError(f"generate: --out: {self.place}: {error.strerror}") from error
 
     def write(self, values: list[bytes], times: Int64s) -> None:
         """Append; what does not fit whole is taken back."""
@@ -183,7 +183,7 @@ class LinesOutput(Output):
             with suppress(OSError):  # a device cannot be cut
                 self._file.truncate(self._bytes)
             self._file.close()
-            raise OutsideError(
+            raise ExternalError(
                 f"generate: {self.place}: {error.strerror}; {self._records:,} records are in it"
             ) from error
         self._bytes += len(text)
@@ -221,7 +221,7 @@ class ParquetOutput(Output):
         try:
             self._writer = pq.ParquetWriter(target.path, self._SCHEMA)
         except OSError as error:
-            raise OutsideError(f"generate: --out: {self.place}: {_why(error)}") from error
+            raise ExternalError(f"generate: --out: {self.place}: {_why(error)}") from error
 
     def write(self, values: list[bytes], times: Int64s) -> None:
         """Append."""
@@ -255,11 +255,11 @@ class ParquetOutput(Output):
         except OSError as error:
             raise self._lost(error) from error
 
-    def _lost(self, error: OSError) -> OutsideError:
+    def _lost(self, error: OSError) -> ExternalError:
         # Without its foot nothing in it can be read.
         self._writer.is_open = False
         remove(self.place)
-        return OutsideError(f"generate: {self.place}: {_why(error)}; nothing of it can be kept")
+        return ExternalError(f"generate: {self.place}: {_why(error)}; nothing of it can be kept")
 
     @property
     def written(self) -> int:

@@ -4,11 +4,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from grouping.base import Int64s
-from jobs.generator import names
-from jobs.generator.draws import Zipf
-from jobs.generator.settings import Settings
-from jobs.generator.stream import CHUNK_RECORDS, Chunk, Stream, as_bytes, as_texts, joined
+from unskew.grouping.base import Int64s
+from unskew.jobs.generator import names
+from unskew.jobs.generator.draws import Zipf
+from unskew.jobs.generator.settings import Settings
+from unskew.jobs.generator.stream import CHUNK_RECORDS, Chunk, Stream, as_bytes, as_texts, joined
 
 _USER_SKEW = 0.6
 _TAGS = np.array([0, 1, 1, 1, 1, 2, 2, 3])

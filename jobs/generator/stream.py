@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from grouping.base import Int64s
-from jobs.generator.draws import Flare, Keys, Zipf
-from jobs.generator.settings import Settings
+from unskew.grouping.base import Int64s
+from unskew.jobs.generator.draws import Flare, Keys, Zipf
+from unskew.jobs.generator.settings import Settings
 
 CHUNK_RECORDS = 4096
 """Records made at once. A stream's bytes depend on it: it is part of what a seed means."""

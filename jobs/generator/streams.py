@@ -1,11 +1,11 @@
 """The streams by name, each with what counts it."""
 
-from jobs.generator.lines import Lines
-from jobs.generator.posts import Posts
-from jobs.generator.settings import Settings
-from jobs.generator.stream import Stream
-from jobs.generator.totals import PostTotals, Totals, TradeTotals, WordTotals
-from jobs.generator.trades import Trades
+from unskew.jobs.generator.lines import Lines
+from unskew.jobs.generator.posts import Posts
+from unskew.jobs.generator.settings import Settings
+from unskew.jobs.generator.stream import Stream
+from unskew.jobs.generator.totals import PostTotals, Totals, TradeTotals, WordTotals
+from unskew.jobs.generator.trades import Trades
 
 _STREAMS: dict[str, tuple[type[Stream], type[Totals]]] = {
     "lines": (Lines, WordTotals),

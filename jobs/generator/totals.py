@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from grouping.base import Int64s
-from jobs.generator.stream import Chunk, Stream
-from jobs.generator.trades import TICKS
+from unskew.grouping.base import Int64s
+from unskew.jobs.generator.stream import Chunk, Stream
+from unskew.jobs.generator.trades import TICKS
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DECIMALS = Decimal("0.000001")
@@ -207,12 +207,12 @@ class PostTotals(Totals):
     def _estimate(self, users: Int64s) -> int:
         """The job's estimate of the number of these users, all of them different."""
         # Only here, because numba takes a second to import.
-        from jobs.operators.hashtags import estimate  # noqa: PLC0415
+        from unskew.jobs.operators.hashtags import estimate  # noqa: PLC0415
 
         return estimate([self._hash(user) for user in users.tolist()])
 
     def _hash(self, user: int) -> int:
-        from grouping.key_file import hash_text  # noqa: PLC0415 - as above
+        from unskew.grouping.simulation.key_files import hash_text  # noqa: PLC0415 - as above
 
         if user not in self._hashes:
             self._hashes[user] = int(np.uint64(hash_text(f"u{user}")).astype(np.int64))

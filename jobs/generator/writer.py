@@ -2,12 +2,12 @@
 
 import time
 
-from config.errors import OutsideError
-from jobs.generator.oracle import Oracle
-from jobs.generator.outputs import Output
-from jobs.generator.progress import Progress
-from jobs.generator.stream import Chunk, Stream
-from jobs.stop import Stop
+from unskew.config.errors import ExternalError
+from unskew.jobs.generator.oracle import Oracle
+from unskew.jobs.generator.outputs import Output
+from unskew.jobs.generator.progress import Progress
+from unskew.jobs.generator.stream import Chunk, Stream
+from unskew.jobs.local.signals import Stop
 
 _TICK_SECONDS = 0.01
 _LOOK_SECONDS = 0.2
@@ -47,7 +47,7 @@ class Writer:
             self._output.close()
             if not paced:
                 seconds = time.monotonic() - self._started
-        except (OutsideError, KeyboardInterrupt):
+        except (ExternalError, KeyboardInterrupt):
             self._progress.clear()
             if self._oracle is not None:
                 self._oracle.discard()

@@ -2,12 +2,14 @@
 
 from importlib.metadata import entry_points
 
-from config.models.operator import ENTRY_POINT_GROUP, OperatorOptions
-from jobs.operators.base import Operator
-from jobs.operators.hashtags import Hashtags
-from jobs.operators.paced import Paced
-from jobs.operators.vwap import Vwap
-from jobs.operators.word_count import WordCount
+from unskew.config.models.grouping import NoGrouping
+from unskew.config.models.job import Job
+from unskew.config.models.operator import ENTRY_POINT_GROUP, OperatorOptions
+from unskew.jobs.operators.base import Operator
+from unskew.jobs.operators.hashtags import Hashtags
+from unskew.jobs.operators.paced import Paced
+from unskew.jobs.operators.vwap import Vwap
+from unskew.jobs.operators.word_count import WordCount
 
 SHIPPED: dict[str, type[Operator]] = {
     "word_count": WordCount,
@@ -30,3 +32,8 @@ def operator_for(options: OperatorOptions) -> Operator:
     return installed(
         own.model_construct(**{name: getattr(options, name) for name in own.model_fields})
     )
+
+
+def computed_by_spark(job: Job) -> bool:
+    """Is all the work plain Spark's? There are no reports then, and no partial stage."""
+    return isinstance(job.grouping, NoGrouping) and operator_for(job.operator).native

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from config.models.operator import OperatorOptions
-from grouping.base import Int64s
+from unskew.config.models.operator import OperatorOptions
+from unskew.grouping.base import Int64s
 
 # Columns that every prepared row has, beside the operator's inputs. `pane` is the stretch of event
 # time whose records share all their windows.

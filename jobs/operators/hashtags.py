@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datasketches import hll_sketch, hll_union, tgt_hll_type
 
-from config.models.operator import Hashtags as HashtagsOptions
-from grouping.base import Int64s
-from jobs.operators.base import (
+from unskew.config.models.operator import Hashtags as HashtagsOptions
+from unskew.grouping.base import Int64s
+from unskew.jobs.operators.base import (
     EVENT_TIME,
     NUMBER,
     RECORDS,

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from config.models.operator import Paced as PacedOptions
-from grouping.base import Float64s
-from grouping.spark import task_place
-from jobs.operators.base import KEY_HASH, RECORDS, SECONDS, Operator, aggregate
-from jobs.operators.word_count import words_of
+from unskew.config.models.operator import Paced as PacedOptions
+from unskew.grouping.base import Float64s
+from unskew.grouping.spark.route import task_position
+from unskew.jobs.operators.base import KEY_HASH, RECORDS, SECONDS, Operator, aggregate
+from unskew.jobs.operators.word_count import words_of
 
 
 class Paced(Operator):
@@ -42,7 +42,7 @@ class Paced(Operator):
     def partial(self, rows: pa.Table) -> pa.Table:
         """Counts by key; then the time of all of them, shared out as it was declared."""
         partials = aggregate(rows, ())
-        declared = self.declared_seconds(partials, task_place()[1])
+        declared = self.declared_seconds(partials, task_position()[1])
         due = float(declared.sum())
         taken = _sleep(due) if self.options.spend == "sleep" else _burn(due)
         share = taken / due if due else 0.0

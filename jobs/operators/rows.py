@@ -19,7 +19,7 @@
 Register the class under the entry point group `unskew.operators`; the entry's name is its `type` in
 YAML. `add` sees the rows of one pane and key in the order they came, each with the inputs and
 `key` and `event_time` as attributes. What `result` returns is merged by the SQL aggregates of
-`merge`, so it must satisfy the law: `jobs.operators.law` checks it.
+`merge`, so it must satisfy the law: `unskew.jobs.operators.mergeability` checks it.
 
 The time of each key is measured and fed back, so groupings that balance time know what keys cost.
 A row costs some five microseconds besides what `add` does: where that is too much, override
@@ -39,7 +39,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StructType
 
-from jobs.operators.base import (
+from unskew.jobs.operators.base import (
     EVENT_TIME,
     KEY,
     NUMBER,

@@ -18,10 +18,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from config.models.operator import Vwap as VwapOptions
-from grouping.base import Int64s
-from grouping.kernels import kernel
-from jobs.operators.base import (
+from unskew.config.models.operator import Vwap as VwapOptions
+from unskew.grouping.base import Int64s
+from unskew.grouping.kernels import kernel
+from unskew.jobs.operators.base import (
     EVENT_TIME,
     NUMBER,
     RECORDS,

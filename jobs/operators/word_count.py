@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from config.models.operator import WordCount as WordCountOptions
-from jobs.operators.base import RECORDS, Operator
+from unskew.config.models.operator import WordCount as WordCountOptions
+from unskew.jobs.operators.base import RECORDS, Operator
 
 # Letters, digits and marks of every script, and apostrophes.
 _WORD = r"[\\p{L}\\p{M}\\p{N}\\x27\\u2019]+"

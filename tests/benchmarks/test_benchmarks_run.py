@@ -10,7 +10,7 @@ from benchmarks import balance, kernels, posg_tables
 from benchmarks.balance import Cell, Subject, imbalance_max
 from benchmarks.kernels import Row
 from benchmarks.tables import Table, show, verdict
-from grouping.registry import GROUPINGS
+from unskew.grouping.registry import GROUPINGS
 
 TINY = "--records 2000 --seeds 1 --zipf 1.4"
 

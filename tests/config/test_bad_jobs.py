@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from config.lint import lint
+from unskew.config.lint import lint
 
 TABLE = Path(__file__).parent / "bad_jobs"
 GOOD_JOB = {

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from config.lint import lint
-from config.loader import load_job
-from config.yaml_reader import DEPTH_MAX, NODES_MAX
+from unskew.config.lint import lint
+from unskew.config.loader import load_job
+from unskew.config.yaml.reader import DEPTH_MAX, NODES_MAX
 
 NOBODY = 65_534
 SECONDS_MAX = 2.0

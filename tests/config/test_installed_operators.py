@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from config.expand import SECRET_IN_FILE
-from config.explain import explain
-from config.json_schema import schema_text
-from config.lint import lint
-from config.loader import load_job
-from grouping.registry import GROUPINGS
+from unskew.config.explain import explain
+from unskew.config.json_schema import schema_text
+from unskew.config.lint import lint
+from unskew.config.loader import load_job
+from unskew.config.yaml.references import SECRET_IN_FILE
+from unskew.grouping.registry import GROUPINGS
 
 MODULE = '''
 from decimal import Decimal
@@ -20,7 +20,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr
 
-from config.models.operator import OperatorOptions
+from unskew.config.models.operator import OperatorOptions
 
 
 class ScoreOptions(OperatorOptions):

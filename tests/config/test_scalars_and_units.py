@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_core import PydanticCustomError
 
-from config.scalars import ScalarError, resolve
-from config.units import ByteSize, Duration
+from unskew.config.types.units import ByteSize, Duration
+from unskew.config.yaml.scalars import ScalarError, resolve
 
 
 @pytest.mark.parametrize(

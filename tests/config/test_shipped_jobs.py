@@ -10,14 +10,14 @@ import jsonschema
 import pytest
 import yaml
 
-from config.explain import as_yaml, explain
-from config.json_schema import schema_text
-from config.lint import lint
-from config.loader import load_job
-from config.models.grouping import GROUPING_MODELS, grouping_options
-from config.shipped import JOBS_FOLDER, SCHEMA_FILE, shipped_names
-from grouping.registry import GROUPINGS, create
-from jobs.__main__ import main
+from unskew.config.explain import as_yaml, explain
+from unskew.config.json_schema import schema_text
+from unskew.config.lint import lint
+from unskew.config.loader import load_job
+from unskew.config.models.grouping import GROUPING_MODELS, grouping_options
+from unskew.config.shipped import JOBS_FOLDER, SCHEMA_FILE, shipped_names
+from unskew.grouping.registry import GROUPINGS, create
+from unskew.jobs.__main__ import main
 
 CPU_SECONDS_MAX = 2.0
 
@@ -235,7 +235,7 @@ def test_texts_that_other_readers_take_for_something_else_are_quoted() -> None:
 
 def test_lint_is_quick_and_starts_no_spark() -> None:
     code = (
-        "import sys, time; from jobs.__main__ import main;"
+        "import sys, time; from unskew.jobs.__main__ import main;"
         "code = main(['lint', 'vwap', 'word_count']);"
         "assert not {'pyspark', 'py4j', 'fastavro', 'confluent_kafka'} & set(sys.modules);"
         "print(code, time.process_time())"

@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 import yaml
 
-from jobs.broker import Broker
-from jobs.children import free_ports
-from tests.attended import ended
-from tests.dashboards.pages import UIDS, Query, annotations, page, queries, substituted, variable
-from tests.jobs.running import job_words, make_topics, produce, running
-from tests.tools import tool
+from tests.support.attended import ended
+from tests.support.pages import UIDS, Query, annotations, page, queries, substituted, variable
+from tests.support.running import job_words, make_topics, produce, running
+from tests.support.tools import tool
+from unskew.jobs.kafka.broker import Broker
+from unskew.jobs.local.child_processes import free_ports
 
 pytestmark = [pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow]
 

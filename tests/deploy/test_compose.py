@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from deploy.compose_file import ROOT, Native, in_order, resolved
-from jobs.broker import Broker
-from tests.deploy.compose_checks import CHECKS, Compose, texts_of_the_checkout
-from tests.deploy.compose_doubles import BROKEN, broken
-from tests.tools import tool
+from tests.compose.file import ROOT, Native, in_order, resolved
+from tests.support.compose_checks import CHECKS, Compose, texts_of_the_checkout
+from tests.support.compose_doubles import BROKEN, broken
+from tests.support.tools import tool
+from unskew.jobs.kafka.broker import Broker
 
 Check = Callable[[Compose], list[str]]
 BESIDE = {"kafka", "topics", "alertmanager", "prometheus", "grafana"}

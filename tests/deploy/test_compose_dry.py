@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from deploy.compose_file import ROOT, resolved
-from tests.tools import tool
+from tests.compose.file import ROOT, resolved
+from tests.support.tools import tool
 
 pytestmark = [pytest.mark.spark, pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(1200)]
 JOBS = {"word-count": "word_count", "vwap": "vwap", "hashtags": "hashtags"}
@@ -18,7 +18,7 @@ JOBS = {"word-count": "word_count", "vwap": "vwap", "hashtags": "hashtags"}
 
 def compose_dry(*words: str, tmp: Path) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "deploy.compose_dry", *words],
+        [sys.executable, "-m", "tests.compose.dry", *words],
         cwd=ROOT,
         env={**os.environ, "TMPDIR": str(tmp)},
         capture_output=True,
@@ -51,7 +51,7 @@ def test_data_of_every_job_reaches_prometheus(tmp_path: Path) -> None:
     ],
 )
 def test_a_broken_double_ends_with_the_reason(
-    old: str, new: str, services: list[str], told: str, tmp_path: Path
+    old: str, new: str, services: list[str], expected: str, tmp_path: Path
 ) -> None:
     text = (ROOT / "docker-compose.yml").read_text()
     assert old in text
@@ -60,7 +60,7 @@ def test_a_broken_double_ends_with_the_reason(
     file.write_text(text.replace(old, new).replace("linger=60 s", "linger=1 s"))
     done = compose_dry("--file", str(file), *services, tmp=tmp_path)
     assert done.returncode == 1, done.stdout
-    assert told in done.stderr
+    assert expected in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -82,7 +82,7 @@ def test_a_prometheus_that_tells_its_alerts_to_nobody_is_found(tmp_path: Path) -
 
 def test_when_it_is_told_to_end_nothing_is_left(tmp_path: Path) -> None:
     with subprocess.Popen(
-        [sys.executable, "-m", "deploy.compose_dry", "topics"],
+        [sys.executable, "-m", "tests.compose.dry", "topics"],
         cwd=ROOT,
         env={**os.environ, "TMPDIR": str(tmp_path)},
         stdout=subprocess.PIPE,

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from config.errors import OutsideError
-from deploy.compose_dry import Dry
-from deploy.compose_file import ROOT, resolved, seconds
-from jobs.children import Child
-from tests.tools import tool
+from tests.compose.dry import Dry
+from tests.compose.file import ROOT, resolved, seconds
+from tests.support.tools import tool
+from unskew.config.errors import ExternalError
+from unskew.jobs.local.child_processes import Child
 
 
 def compose_dry(*words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "deploy.compose_dry", *words],
+        [sys.executable, "-m", "tests.compose.dry", *words],
         cwd=ROOT,
         env={**os.environ, **environment},
         capture_output=True,
@@ -49,13 +49,13 @@ def test_without_prometheus_nothing_of_a_job_is_known(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_with_prometheus_is_told(
-    old: str, new: str, told: str, tmp_path: Path
+    old: str, new: str, expected: str, tmp_path: Path
 ) -> None:
     tool("prometheus")
     file = edited(old, new, tmp_path)
     done = compose_dry("--file", file, "prometheus", TMPDIR=str(tmp_path))
     assert done.returncode == 1, done.stdout
-    assert done.stderr.startswith(told)
+    assert done.stderr.startswith(expected)
     assert "Traceback" not in done.stderr
     assert list(tmp_path.glob("unskew-*")) == []
 
@@ -76,7 +76,7 @@ def test_one_that_ends_early_does_not_keep_others_from_their_orderly_stop(tmp_pa
         lambda: "ready" in (tmp_path / "kafka").read_text(), "kafka", 10
     )
     dry.children["vwap"] = Child(["sh", "-c", "echo no topic; exit 3"], tmp_path / "vwap")
-    with pytest.raises(OutsideError, match=r"vwap: ended with 3\nno topic"):
+    with pytest.raises(ExternalError, match=r"vwap: ended with 3\nno topic"):
         dry.wait("vwap", "healthy")
     assert dry.stop() == ["vwap: ended with 3", "no topic"]
     assert (tmp_path / "kafka").read_text() == "ready\nbye\n"
@@ -84,7 +84,7 @@ def test_one_that_ends_early_does_not_keep_others_from_their_orderly_stop(tmp_pa
 
 def test_one_that_is_never_ready_is_stopped_and_its_last_lines_are_kept(tmp_path: Path) -> None:
     child = Child(["sh", "-c", "echo one; echo two; sleep 60"], tmp_path / "log")
-    with pytest.raises(OutsideError, match="it: is not ready within 1 s\none\ntwo"):
+    with pytest.raises(ExternalError, match="it: is not ready within 1 s\none\ntwo"):
         child.wait_until(lambda: False, "it", 1.0)
     child.stop()
     assert not child.running
@@ -100,5 +100,5 @@ def test_durations_are_those_of_compose(text: str, value: float) -> None:
 
 @pytest.mark.parametrize("text", ["10", "5 s", "3d", "s"])
 def test_what_is_no_duration_is_refused(text: str) -> None:
-    with pytest.raises(OutsideError, match="not a duration"):
+    with pytest.raises(ExternalError, match="not a duration"):
         seconds(text)

@@ -15,13 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from config.models.metrics import Metrics
-from deploy.compose_file import dockerfile_health_check
-from jobs.broker import Broker
-from jobs.health import Health
-from jobs.metrics import Board
-from jobs.metrics_server import MetricsServer
-from tests.deploy.dockerfile import (
+from tests.compose.file import dockerfile_health_check
+from tests.support.dockerfile import (
     DOCKERFILE,
     ROOT,
     Image,
@@ -30,6 +25,11 @@ from tests.deploy.dockerfile import (
     instructions,
     variables,
 )
+from unskew.config.models.metrics import Metrics
+from unskew.jobs.kafka.broker import Broker
+from unskew.jobs.observe.health import Health
+from unskew.jobs.observe.metrics import Board
+from unskew.jobs.observe.server import MetricsServer
 
 FOUND = instructions(DOCKERFILE.read_text())
 
@@ -43,7 +43,7 @@ FOUND = instructions(DOCKERFILE.read_text())
         ("USER 10001:10001", "USER root", "DL3002"),
     ],
 )
-def test_hadolint_has_no_complaint_but_of_doubles(old: str, new: str, told: str) -> None:
+def test_hadolint_has_no_complaint_but_of_doubles(old: str, new: str, expected: str) -> None:
     done = subprocess.run(
         [Path(sys.executable).with_name("hadolint"), "-"],
         input=DOCKERFILE.read_text().replace(old, new) if old else DOCKERFILE.read_text(),
@@ -51,8 +51,8 @@ def test_hadolint_has_no_complaint_but_of_doubles(old: str, new: str, told: str)
         text=True,
         check=False,
     )
-    assert done.returncode == bool(told), done.stdout
-    assert told in done.stdout
+    assert done.returncode == bool(expected), done.stdout
+    assert expected in done.stdout
 
 
 def test_both_stages_are_the_same_python_of_a_version_that_is_supported() -> None:
@@ -235,7 +235,7 @@ class TestImage:
     def test_a_container_is_asked_for_its_health_and_ends_when_told(
         self, image: Image, broker_with_lines: Broker, tmp_path: Path
     ) -> None:
-        from jobs.children import free_ports
+        from unskew.jobs.local.child_processes import free_ports
 
         (port,) = free_ports(1)
         process = in_image(

@@ -10,10 +10,10 @@ import pytest
 import yaml
 from kubeflow_spark_api.models import SparkV1beta2SparkApplication
 
-from config.lint import lint
-from tests.deploy.kustomize import Resource, built, program, resolved
-from tests.deploy.pods import as_pod, dangling, referenced, schema_problems, unsafe, variables
-from tests.deploy.spark_settings import known, settings_of
+from tests.support.kustomize import Resource, built, program, resolved
+from tests.support.pods import as_pod, dangling, referenced, schema_problems, unsafe, variables
+from tests.support.spark_settings import known, settings_of
+from unskew.config.lint import lint
 
 OPERATORS = {"SparkApplication"}
 # Put together at run time, so in no class as a whole: the test with Spark itself sees its effect.

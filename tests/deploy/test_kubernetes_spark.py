@@ -11,11 +11,11 @@ from typing import Any
 import pyspark
 import pytest
 
-from grouping.registry import GROUPINGS
-from jobs.java import java_home
-from tests.deploy.api_server import Cluster, image_environment, serving
-from tests.deploy.kustomize import Resource
-from tests.deploy.pods import schema_problems, unsafe
+from tests.support.api_server import Cluster, image_environment, serving
+from tests.support.kustomize import Resource
+from tests.support.pods import schema_problems, unsafe
+from unskew.grouping.registry import GROUPINGS
+from unskew.jobs.local.java import java_home
 
 POD, NAMESPACE, IMAGE = "word-count-driver-0", "unskew", "unskew:0.1.0"
 
@@ -62,7 +62,7 @@ def drive(resources: list[Resource], root: Path, folder: Path, url: str) -> dict
     job = configured(resources, folder)
     changes = json.dumps({"spark.spark.master": f"k8s://{url}"})
     done = subprocess.run(
-        [sys.executable, "-m", "tests.deploy.driver_in_a_pod", job, changes],
+        [sys.executable, "-m", "tests.support.driver_in_a_pod", job, changes],
         cwd=root,
         env=environment,
         capture_output=True,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.__main__ import COMMANDS, _parser
-from tests.docs.blocks import blocks, prose
+from tests.support.blocks import blocks, prose
+from unskew.jobs.__main__ import COMMANDS, _parser
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = sorted(
@@ -135,5 +135,5 @@ def missing_code(page: Path) -> list[str]:
 
 def test_the_architecture_names_what_there_is(tmp_path: Path) -> None:
     assert missing_code(ROOT / "docs" / "ARCHITECTURE.md") == []
-    (tmp_path / "page.md").write_text("`jobs/gone.py` `jobs/stop.py` `Pipeline._gone`\n")
+    (tmp_path / "page.md").write_text("`jobs/gone.py` `jobs/local/signals.py` `Pipeline._gone`\n")
     assert missing_code(tmp_path / "page.md") == ["jobs/gone.py", "Pipeline._gone"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.blocks import blocks
+from tests.support.blocks import blocks
 
 CLICKS = 80_000
 # What is typed into an interactive Python goes on after an error; a test must not.
@@ -92,9 +92,9 @@ def typed_python(page: Path, shell: Shell) -> dict[str, list[int]]:
     The totals of each user by the routed stream, which the page itself compares with the other's.
     """
     typed = [block.text for block in blocks(page, "python") if not block.name]
-    told = "print(json.dumps([skewed, level, after]))\n"
+    report = "print(json.dumps([skewed, level, after]))\n"
     # An interpreter that is typed into ends an indented block at an empty line.
-    output = shell.type("python -q -i", "\n".join([_STOP_AT_ERRORS, *typed, told]))
+    output = shell.type("python -q -i", "\n".join([_STOP_AT_ERRORS, *typed, report]))
     skewed, level, after = json.loads(output.splitlines()[-1])
     mean = CLICKS / 8
     text = page.read_text("utf-8")

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from grouping.arguments import FEEDBACK_MAX, check_feedback
-from grouping.base import Feedback
-from grouping.errors import GroupingError
+from unskew.grouping.arguments import FEEDBACK_MAX, check_feedback
+from unskew.grouping.base import Feedback
+from unskew.grouping.errors import GroupingError
 
 
 def _feedback(**changes: object) -> Feedback:

@@ -5,10 +5,18 @@ import dataclasses
 import numpy as np
 import pytest
 
-from grouping.base import Feedback, Grouping, GroupingParams, Int32s, Int64s, Setting, UInt64s
-from grouping.errors import GroupingError, SnapshotError
-from grouping.registry import GROUPINGS, create
-from grouping.snapshot import Snapshot
+from unskew.grouping.base import (
+    Feedback,
+    Grouping,
+    GroupingParams,
+    Int32s,
+    Int64s,
+    Setting,
+    UInt64s,
+)
+from unskew.grouping.errors import GroupingError, SnapshotError
+from unskew.grouping.registry import GROUPINGS, create
+from unskew.grouping.snapshot import Snapshot
 
 KEYS = np.array([0, 1, 2**64 - 1, 7, 7], np.uint64)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from grouping.kernels import machine_code_folder
+from unskew.grouping.kernels import machine_code_folder
 
 
 def test_kernels_are_kept_elsewhere_when_the_cache_is_read_only(

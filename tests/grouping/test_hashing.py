@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from grouping.hashing import mix64, pick, pick_active, salts
-from grouping.kernels import kernel
+from unskew.grouping.hashing import mix64, pick, pick_active, salts
+from unskew.grouping.kernels import kernel
 
 FEW = [0, 1, 2, 3, 7, 2**63, 2**64 - 1]
 
@@ -165,7 +165,7 @@ def test_last_partition_of_many_is_found() -> None:
 CHILD = """
 import sys
 import numpy as np
-from grouping.registry import GROUPINGS, create
+from unskew.grouping.registry import GROUPINGS, create
 sys.stdout.write(",".join(GROUPINGS) + ";")
 keys = np.arange(1000, dtype=np.uint64) ** np.uint64(3)
 times = np.arange(1000, dtype=np.int64) * 100_000

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from grouping.base import Grouping
-from grouping.registry import GROUPINGS, create
+from unskew.grouping.base import Grouping
+from unskew.grouping.registry import GROUPINGS, create
 
 pytestmark = pytest.mark.slow
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grouping import snapshot
-from grouping.errors import SnapshotError
-from grouping.registry import GROUPINGS, create
-from grouping.snapshot import Snapshot
+from unskew.grouping import snapshot
+from unskew.grouping.errors import SnapshotError
+from unskew.grouping.registry import GROUPINGS, create
+from unskew.grouping.snapshot import Snapshot
 
 ARRAYS = {
     "active": np.ones(3, np.uint8),

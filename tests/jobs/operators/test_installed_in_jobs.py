@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
-from config.loader import load_job
-from config.models.job import Job
-from grouping.report import Report
-from jobs.service import Service
+from unskew.config.loader import load_job
+from unskew.config.models.job import Job
+from unskew.grouping.spark.report import PartitionReport
+from unskew.jobs.engine.service import Service
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -20,8 +20,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from config.models.operator import OperatorOptions
-from jobs.operators.rows import RowOperator
+from unskew.config.models.operator import OperatorOptions
+from unskew.jobs.operators.rows import RowOperator
 
 
 class LongestOptions(OperatorOptions):
@@ -107,7 +107,9 @@ def test_an_installed_operator_runs(spark: SparkSession, tmp_path: Path, groupin
         ("a", 17, [9, 10]),
         ("b", 2, [8]),
     ]
-    reports = [Report.from_snapshot(found) for found in service.journal.reports(0).values()]
+    reports = [
+        PartitionReport.from_snapshot(found) for found in service.journal.reports(0).values()
+    ]
     bad = {reason: count for report in reports for reason, count in report.bad.items()}
     assert bad == {"no_text": 1, "no_event_time": 1}
     assert np.concatenate([report.heavy_seconds for report in reports]).min() > 0

@@ -10,11 +10,11 @@ import pytest
 from datasketches import hll_sketch
 from pyspark.sql import SparkSession
 
-from config.models.operator import Hashtags, OperatorOptions, Paced, Vwap, WordCount
-from config.units import Duration
-from jobs.operators import operator_for
-from jobs.operators.base import numbered, numbers_of, unscaled
-from jobs.operators.rows import RowOperator
+from unskew.config.models.operator import Hashtags, OperatorOptions, Paced, Vwap, WordCount
+from unskew.config.types.units import Duration
+from unskew.jobs.operators import operator_for
+from unskew.jobs.operators.base import numbered, numbers_of, unscaled
+from unskew.jobs.operators.rows import RowOperator
 
 PRICE = pa.decimal128(18, 6)
 

@@ -6,9 +6,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from config.models.operator import Hashtags, Vwap, WordCount
-from jobs.operators import operator_for
-from jobs.operators.base import Operator
+from unskew.config.models.operator import Hashtags, Vwap, WordCount
+from unskew.jobs.operators import operator_for
+from unskew.jobs.operators.base import Operator
 
 pytestmark = pytest.mark.spark
 

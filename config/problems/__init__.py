@@ -1,0 +1,1 @@
+"""What is wrong with a file, and how it is said."""

@@ -1,0 +1,307 @@
+"""pydantic's errors as problems: our words, at the right place of the file."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails
+
+from unskew.config.operators import installed_names
+from unskew.config.problems.problem import Part, Path, Position, Problem, dotted, show
+from unskew.config.problems.schema_walk import fields_at, homes_of, models_at
+from unskew.config.problems.suggestions import did_you_mean, nearest, one_of
+from unskew.config.types.secrets import HIDDEN
+from unskew.config.yaml.reader import Node
+
+PROBLEMS_MAX = 100
+
+_KINDS = {
+    "string_type": "a text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+    "finite_number": "a finite number",
+    "int_parsing": "a whole number",
+    "none_required": "nothing",
+}
+_BOUNDS = {
+    "greater_than_equal": ("at least", "ge"),
+    "greater_than": ("more than", "gt"),
+    "less_than_equal": ("at most", "le"),
+    "less_than": ("less than", "lt"),
+    "multiple_of": ("a multiple of", "multiple_of"),
+}
+_WORDS_FOR_BOOL = {
+    "yes": "true",
+    "on": "true",
+    "y": "true",
+    "no": "false",
+    "off": "false",
+    "n": "false",
+}
+_NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]+)?")
+_DIGIT_GROUPS = re.compile(r"[-+]?[0-9]+([_,' ][0-9]+)+")
+
+
+def problems(model: type[BaseModel], root: Node, errors: Sequence[ErrorDetails]) -> list[Problem]:
+    """One problem for each place that is wrong, however many alternatives failed there."""
+    by_place: dict[tuple[Path, str], list[Problem]] = {}
+    for error in errors[:PROBLEMS_MAX]:
+        path = place(root, error["loc"])
+        found = _problem(model, root, path, error)
+        by_place.setdefault((path, _family(error)), []).append(found)
+    joined = [_joined(group) for group in by_place.values()]
+    if len(errors) > PROBLEMS_MAX:
+        last = max(problem.position for problem in joined)
+        rule = f"{len(errors) - PROBLEMS_MAX} more problems"
+        joined.append(Problem(last, "job", rule, "mend those above first"))
+    return joined
+
+
+def place(root: Node, loc: Sequence[Part]) -> Path:
+    """The path in the file: pydantic's, without the tags of unions that it puts in."""
+    path: list[Part] = []
+    node: Node | None = root
+    tag_taken = False
+    for index, part in enumerate(loc):
+        last = index == len(loc) - 1
+        if node is None or part == "[key]":
+            break
+        if isinstance(node.value, dict):
+            kind = node.value.get("type")
+            if not tag_taken and kind is not None and kind.value == part:
+                tag_taken = True
+            elif str(part) in node.value:
+                path.append(str(part))
+                node = node.value[str(part)]
+                tag_taken = False
+            elif last and isinstance(part, str) and part.isidentifier():
+                path.append(part)
+                node = None
+        elif isinstance(node.value, list) and isinstance(part, int) and part < len(node.value):
+            path.append(part)
+            node = node.value[part]
+            tag_taken = False
+    return tuple(path)
+
+
+def find(root: Node, path: Path) -> tuple[Node | None, Position]:
+    """The node at `path`, and the place to show: for what is missing, where it should be."""
+    node, position = root, root.position
+    for part in path:
+        if isinstance(node.value, dict) and str(part) in node.value:
+            key_position = node.key_positions.get(str(part), position)
+            node = node.value[str(part)]
+            # What is inside or missing is best looked for from the key.
+            whole = node.value is None or isinstance(node.value, dict)
+            position = key_position if whole else node.position
+        elif isinstance(node.value, list) and isinstance(part, int) and part < len(node.value):
+            node = node.value[part]
+            position = node.position
+        else:
+            return None, node.key_positions.get(str(part), position)
+    return node, position
+
+
+def got(node: Node | None) -> str:
+    """` (got ...)`, or nothing when there is nothing; a secret stays hidden."""
+    if node is None:
+        return ""
+    if node.secret:
+        return f" (got {HIDDEN})"
+    # A number as it was written: `1e3` is not the whole number that it looks like when printed.
+    written = node.plain and isinstance(node.value, int | float) and len(node.text) < 40
+    return f" (got {node.text if written else show(node.value)})"
+
+
+def _problem(model: type[BaseModel], root: Node, path: Path, error: ErrorDetails) -> Problem:
+    node, position = find(root, path)
+    kind = error["type"]
+    if kind == "extra_forbidden":
+        parent, _ = find(root, path[:-1])
+        if parent is not None:
+            position = parent.key_positions.get(str(path[-1]), position)
+        rule, advice = _unknown_key(model, root, path)
+    elif "[key]" in error["loc"]:
+        parent, _ = find(root, path[:-1])
+        if parent is not None:
+            position = parent.key_positions.get(str(path[-1]), position)
+        rule, advice = _value_rule(error, Node(position, str(path[-1])))
+    elif kind == "missing" or (node is not None and node.value is None):
+        rule, advice = "missing", _what_to_add(model, root, path)
+    elif kind == "union_tag_not_found":
+        path = (*path, "type")
+        rule, advice = "missing", one_of(_types(model, root, path[:-1]))
+    elif kind == "union_tag_invalid":
+        return _wrong_type(model, root, path)
+    else:
+        rule, advice = _value_rule(error, node)
+    return Problem(position, dotted(path), rule, advice)
+
+
+def _wrong_type(model: type[BaseModel], root: Node, path: Path) -> Problem:
+    node, position = find(root, (*path, "type"))
+    known = _types(model, root, path)
+    if node is None or not isinstance(node.value, str):
+        return Problem(position, dotted((*path, "type")), f"a text{got(node)}", one_of(known))
+    return Problem(
+        position,
+        dotted((*path, "type")),
+        f"unknown type{got(node)}",
+        did_you_mean(node.value, known),
+    )
+
+
+def _types(model: type[BaseModel], root: Node, path: Path) -> list[str]:
+    """The types that can be chosen at `path`."""
+    more = installed_names() if path == ("operator",) else []
+    return list(dict.fromkeys([*models_at(model, root, path), *more]))
+
+
+def _unknown_key(model: type[BaseModel], root: Node, path: Path) -> tuple[str, str]:
+    key, parents = str(path[-1]), path[:-1]
+    known = fields_at(model, root, parents)
+    parent, _ = find(root, parents)
+    others = [
+        other
+        for other, fields in models_at(model, root, parents).items()
+        if key in fields and key not in known
+    ]
+    if others and parent is not None and isinstance(parent.value, dict) and "type" in parent.value:
+        chosen = parent.value["type"].value
+        return (
+            f"type {chosen} has no such key, it belongs to {_some(others)}",
+            f"remove it, or change {dotted((*parents, 'type'))}",
+        )
+    unused = [name for name in known if parent is None or name not in parent.key_positions]
+    near = nearest(key, unused)
+    homes = homes_of(model, key) if near is None else []
+    if homes:
+        return "unknown key", f"did you mean {' or '.join(homes[:3])}?"
+    if near is None and (there := nearest(key, known, cutoff=0.8)):
+        return "unknown key", f'did you mean "{there}"? It is there already'
+    return "unknown key", did_you_mean(key, unused)
+
+
+def _some(types: list[str]) -> str:
+    shown = ", ".join(types[:3])
+    return f"type {shown}" + (f" and {len(types) - 3} more" if len(types) > 3 else "")
+
+
+def _what_to_add(model: type[BaseModel], root: Node, path: Path) -> str:
+    field = fields_at(model, root, path[:-1]).get(str(path[-1])) if path else None
+    if field is None or not field.description:
+        return "add it" if path else 'write "name: ...", "source:" and so on'
+    about = " ".join(field.description.split())
+    return f"add it: {_first_sentence(about)}"
+
+
+def _first_sentence(text: str) -> str:
+    end = re.search(r"[.;:](\s|$)", text)
+    sentence = text[: end.start()] if end else text
+    return sentence[:1].lower() + sentence[1:]
+
+
+def _value_rule(error: ErrorDetails, node: Node | None) -> tuple[str, str]:
+    kind, context = error["type"], error.get("ctx", {})
+    if kind in _KINDS:
+        return f"{_KINDS[kind]}{got(node)}", _type_advice(kind, node)
+    if kind in {"literal_error", "enum"}:
+        choices = re.findall(r"'([^']*)'", context.get("expected", "")) or [str(context)]
+        return f"{one_of(choices)}{got(node)}", _near(node, choices)
+    if kind in {"too_short", "too_long"}:
+        return f"{_entries(kind, context)} (got {_length(node)})", ""
+    if kind == "string_pattern_mismatch":
+        return f"a text that matches {context['pattern']}{got(node)}", ""
+    bound = _bound(kind, context)
+    if bound:
+        return f"{bound}{got(node)}", ""
+    message = error["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    if node is not None and isinstance(node.value, dict | list):
+        shown = ""
+    else:
+        shown = f" (got {HIDDEN})" if context.get("hide") else got(node)
+    return f"{message}{shown}", str(context.get("suggestion", ""))
+
+
+def _bound(kind: str, context: dict[str, Any]) -> str:
+    if kind in _BOUNDS:
+        words, name = _BOUNDS[kind]
+        return f"{words} {show(context[name])}"
+    if kind == "string_too_short":
+        return f"at least {_counted(context['min_length'], 'character', 'characters')}"
+    if kind == "string_too_long":
+        return f"at most {_counted(context['max_length'], 'character', 'characters')}"
+    return ""
+
+
+def _entries(kind: str, context: dict[str, Any]) -> str:
+    if kind == "too_short":
+        return f"at least {_counted(context['min_length'], 'entry', 'entries')}"
+    return f"at most {_counted(context['max_length'], 'entry', 'entries')}"
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
+
+
+def _near(node: Node | None, words: Sequence[str]) -> str:
+    if node is None or not isinstance(node.value, str) or node.secret:
+        return ""
+    near = nearest(node.value, words)
+    return f'did you mean "{near}"?' if near else ""
+
+
+def _length(node: Node | None) -> int:
+    return len(node.value) if node is not None and isinstance(node.value, dict | list) else 0
+
+
+def _type_advice(kind: str, node: Node | None) -> str:
+    if node is None or isinstance(node.value, dict):
+        return 'begin each entry with "- "' if node is not None and "list" in kind else ""
+    value = node.value
+    if kind in {"list_type", "tuple_type"}:
+        return "put it in brackets: [...]"
+    if kind == "string_type" and not isinstance(value, list):
+        return "put it in quotes"
+    if not isinstance(value, str):
+        return ""
+    if kind == "bool_type":
+        word = _WORDS_FOR_BOOL.get(value.lower())
+        return f"write {word}" if word else ""
+    return _number_advice(node, value) if kind in {"int_type", "float_type"} else ""
+
+
+def _number_advice(node: Node, text: str) -> str:
+    if _DIGIT_GROUPS.fullmatch(text):
+        return f"write {re.sub('[^-+0-9]', '', text)}"
+    if not node.plain and _NUMBER.fullmatch(text):
+        return "remove the quotes"
+    return ""
+
+
+def _family(error: ErrorDetails) -> str:
+    """Errors of one place that are alternatives of one union are joined; others stay apart."""
+    return "key" if error["type"] in {"extra_forbidden", "missing"} else "value"
+
+
+def _joined(group: list[Problem]) -> Problem:
+    if len(group) == 1:
+        return group[0]
+    first = group[0]
+    heads, tail = [], ""
+    for problem in group:
+        head, opened, rest = problem.rule.partition(" (got ")
+        heads.append(head)
+        tail = opened + rest
+    suggestion = next((problem.suggestion for problem in group if problem.suggestion), "")
+    return Problem(
+        first.position, first.path, ", or ".join(dict.fromkeys(heads)) + tail, suggestion
+    )

@@ -1,0 +1,1 @@
+"""Kinds of values that are no plain scalars."""

@@ -1,0 +1,1 @@
+"""From a file's text to values with their positions."""

@@ -1,0 +1,169 @@
+"""References in values: `${env:NAME}`, `${env:NAME:-default}`, `${file:/path}`.
+
+They are expanded after the YAML has been read, so what they bring can never change its structure.
+A value written without quotes is read again as a YAML scalar, so `${env:PORT}` can be a number;
+where a text is asked for it is a text all the same. `$${` stands for `${` itself.
+"""
+
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+
+from unskew.config.problems.problem import Path as NodePath
+from unskew.config.problems.problem import Position, Problem, dotted, show
+from unskew.config.problems.suggestions import nearest
+from unskew.config.types.secrets import holds_secret, is_jaas, jaas_secrets
+from unskew.config.yaml.reader import Node, walk
+from unskew.config.yaml.scalars import ScalarError, resolve
+
+VALUE_BYTES_MAX = 64 * 1024
+
+_REFERENCE = re.compile(r"\$\$\{|\$\{(?:([^{}]*)\}|[^{}]*)")
+_WHOLE = re.compile(r"\$\{(env:[A-Za-z_][A-Za-z0-9_]*(:-)?|file:/[^{}]+)\}")
+_ENV = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL | re.ASCII)
+# Below these, keys are names of topics, which may well be "password-resets".
+_NAMED_BY_USERS = {("source", "assign"), ("source", "start")}
+_FORMS = "the forms are ${env:NAME}, ${env:NAME:-default} and ${file:/path}; $${ is a plain ${"
+
+
+SECRET_IN_FILE = ("a secret may not be written into the file", "write ${env:NAME} or ${file:/path}")
+
+
+def is_reference(text: str) -> bool:
+    """Is `text` one reference and nothing else, without a default?"""
+    return bool(_WHOLE.fullmatch(text))
+
+
+def expand(root: Node) -> tuple[list[Problem], set[str]]:
+    """Expand every reference in place; the problems, and the texts that must not be shown."""
+    problems: list[Problem] = []
+    hidden: set[str] = set()
+    done: set[int] = set()
+    for path, node in walk(root):
+        if isinstance(node.value, dict | list):
+            continue
+        key = _key(path)
+        if holds_secret(key):
+            node.secret = True
+            problems += _literal_secret(path, node, key)
+            if node.source is None:
+                hidden.add(node.text)
+        if id(node) not in done and "${" in node.text:
+            done.add(id(node))
+            expander = _Expander(path, node.position, hidden)
+            _expand_node(node, expander, problems)
+        if node.secret and (node.source is None or is_reference(node.source)):
+            hidden.add(node.text)
+    return problems, hidden
+
+
+def _expand_node(node: Node, expander: "_Expander", problems: list[Problem]) -> None:
+    original = node.text
+    text = _REFERENCE.sub(expander.replace, original)
+    problems += expander.problems
+    node.source = original
+    node.secret = node.secret or expander.secret
+    node.text = text
+    node.value = text
+    if node.plain and not expander.problems:
+        # What is ambiguous as a number (`010`) stays the text it is: it may be a password.
+        with suppress(ScalarError):
+            node.value = resolve(text)
+
+
+class _Expander:
+    """Replaces the references of one scalar."""
+
+    def __init__(self, path: NodePath, position: Position, hidden: set[str]) -> None:
+        self.path = path
+        self.position = position
+        self.hidden = hidden
+        self.problems: list[Problem] = []
+        self.secret = False
+
+    def replace(self, match: re.Match[str]) -> str:
+        written, inner = match.group(0), match.group(1)
+        if written == "$${":
+            return "${"
+        if inner is None:
+            self._problem(f"{show(written)} is not a whole reference", _FORMS)
+            return written
+        kind = inner.partition(":")[0]
+        if kind == "env" and (env := _ENV.fullmatch(inner)):
+            return self._environment(env.group(1), env.group(2))
+        if kind == "file":
+            return self._file(inner.removeprefix("file").removeprefix(":"))
+        self._problem(f"{show(written)} is not a reference", _FORMS)
+        return written
+
+    def _environment(self, name: str, default: str | None) -> str:
+        value = os.environ.get(name)
+        if value is None and default is None:
+            near = nearest(name, os.environ)
+            self._problem(
+                f"the environment variable {name} is not set",
+                f'did you mean "{near}"?' if near else f"set it, or write ${{env:{name}:-default}}",
+            )
+            return ""
+        text = default if value is None or (not value and default) else value
+        assert text is not None
+        if holds_secret(name):
+            self.secret = True
+            self.hidden.add(text)
+        return text
+
+    def _file(self, name: str) -> str:
+        self.secret = True
+        if not name.startswith("/"):
+            self._problem(
+                f"the path of a file must be absolute (got {show(name)})", "begin it with /"
+            )
+            return ""
+        try:
+            with Path(name).open("rb") as file:
+                raw = file.read(VALUE_BYTES_MAX + 1)
+            text = raw.decode("utf-8-sig").rstrip("\r\n")
+        except UnicodeDecodeError:
+            self._problem(f"the file {name} is not UTF-8 text", "check the path")
+            return ""
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            self._problem(f"the file {name} cannot be read: {reason}", "check path and permissions")
+            return ""
+        if len(raw) > VALUE_BYTES_MAX:
+            self._problem(
+                f"the file {name} is larger than {VALUE_BYTES_MAX // 1024} KiB", "check the path"
+            )
+            return ""
+        self.hidden.add(text)
+        return text
+
+    def _problem(self, rule: str, suggestion: str) -> None:
+        self.problems.append(Problem(self.position, dotted(self.path), rule, suggestion))
+
+
+def _literal_secret(path: NodePath, node: Node, key: str) -> list[Problem]:
+    """A secret's text must be one reference; in a JAAS line, each secret option's must."""
+    written = node.text if node.source is None else node.source
+    if node.value is None or isinstance(node.value, bool) or (is_jaas(key) and _jaas_fine(written)):
+        return []
+    if is_reference(written):
+        return []
+    if written.startswith("${env:") and ":-" in written:
+        rule, advice = "the default of a secret is a secret in the file", "remove the default"
+    else:
+        rule, advice = SECRET_IN_FILE
+    return [Problem(node.position, dotted(path), rule, advice)]
+
+
+def _jaas_fine(text: str) -> bool:
+    found = jaas_secrets(text)
+    return bool(found) and all(is_reference(value) for value in found.values())
+
+
+def _key(path: NodePath) -> str:
+    """The last key by name: the entries of a list are named by the list's key."""
+    if path[:2] in _NAMED_BY_USERS:
+        return ""
+    return next((part for part in reversed(path) if isinstance(part, str)), "")

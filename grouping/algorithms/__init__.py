@@ -1,0 +1,1 @@
+"""The published algorithms and our own, one a module; none imports another."""

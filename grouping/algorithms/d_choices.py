@@ -1,0 +1,269 @@
+"""D-Choices: a hot key may go to d partitions, d as small as balance allows; a cold one to two.
+
+SpaceSaving finds the head (see `grouping.parts.heads`). From the shares of its keys follows d: for
+every prefix of the h hottest keys, the partitions that their h d choices reach, b_h of them on
+average, must be able to carry those keys and all keys whose choices fall within them:
+
+    sum(i <= h) p_i + (b_h/n)^d sum(h < i <= |H|) p_i + (b_h/n)^2 sum(i > |H|) p_i
+        <= b_h (1/n + epsilon)
+
+with b_h = n - n ((n-1)/n)^(h d). d is the least number, from max(2, ceil(p1 n)), for which this
+holds for all h; from d = n on all partitions are used, as in W-Choices. A record goes to the least
+loaded of its key's candidates. At most `d |H| + 2 |tail|` pairs; the imbalance over s sources is
+expected to be about s epsilon. Costs a look into the table and d loads for a hot record, two hashes
+for a cold one. State: 68 bytes a counter (4/theta = 20 n of them) and 8 a partition; the candidates
+of hot keys are kept beside it, 4 MiB or 64 keys' at most.
+
+The inequality is necessary, not sufficient: it counts only keys whose choices fall *all* within the
+prefix's. Where a few hot keys overlap in part, its d is too small. Of the paper's cells this is
+Zipf z = 1.2 with n = 10 (10^4 keys, d = 3: imbalance 1e-5 to 7e-3 by seed, median 3e-3) and, with
+independent hashes, n = 5 (d = 2: 1e-2). `raise_choices: true` closes such cells: d is raised by one
+as often as the source sees its own imbalance grow above epsilon.
+
+Departures:
+- The guards against false heads (`grouping.parts.heads`).
+- The candidates of a key are all different partitions; d is still the inequality's, which expects
+  only b_1 < d of them. With independent hashes every key has its luck, and where the capacity of
+  b_1 partitions is just enough for the first key, half of the seeds have less: imbalances of 1e-3
+  to 3e-3 at n = 20, z = 1.6 to 1.9, and n = 50, z = 1.0 to 1.6, that are 1e-5 this way. The pairs
+  stay below the paper's own bound, d |H| + 2 |tail|.
+- The paper solves for d with every record; here it is solved again when the source has seen an
+  eighth more records (at least 32, at most 100,000), and with every micro-batch.
+- `memory: batch` lets loads begin at zero in every micro-batch. With a single batch, or `memory:
+  stream`, they are the paper's. What is counted hot stays counted from batch to batch.
+
+| paper | here |
+|---|---|
+| H, theta | `hot_keys()`, `theta` |
+| epsilon | `epsilon` |
+| d, FINDOPTIMALCHOICES | `choices`, `solve_choices` |
+| p_i | guaranteed count / records of this source |
+| F_i | `fill`: two choices, then `draw_another` with salt i |
+| L_i | `state["loads"]` |
+
+>>> import numpy as np
+>>> solve_choices(np.array([0.2, 0.1]), 50, 1e-4)
+14
+
+Reference: M. A. U. Nasir, G. De Francisci Morales, N. Kourtellis, M. Serafini, "When two choices
+are not enough: balancing at scale in distributed stream processing", ICDE 2016.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from pydantic import Field
+
+from unskew.grouping.base import Feedback, Float64s, Int32s, Int64s, Setting, UInt64s
+from unskew.grouping.kernels import kernel
+from unskew.grouping.parts.heads import HeadGrouping, HeadParams
+from unskew.grouping.parts.two_choices import (
+    UInt8s,
+    draw_another,
+    least_loaded,
+    less_loaded_of_two,
+    two_choices,
+)
+
+_GROWTH = 8
+_RECORDS_LEAST = 32
+_RECORDS_MAX = 100_000
+_CACHE_ENTRIES = 1 << 20
+_CACHE_ROWS_LEAST = 64
+_NOISE = 3
+
+Cache = tuple[UInt64s, Int32s, Int32s, Int64s, Int32s, UInt8s]
+"""Candidates of hot keys, by row: key, number of candidates, candidates, and where the search for
+the least loaded stopped: a load that none of them is below, and a place before which all are above;
+and scratch. It follows from the state, and changes no route."""
+
+
+class DChoicesParams(HeadParams):
+    """Options of D-Choices."""
+
+    epsilon: float = Field(default=1e-4, gt=0.0, le=1.0)
+    """Imbalance, (max - mean) / records, that one source may make."""
+    raise_choices: bool = False
+    """Raise d above what the inequality asks for while this source's own imbalance grows above
+    epsilon. Off is the paper's."""
+
+
+class DChoices(HeadGrouping):
+    """d partitions for the head, two choices for the tail."""
+
+    name = "d_choices"
+    Params = DChoicesParams
+    params: DChoicesParams
+
+    def __init__(self, setting: Setting, params: DChoicesParams) -> None:
+        super().__init__(setting, params, candidates=max(2, setting.partitions))
+        # Choices now, records after which to solve again, choices added, worst excess seen.
+        self.state["choices"] = np.array([2, 0, 0, 0], np.int64)
+        partitions = setting.partitions
+        rows = max(_CACHE_ROWS_LEAST, _CACHE_ENTRIES // partitions)
+        rows = min(1 << (rows.bit_length() - 1), 1 << (self.counters.keys.size - 1).bit_length())
+        self._cache: Cache = (
+            np.zeros(rows, np.uint64),
+            np.zeros(rows, np.int32),
+            np.empty((rows, partitions), np.int32),
+            np.zeros(rows, np.int64),
+            np.zeros(rows, np.int32),
+            np.zeros(partitions, np.uint8),
+        )
+
+    @property
+    def choices(self) -> int:
+        """How many candidates a key of the head has."""
+        return min(int(self.state["choices"][0]), self.active.size)
+
+    def set_active(self, partitions: Sequence[int]) -> None:
+        """From now on route to these partitions only, with the d that they need."""
+        super().set_active(partitions)
+        self.state["choices"][1] = self.state["seen"][0]
+
+    def _begin_batch(self, feedback: Feedback | None) -> None:
+        super()._begin_batch(feedback)
+        self.state["choices"][1] = self.state["seen"][0]
+        if self.params.memory == "batch":
+            self.state["choices"][3] = 0
+
+    def _forget_least(self) -> None:
+        super()._forget_least()
+        self._cache[1][:] = 0
+
+    def _route(self, keys: UInt64s, timestamps: Int64s | None, out: Int32s) -> None:
+        state, start = self.state, 0
+        while start < keys.size:
+            seen, due = int(state["seen"][0]), int(state["choices"][1])
+            if seen >= due:
+                self._solve(seen)
+                due = int(state["choices"][1])
+            part = slice(start, min(keys.size, start + due - seen))
+            hot = self._mark_head(keys[part])
+            _route_marked(
+                keys[part], hot, self.choices, state["loads"], self._least, self._salts,
+                state["active"], self.active, self._cache, out[part],
+            )  # fmt: skip
+            start = part.stop
+
+    def _solve(self, seen: int) -> None:
+        """Find d from the head as it is now."""
+        choices = self.state["choices"]
+        choices[1] = seen + min(max(_RECORDS_LEAST, seen // _GROWTH), _RECORDS_MAX)
+        before, n = self.choices, self.active.size
+        if self.params.raise_choices and choices[0] < n:
+            self._raise()
+        shares = self._head()[1]
+        choices[0] = min(n, solve_choices(shares, n, self.params.epsilon) + int(choices[2]))
+        if self.choices != before:
+            self._cache[1][:] = 0
+
+    def _raise(self) -> None:
+        choices, loads = self.state["choices"], self.state["loads"][self.active]
+        excess = int(loads.max() - loads.sum() // loads.size)
+        if excess > max(choices[3], self.params.epsilon * loads.sum() + _NOISE):
+            choices[2] += 1
+            choices[3] = excess
+
+
+@kernel
+def solve_choices(shares: Float64s, partitions: int, epsilon: float) -> int:
+    """The least d for which inequality (3) holds for every prefix of the head.
+
+    `shares` are those of the head's keys, hottest first.
+    """
+    if shares.size == 0:
+        return min(2, partitions)
+    head = shares.sum()
+    tail = max(0.0, 1.0 - head)
+    choices = max(2, int(np.ceil(shares[0] * partitions)))
+    while choices < partitions and not _holds(shares, head, tail, choices, partitions, epsilon):
+        choices += 1
+    return min(choices, partitions)
+
+
+@kernel
+def _holds(
+    shares: Float64s, head: float, tail: float, choices: int, partitions: int, epsilon: float
+) -> bool:
+    missed_by_key = ((partitions - 1.0) / partitions) ** choices
+    # The whole head is the tightest prefix but for the first: look there before all others.
+    whole = 1.0 - missed_by_key**shares.size
+    if head + whole**2 * tail > whole * (1.0 + partitions * epsilon):
+        return False
+    prefix, missed = 0.0, 1.0
+    for h in range(shares.size):
+        prefix += shares[h]
+        missed *= missed_by_key
+        reached = 1.0 - missed
+        load = prefix + reached**choices * max(0.0, head - prefix) + reached**2 * tail
+        if load > reached * (1.0 + partitions * epsilon):
+            return False
+    return True
+
+
+@kernel
+def _route_marked(
+    keys: UInt64s,
+    hot: Int32s,
+    choices: int,
+    loads: Int64s,
+    least: Int64s,
+    salts: UInt64s,
+    mask: UInt8s,
+    active: Int32s,
+    cache: Cache,
+    out: Int32s,
+) -> None:
+    row_keys, sizes, candidates, levels, places, taken = cache
+    row_mask = row_keys.size - 1
+    for i in range(keys.size):
+        key = keys[i]
+        if hot[i] < 0 or choices == 2:
+            partition = less_loaded_of_two(key, loads, salts, mask, active)
+        elif choices >= active.size:
+            partition = least_loaded(loads, active, least)
+        else:
+            row = hot[i] & row_mask
+            if sizes[row] == 0 or row_keys[row] != key:
+                row_keys[row] = key
+                sizes[row] = fill(candidates[row], key, choices, salts, mask, active, taken)
+                levels[row], places[row] = -1, 0
+            size, level, place = sizes[row], levels[row], places[row]
+            # As in `least_loaded`: loads only grow, so the search goes on where it stopped.
+            while place < size and loads[candidates[row, place]] != level:
+                place += 1
+            if place == size:
+                level = loads[candidates[row, 0]]
+                for j in range(1, size):
+                    level = min(level, loads[candidates[row, j]])
+                place = 0
+                while loads[candidates[row, place]] != level:
+                    place += 1
+                levels[row] = level
+            places[row] = place
+            partition = np.int64(candidates[row, place])
+        loads[partition] += 1
+        out[i] = partition
+
+
+@kernel
+def fill(
+    row: Int32s,
+    key: np.uint64,
+    choices: int,
+    salts: UInt64s,
+    mask: UInt8s,
+    active: Int32s,
+    taken: UInt8s,
+) -> int:
+    """Write the first `choices` candidates of `key`, all different; `taken` is and stays zero."""
+    row[0], row[1] = two_choices(key, salts, mask, active)
+    taken[row[0]] = 1
+    taken[row[1]] = 1
+    for j in range(2, choices):
+        row[j] = draw_another(key, salts[j], mask, active, taken)
+        taken[row[j]] = 1
+    for j in range(choices):
+        taken[row[j]] = 0
+    return choices

@@ -1,0 +1,389 @@
+"""Dynamic Key Grouping: two neighbouring partitions for a key, and more for one that stays hot.
+
+A key's candidates are the partition h of its hash and those next to it, h+1, h+2, ...; a record
+goes to the least loaded of them. Keys are counted in three spaces that model the generations of a
+garbage collector: a new key is a baby, every 15 s the most frequent babies become teenagers, every
+60 s the most frequent teenagers become old. Only an old key may get a further partition: when the
+least loaded of its partitions has more than the threshold's share and the next one is less loaded.
+A key with more than two partitions gives the last one back when at least two are below the
+threshold. The threshold is L_i + sqrt(L_i) percent, with L_i = 100 / n percent the ideal load, so
+one key never gets more than floor(100 / (L_i + sqrt(L_i))) + 1 partitions (the paper's table 1).
+
+The guarantee is modest: a hot key's partitions end up near the threshold (13.16 % each for n = 10),
+not at the ideal load, and never before the key is old. Costs a table lookup a record, for an old
+key also a scan of its candidates. State, whatever the stream: (expected_keys / 2 +
+baby_keys_max) counted keys of 16 bytes and two numbers for each of the expected_keys / 2 old and
+teenage ones; 0.13 MB with the defaults, and 0.07 MB of hash table beside it.
+
+Departures:
+
+- Time is stream time, the largest record timestamp so far (or a number of records), not a clock: a
+  replay routes the same. A cycle runs at the first record at or after its time; cycles missed in a
+  gap run once. A timestamp far in the future therefore stops the cycles until time catches up.
+- When both cycles are due, babies are promoted first. Alg. 3 does not say how an empty space
+  fills; here free places are filled first. A key that falls back to baby space is back at two.
+- Loads are ranked since the batch's start (`memory: batch`), or since the last cycle or change of
+  a key's partitions (`stream`), never over the whole life: else a new partition gets all records
+  of its key until its lifetime load has caught up, and the balance is worse than before.
+- Shares of few records are noise, so the thresholds are looked at only after `sample_records`
+  records since the last change, and one change is one partition (Alg. 4 takes away several at
+  once). After N records the distance from ideal load to threshold is 0.1 sqrt(N) standard
+  deviations of a fair partition's share, whatever n is: 3.2 for 1000. A source that sees a 48th
+  of the stream looks 48 times as often: it errs more, but the errors of 48 sources cancel out,
+  and waiting would let each reach its width 48 times later.
+- Baby space is unbounded in the paper. Here it holds `baby_keys_max` keys; a cycle with more of
+  them thins them out, and a count may then be too low by 2 / baby_keys_max of all records.
+- Key counts are never forgotten in the paper; `decay` below 1 lets new hot keys overtake earlier.
+- When a partition is away, keys that start at it are hashed again and those before it skip it:
+  two keys in n change one of their two candidates or both, the others none.
+
+| paper | here |
+|---|---|
+| N_m (machines of the system), m | the active partitions |
+| N_m (machines of a key) | `widths` |
+| L_i, L_s, T | `threshold_percent` |
+| CM, LLmin | `best` and its load |
+| NLL >= 2 | `_two_below` |
+| OS, TS, BS | old, teenage, baby space of `grouping.parts.key_spaces` |
+| Key Item | a slot: `keys`, `counts`, `widths`, `checked` |
+| isWarmUp, RT | `warm`, stream time since the first record |
+
+>>> import numpy as np
+>>> from unskew.grouping.registry import create
+>>> [machines_max(partitions) for partitions in (5, 10, 20, 50, 100)]
+[5, 8, 14, 30, 51]
+>>> dynamic_key = create("dynamic_key", partitions=4, records_per_second=1000)
+>>> dynamic_key.route(np.array([7, 7, 7, 8, 9], np.uint64)).tolist()
+[1, 2, 1, 3, 0]
+
+Reference: O. Dalabasmaz, A. B. Can: Dynamic Key Grouping: A Load Balancing Algorithm for
+Distributed Stream Processing Engines.
+"""
+
+import math
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from unskew.grouping.base import (
+    Feedback,
+    Grouping,
+    GroupingParams,
+    Int32s,
+    Int64s,
+    Setting,
+    UInt64s,
+)
+from unskew.grouping.hashing import pick_active, salts
+from unskew.grouping.kernels import kernel
+from unskew.grouping.parts.key_spaces import (
+    BABY,
+    NEVER,
+    OLD,
+    TEENAGE,
+    WIDTH_MIN,
+    admit,
+    find,
+    old_cycle,
+    reindex,
+    table_size,
+    teenage_cycle,
+)
+
+_MICROSECONDS = 1_000_000
+_NOW, _BEGIN, _TEENAGE_DUE, _OLD_DUE, _TOTAL, _SINCE = range(6)
+
+
+class DynamicKeyParams(GroupingParams):
+    """Options of Dynamic Key Grouping; the defaults are the paper's."""
+
+    expected_keys: int = Field(default=100, ge=10, le=100_000)
+    """Distinct keys to keep: 10 % of it in old space, 40 % in teenage space, and 50 % survive in
+    baby space."""
+    baby_keys_max: int = Field(default=8_000, ge=64, le=10_000_000)
+    """Keys that baby space takes between two cuts, at least `expected_keys`; with more in a cycle,
+    counts become too low by at most 2 / baby_keys_max of the records."""
+    teenage_cycle_seconds: float = Field(default=15.0, gt=0, le=1e9)
+    """Stream time between promotions from baby to teenage space."""
+    old_cycle_seconds: float = Field(default=60.0, gt=0, le=1e9)
+    """Stream time between promotions from teenage to old space."""
+    warm_up_seconds: float = Field(default=15.0, ge=0, le=1e9)
+    """Stream time after the first record before which no key gets a further partition."""
+    check_seconds: float = Field(default=0.0, ge=0, le=1e9)
+    """At least so much stream time between two looks at the thresholds for a key; 60 is what the
+    authors' code does, 0 what the paper's algorithms say."""
+    sample_records: int = Field(default=1_000, ge=1, le=1_000_000_000)
+    """Records of all sources since a source's last change before it compares shares with
+    thresholds; it counts its own, a fair part of them."""
+    records_per_second: int | None = Field(default=None, ge=1, le=1_000_000_000)
+    """None: stream time is the records' timestamps. A number: records are counted instead, and so
+    many of this source make a second."""
+    decay: float = Field(default=1.0, ge=0, le=1)
+    """At each old cycle all counts are multiplied by this; 1: never forget, as in the paper."""
+    memory: Literal["batch", "stream"] = "batch"
+    """Loads are counted since the batch's start, when partitions are idle, or (`stream`, the
+    paper's) since the last cycle or change of a key's partitions."""
+
+    @model_validator(mode="after")
+    def _babies_have_room(self) -> "DynamicKeyParams":
+        if self.baby_keys_max < self.expected_keys:
+            raise ValueError(
+                f"baby_keys_max: at least expected_keys, {self.expected_keys} "
+                f"(got {self.baby_keys_max})"
+            )
+        return self
+
+
+def threshold_percent(partitions: int) -> float:
+    """The share of the load, in percent, above which a key may get a further partition: L_s."""
+    ideal = 100 / partitions
+    return ideal + math.sqrt(ideal)
+
+
+def machines_max(partitions: int) -> int:
+    """How many partitions a key with all of the load gets: the last column of table 1."""
+    return min(partitions, math.floor(100 / threshold_percent(partitions)) + 1)
+
+
+class DynamicKey(Grouping):
+    """Adjacent candidates, two by default, more for keys that live long and load much."""
+
+    name = "dynamic_key"
+    Params = DynamicKeyParams
+    params: DynamicKeyParams
+
+    def __init__(self, setting: Setting, params: DynamicKeyParams) -> None:
+        super().__init__(setting, params)
+        self._salt = salts(setting.seed, 1)[0]
+        old = params.expected_keys // 10
+        elders = params.expected_keys // 2
+        slots = elders + params.baby_keys_max
+        self._bounds = np.array([0, old, elders, slots], np.int64)
+        self._table = np.empty(table_size(slots), np.int32)
+        self.state |= {
+            "keys": np.zeros(slots, np.uint64),
+            "counts": np.zeros(slots, np.int64),
+            "widths": np.full(elders, WIDTH_MIN, np.int32),
+            "checked": np.full(elders, NEVER, np.int64),
+            "sizes": np.zeros(3, np.int64),
+            "loads": np.zeros(setting.partitions, np.int64),
+            "clock": np.array([NEVER, NEVER, NEVER, NEVER, 0, 0], np.int64),
+        }
+        if not self.wants_timestamps:
+            self.state["clock"][_NOW] = 0
+        self._active_changed()
+
+    @property
+    def wants_timestamps(self) -> bool:
+        """Only where records are not counted instead."""
+        return self.params.records_per_second is None
+
+    def _route(self, keys: UInt64s, timestamps: Int64s | None, out: Int32s) -> None:
+        params, state = self.params, self.state
+        _route_records(
+            keys,
+            np.empty(0, np.int64) if timestamps is None else timestamps,
+            out,
+            self._salt,
+            state["active"],
+            self.active,
+            self._ring,
+            self._position,
+            threshold_percent(self.active.size) / 100,
+            machines_max(self.active.size),
+            self._ticks(params.teenage_cycle_seconds),
+            self._ticks(params.old_cycle_seconds),
+            self._ticks(params.warm_up_seconds),
+            self._ticks(params.check_seconds) if params.check_seconds else 0,
+            max(1, params.sample_records // self.setting.sources),
+            params.memory == "stream",
+            params.decay,
+            (params.expected_keys + 1) // 2,
+            state["keys"],
+            state["counts"],
+            state["widths"],
+            state["checked"],
+            state["sizes"],
+            self._bounds,
+            self._table,
+            state["loads"],
+            state["clock"],
+        )
+
+    def _ticks(self, seconds: float) -> int:
+        return max(1, round(seconds * (self.params.records_per_second or _MICROSECONDS)))
+
+    def _begin_batch(self, feedback: Feedback | None) -> None:
+        if self.params.memory == "batch":
+            self.state["loads"][:] = 0
+            self.state["clock"][[_TOTAL, _SINCE]] = 0
+
+    def _active_changed(self) -> None:
+        super()._active_changed()
+        self._ring = np.concatenate([self.active, self.active])
+        self._position = np.zeros(self.setting.partitions, np.int32)
+        self._position[self.active] = np.arange(self.active.size)
+        reindex(self.state["keys"], self.state["sizes"], self._bounds, self._salt, self._table)
+
+    def hot_keys(self) -> UInt64s:
+        """The keys in old space, the most frequent first."""
+        used = self.state["sizes"][OLD]
+        order = np.argsort(-self.state["counts"][:used], kind="stable")
+        return self.state["keys"][order].copy()
+
+    def signals(self) -> dict[str, float]:
+        """Keys in each space, keys with more than two partitions, and the most of any key."""
+        old, teenage, baby = self.state["sizes"]
+        first = self._bounds[TEENAGE]
+        widths = np.append(
+            self.state["widths"][:old], self.state["widths"][first : first + teenage]
+        )
+        return {
+            "old_keys": float(old),
+            "teenage_keys": float(teenage),
+            "baby_keys": float(baby),
+            "wide_keys": float((widths > WIDTH_MIN).sum()),
+            "width_max": float(widths.max(initial=WIDTH_MIN)),
+        }
+
+
+@kernel
+def _route_records(
+    keys: UInt64s,
+    timestamps: Int64s,
+    out: Int32s,
+    salt: np.uint64,
+    mask: NDArray[np.uint8],
+    active: Int32s,
+    ring: Int32s,
+    position: Int32s,
+    threshold: float,
+    width_max: int,
+    teenage_ticks: int,
+    old_ticks: int,
+    warm_ticks: int,
+    check_ticks: int,
+    sample_records: int,
+    stream: bool,
+    decay: float,
+    babies_kept: int,
+    slot_keys: UInt64s,
+    counts: Int64s,
+    widths: Int32s,
+    checked: Int64s,
+    sizes: Int64s,
+    bounds: Int64s,
+    table: Int32s,
+    loads: Int64s,
+    clock: Int64s,
+) -> None:
+    now = clock[_NOW]
+    total = clock[_TOTAL]
+    since = clock[_SINCE]
+    due = min(clock[_TEENAGE_DUE], clock[_OLD_DUE])
+    for i in range(keys.size):
+        now = max(now, min(timestamps[i], -NEVER)) if timestamps.size else now + 1
+        if now >= due:
+            _run_cycles(
+                now, teenage_ticks, old_ticks, decay, babies_kept, slot_keys, counts, widths,
+                checked, sizes, bounds, salt, table, clock,
+            )  # fmt: skip
+            due = min(clock[_TEENAGE_DUE], clock[_OLD_DUE])
+            if stream:
+                loads[:] = 0
+                total = since = 0
+        slot = find(keys[i], slot_keys, salt, table)
+        if slot < 0:
+            slot = admit(keys[i], slot_keys, counts, sizes, bounds, salt, table)
+        counts[slot] += 1
+        start = position[pick_active(keys[i], salt, mask, active)]
+        width = min(widths[slot] if slot < widths.size else WIDTH_MIN, width_max)
+        best = _least(ring, start, width, loads)
+        if slot < widths.size and since >= sample_records and now - checked[slot] >= check_ticks:
+            checked[slot] = now
+            least = threshold * total
+            changed = False
+            if loads[best] >= least:
+                warm = now - clock[_BEGIN] > warm_ticks
+                if warm and slot < bounds[OLD + 1] and width < width_max:
+                    following = ring[start + width]
+                    if loads[following] < loads[best]:
+                        widths[slot] = width + 1
+                        best = following
+                        changed = True
+            elif width > WIDTH_MIN and _two_below(ring, start, width, loads, least):
+                widths[slot] = width - 1
+                best = _least(ring, start, width - 1, loads)
+                changed = True
+            if changed:
+                since = 0
+                if stream:
+                    loads[:] = 0
+                    total = 0
+        loads[best] += 1
+        total += 1
+        since += 1
+        out[i] = best
+    clock[_NOW] = now
+    clock[_TOTAL] = total
+    clock[_SINCE] = since
+
+
+@kernel
+def _least(ring: Int32s, start: int, width: int, loads: Int64s) -> np.int32:
+    best = ring[start]
+    low = loads[best]
+    for j in range(start + 1, start + width):
+        load = loads[ring[j]]
+        if load < low:
+            low = load
+            best = ring[j]
+    return np.int32(best)
+
+
+@kernel
+def _two_below(ring: Int32s, start: int, width: int, loads: Int64s, threshold: float) -> bool:
+    below = 0
+    for j in range(start, start + width):
+        below += loads[ring[j]] < threshold
+        if below == 2:
+            return True
+    return False
+
+
+@kernel
+def _run_cycles(
+    now: int,
+    teenage_ticks: int,
+    old_ticks: int,
+    decay: float,
+    babies_kept: int,
+    keys: UInt64s,
+    counts: Int64s,
+    widths: Int32s,
+    checked: Int64s,
+    sizes: Int64s,
+    bounds: Int64s,
+    salt: np.uint64,
+    table: Int32s,
+    clock: Int64s,
+) -> None:
+    if clock[_BEGIN] == NEVER:
+        clock[_BEGIN] = now
+        clock[_TEENAGE_DUE] = now + teenage_ticks
+        clock[_OLD_DUE] = now + old_ticks
+        return
+    if now >= clock[_TEENAGE_DUE]:
+        teenage_cycle(babies_kept, keys, counts, widths, checked, sizes, bounds)
+        clock[_TEENAGE_DUE] += ((now - clock[_TEENAGE_DUE]) // teenage_ticks + 1) * teenage_ticks
+    if now >= clock[_OLD_DUE]:
+        old_cycle(keys, counts, widths, checked, sizes, bounds)
+        missed = (now - clock[_OLD_DUE]) // old_ticks
+        clock[_OLD_DUE] += (missed + 1) * old_ticks
+        if decay < 1:
+            for space in range(BABY + 1):
+                for slot in range(bounds[space], bounds[space] + sizes[space]):
+                    counts[slot] = np.int64(counts[slot] * decay ** float(missed + 1))
+    reindex(keys, sizes, bounds, salt, table)

@@ -1,0 +1,377 @@
+"""FISH: recent hot keys by decaying counts, as many candidates as they are hot, least waiting time.
+
+Each record's key is counted in epochs whose counts fade (`sketches/decaying.py`). A key with more
+than theta of the recent records is hot and gets d candidates: all for the hottest, half as many
+for one half as frequent, and so on by powers of two, never fewer than d_min and never fewer than it
+had since it got its counter. All other keys have two. Candidates are the next distinct partitions
+on a consistent-hash ring (`sketches/ring.py`), so a partition that comes or goes moves only its
+arcs. Of its candidates a record takes the one with the shortest estimated waiting time: unserved
+records times the time of a record there, as the partition reported it.
+
+Guarantees: a key outside the counters goes to two partitions at most; a key's candidates are a
+prefix of one fixed order. A new hot key has its candidates within the epoch. Costs: a hash lookup,
+then d comparisons for a hot key with fewer candidates than all, O(log n) where all are candidates.
+State: 76 bytes a counter at most, 17 bytes a partition and under 100 more, whatever the keys. Built
+again and not saved: 28 bytes a virtual node, and the lists of hot keys' candidates in 128 bytes a
+partition and 32 a counter.
+
+Departures, and why:
+
+- f_k's denominator is not given: it is the total of all records, decayed like the counts.
+- Line 3 of algorithm 2 is garbled: it is read as index = floor(log2(f_top / f_k)), d = n >> index.
+- A key with fewer than `records_min` = 2 (decayed) records is not hot. Early in an epoch, and for
+  n above some hundreds always, one record alone is more than theta of what is counted: without
+  this most of the tail turns hot once and keeps its candidates (measured: pairs 2.9x instead of
+  2.1x of the keys, 128 partitions, z = 1; the paper has 2.61x at most). 0 is the paper's text.
+- d_min has no formula ("related to the sum of the frequency of all hot keys"): at each epoch's end
+  it is ceil(n * hot mass / hot keys), at least 2, or what `candidates_min` says.
+- M_k is forgotten when the key leaves the counters; the paper would remember every key for ever.
+- Algorithm 3 taken literally adds N_w to C_w twice. Meant is equation (1): C_w grows by one a
+  record and loses T / P_w an interval. Several intervals without a record count as that many.
+- A partition also serves the other sources, of which this one knows nothing: T / (P_w * sources).
+- T runs in stream time: by the records' own times (the latest so far; an earlier one changes
+  nothing), or by records, so that a replay routes the same. By records it is the time in which all
+  partitions together serve so many records, and so it is by time until there is a report.
+- With `memory: batch` backlogs are zero at a batch's start and nothing is served until its end, as
+  a batch's partitions start when it is routed.
+- P_w is the last report's busy time per record; a partition without one has the mean of the others.
+- Equal waiting times: the first in the order of the ring, and among all partitions the first from
+  a place that is another for each source, so that sources do not all begin with the same one.
+
+| paper | here |
+|---|---|
+| N_epoch, alpha, K_max, theta | `epoch_records`, `alpha`, `counters`, `threshold` |
+| c_k, f_k, f_top | `counter_counts`, over `epoch[TOTAL]`, `epoch[TOP]` over it |
+| d_min, M_k | `candidates_min`, `candidates` |
+| W_num | number of active partitions |
+| C_w, P_w, T_w | `backlog`, `cost`, their product |
+| T, t_pri | `interval_seconds` or `interval_records`, `clock` |
+
+>>> from unskew.grouping.base import Setting
+>>> fish = Fish(Setting(partitions=4, seed=1), FishParams())
+>>> fish.route(np.full(8, 7, np.uint64)).tolist(), fish.hot_keys().tolist()
+([2, 0, 1, 3, 0, 1, 2, 3], [7])
+
+The choice among the candidates is in `fish_choice.py`; what all this gains, and over what, is
+measured in `docs/fish-findings.md`.
+
+Reference: Y. Huang, "Efficient Time-Evolving Stream Processing at Scale" (paper 000).
+"""
+
+import math
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from unskew.grouping.base import (
+    Feedback,
+    Float64s,
+    Grouping,
+    GroupingParams,
+    Int32s,
+    Int64s,
+    Setting,
+    UInt64s,
+)
+from unskew.grouping.hashing import salts
+from unskew.grouping.kernels import kernel
+from unskew.grouping.parts import ring
+from unskew.grouping.parts.fish_candidates import (
+    Everyone,
+    Lists,
+    least_of,
+    least_of_all,
+    look_up,
+    new_everyone,
+    new_lists,
+    set_up,
+)
+from unskew.grouping.parts.ring import Ring
+from unskew.grouping.parts.sketches import decaying
+from unskew.grouping.parts.sketches.decaying import RECORDS, TOP, TOTAL
+from unskew.grouping.parts.sketches.space_saving import Counters, admit, find
+
+_MICROSECONDS = 1e6
+_NO_TIMES = np.empty(0, np.int64)
+_STARTED, _PRIOR, _SINCE = 0, 1, 2  # places in the clock
+
+
+class FishParams(GroupingParams):
+    """Options of FISH; the defaults are the paper's."""
+
+    epoch_records: int = Field(1000, ge=1, le=1_000_000_000)
+    """N_epoch: records of this source in an epoch."""
+    alpha: float = Field(0.2, ge=0, le=1)
+    """How much counts weigh after each epoch; 1 never forgets, 0 forgets all."""
+    counters: int = Field(1000, ge=1, le=1_000_000)
+    """K_max: how many keys are counted."""
+    threshold: float | None = Field(None, gt=0, lt=1)
+    """theta: a key above this share of the recent records is hot; without it 1/(4n)."""
+    records_min: float = Field(2.0, ge=0, le=1_000_000)
+    """A key seen less often (recent records, decayed) is not hot, whatever its share."""
+    candidates_min: int | None = Field(None, ge=2, le=10_000)
+    """d_min: least candidates when hot; without it ceil(n * hot share / hot keys), at least 2."""
+    memory: Literal["batch", "stream"] = "batch"
+    """Backlogs are zero at each batch's start, or go on (the paper's, for an endless stream)."""
+    interval_seconds: float = Field(10.0, ge=0.001, le=1e9)
+    """T, by the records' times: how often backlogs are reduced by what was served (`stream`)."""
+    interval_records: int | None = Field(None, ge=1, le=1_000_000_000_000)
+    """T in records of this source instead: backlogs are reduced as if all of them were served."""
+    virtual_nodes: int = Field(64, ge=1, le=1000)
+    """Places of each partition on the ring."""
+
+
+class _Rule(NamedTuple):
+    """The numbers that steer a kernel."""
+
+    salt: np.uint64
+    epoch_records: int
+    alpha: float
+    threshold: float
+    records_min: float
+    candidates_min: int
+    interval: float
+    """Of the clock, in microseconds or records; 0: it stands still."""
+    measured: bool
+    """Is `served` for an interval, not for a record?"""
+
+
+class _Load(NamedTuple):
+    """The partitions as this source sees them."""
+
+    backlog: Float64s
+    """C_w: unserved records of this source."""
+    cost: Float64s
+    """P_w: seconds a record, or 1 each."""
+    served: Float64s
+    clock: Int64s
+    """Has it started; the time (microseconds) it was last read; records since."""
+
+
+class Fish(Grouping):
+    """Epoch-based recent hot keys, CHK, heuristic assignment, consistent-hash ring."""
+
+    name = "fish"
+    Params = FishParams
+    wants_feedback = True
+    params: FishParams
+
+    def __init__(self, setting: Setting, params: FishParams) -> None:
+        super().__init__(setting, params)
+        n = setting.partitions
+        self.state |= decaying.arrays(params.counters)
+        self.state |= {
+            "candidates": np.zeros(params.counters, np.int32),
+            "candidates_min": np.full(1, params.candidates_min or 2, np.int64),
+            "backlog": np.zeros(n, np.float64),
+            "cost": np.zeros(n, np.float64),
+            "clock": np.zeros(3, np.int64),
+        }
+        self._salts = salts(setting.seed, 2)
+        self._places = ring.node_places(self._salts[1], n, params.virtual_nodes)
+        self._active_changed()
+
+    @property
+    def wants_timestamps(self) -> bool:
+        """Only a stream's backlogs are served by time."""
+        return self.params.memory == "stream" and self.params.interval_records is None
+
+    def hot_keys(self) -> UInt64s:
+        """The keys above the threshold now, hottest first."""
+        hot = self._hot_counters()
+        keys, counts = self.state["counter_keys"][hot], self.state["counter_counts"][hot]
+        order: UInt64s = keys[np.lexsort((keys, -counts))]
+        return order
+
+    def signals(self) -> dict[str, float]:
+        """Figures of the counters, the candidates and the backlogs."""
+        hot = self._hot_counters()
+        total = self.state["epoch"][TOTAL]
+        waiting = (self.state["backlog"] * self._cost)[self.active]
+        return {
+            "hot_keys": float(hot.size),
+            "hot_share": float(self.state["counter_counts"][hot].sum() / total) if total else 0.0,
+            "counted_keys": float(self.state["counter_used"][0]),
+            "candidates_min": float(self.state["candidates_min"][0]),
+            "waiting_max": float(waiting.max()),
+            "waiting_mean": float(waiting.mean()),
+        }
+
+    def _hot_counters(self) -> NDArray[np.intp]:
+        counts, errors = self.state["counter_counts"], self.state["counter_errors"]
+        frequent = counts > self._rule.threshold * self.state["epoch"][TOTAL]
+        return np.flatnonzero(frequent & (counts - errors >= self._rule.records_min))
+
+    def _route(self, keys: UInt64s, timestamps: Int64s | None, out: Int32s) -> None:
+        state = self.state
+        times = _NO_TIMES if timestamps is None else timestamps
+        sketch = decaying.view(state), state["epoch"]
+        hot = state["candidates"], state["candidates_min"]
+        load = _Load(state["backlog"], self._cost, self._served, state["clock"])
+        nodes, lists, everyone = self._ring, self._lists, self._all
+        _route_all(keys, times, out, self._rule, *sketch, *hot, load, nodes, lists, everyone)
+
+    def _begin_batch(self, feedback: Feedback | None) -> None:
+        if feedback is not None:
+            known = (feedback.records > 0) & (feedback.busy_seconds > 0)
+            self.state["cost"][known] = (feedback.busy_seconds / np.maximum(feedback.records, 1))[
+                known
+            ]
+        if self.params.memory == "batch":
+            self.state["backlog"][:] = 0
+        self._costs_changed()
+
+    def _active_changed(self) -> None:
+        super()._active_changed()
+        self.state["backlog"][self.state["active"] == 0] = 0
+        n, active, counters = self.setting.partitions, self.active.size, self.params.counters
+        self._ring = ring.ring_of(self._places, self.state["active"])
+        self._lists = new_lists(n, counters)
+        first = self.setting.source * active // self.setting.sources
+        self._all = new_everyone(np.roll(self.active, -first))
+        self._costs_changed()
+
+    def _costs_changed(self) -> None:
+        """`state["cost"]` or the active partitions are new: bring what follows up to date."""
+        params, cost = self.params, self.state["cost"]
+        known = cost > 0
+        self._cost = np.where(known, cost, cost[known].mean() if known.any() else 1.0)
+        speed = np.where(self.state["active"] != 0, 1 / self._cost, 0.0)
+        # What each partition serves: its part of each record that the clock counts, or, where it
+        # runs by time and times per record are known, this source's records in an interval.
+        self._served = speed / speed.sum()
+        interval, measured = 0.0, False
+        if params.memory == "stream" and params.interval_records is not None:
+            interval = float(params.interval_records)
+        elif params.memory == "stream":
+            interval = params.interval_seconds * _MICROSECONDS
+            measured = bool(known.any())
+        if measured:
+            self._served = speed * params.interval_seconds / self.setting.sources
+        self._rule = _Rule(
+            self._salts[0],
+            params.epoch_records,
+            params.alpha,
+            params.threshold or 1 / (4 * self.active.size),
+            params.records_min,
+            params.candidates_min or 0,
+            interval,
+            measured,
+        )
+
+
+@kernel
+def _route_all(
+    keys: UInt64s,
+    times: Int64s,
+    out: Int32s,
+    rule: _Rule,
+    counters: Counters,
+    epoch: Float64s,
+    candidates: Int32s,
+    candidates_min: Int64s,
+    load: _Load,
+    nodes: Ring,
+    lists: Lists,
+    everyone: Everyone,
+) -> None:
+    # Arrays are taken out of their tuples here: inside a loop numba counts references to them.
+    counts, errors = counters.counts, counters.errors
+    backlog, cost = load.backlog, load.cost
+    owners, seconds = nodes.owners, nodes.seconds
+    positions, firsts, shift = nodes.positions, nodes.firsts, nodes.shift
+    starts, lengths, pool = lists.starts, lists.lengths, lists.pool
+    partitions, waits, winners = everyone.partitions, everyone.waits, everyone.winners
+    clock, served = load.clock, load.served
+    waiting = backlog * cost
+    n = np.int64(partitions.size)
+    ready = False
+    for i in range(keys.size):
+        key = keys[i]
+        if rule.interval > 0 and _clock_turned(times, i, rule, clock, served, backlog):
+            waiting[:] = backlog * cost
+            ready = False
+        if epoch[RECORDS] >= rule.epoch_records:
+            candidates_min[0] = _candidates_min(counters, epoch, rule, n)
+            decaying.decay(counters, epoch, rule.alpha)
+        slot = find(counters, key)
+        if slot < 0:
+            slot = admit(counters, key)
+            candidates[slot] = 0
+            lengths[slot] = 0
+        else:
+            counts[slot] += 1.0
+        count = counts[slot]
+        decaying.counted(epoch, count)
+        wanted = np.int64(2)
+        if count > rule.threshold * epoch[TOTAL] and count - errors[slot] >= rule.records_min:
+            # Algorithm 2; the exponent of the ratio is floor(log2(f_top / f_k)) + 1.
+            halvings = np.int64(math.frexp(epoch[TOP] / count)[1]) - 1
+            wanted = max(n >> halvings, candidates_min[0], np.int64(candidates[slot]))
+            candidates[slot] = wanted
+        if wanted >= n:
+            if not ready:
+                set_up(partitions, waits, winners, waiting)
+                ready = True
+            chosen = least_of_all(partitions, waits, winners, waiting)
+        elif wanted == 2:
+            node = ring.at(positions, firsts, shift, ring.position(key, rule.salt))
+            chosen = np.int64(owners[node])
+            other = np.int64(seconds[node])
+            chosen = other if waiting[other] < waiting[chosen] else chosen
+        else:
+            if lengths[slot] < wanted:
+                look_up(lists, slot, wanted, nodes, ring.position(key, rule.salt))
+            chosen = least_of(pool, starts[slot], wanted, waiting)
+        backlog[chosen] += 1.0
+        waiting[chosen] = backlog[chosen] * cost[chosen]
+        out[i] = chosen
+
+
+@kernel
+def _candidates_min(counters: Counters, epoch: Float64s, rule: _Rule, n: np.int64) -> int:
+    """d_min at an epoch's end: the average hot key's share of the partitions."""
+    if rule.candidates_min > 0:
+        return rule.candidates_min
+    counts, errors = counters.counts, counters.errors
+    mass = 0.0
+    keys = 0
+    for slot in range(counters.used[0]):
+        certain = counts[slot] - errors[slot] >= rule.records_min
+        if certain and counts[slot] > rule.threshold * epoch[TOTAL]:
+            mass += counts[slot]
+            keys += 1
+    if keys == 0:
+        return 2
+    share: float = mass / epoch[TOTAL] / keys
+    return max(2, math.ceil(n * share))
+
+
+@kernel
+def _clock_turned(
+    times: Int64s, i: int, rule: _Rule, clock: Int64s, served: Float64s, backlog: Float64s
+) -> bool:
+    """Reduce the backlogs by what was served if an interval is over: algorithm 3, lines 2-10."""
+    intervals = 0.0
+    if times.size == 0:
+        intervals = 1.0 if clock[_SINCE] >= rule.interval else 0.0
+    elif clock[_STARTED] == 0:
+        clock[_STARTED] = 1
+        clock[_PRIOR] = times[i]
+    else:
+        elapsed = float(times[i]) - float(clock[_PRIOR])
+        if elapsed > rule.interval:
+            intervals = math.floor(elapsed / rule.interval)
+            # Back from now: forth from then would overflow where times jump across their type.
+            clock[_PRIOR] = times[i] - np.int64(max(0.0, elapsed - intervals * rule.interval))
+    turned = intervals > 0
+    if turned:
+        times_served = intervals if rule.measured else float(clock[_SINCE])
+        for partition in range(backlog.size):
+            left = backlog[partition] - times_served * served[partition]
+            backlog[partition] = max(left, 0.0)
+        clock[_SINCE] = 0
+    clock[_SINCE] += 1
+    return turned

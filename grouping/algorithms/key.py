@@ -1,0 +1,59 @@
+"""Key grouping: a hash of the key decides. The baseline that skew breaks.
+
+All records of a key go to one partition, so a key with the share p of the stream gives its
+partition at least p of the load, however many partitions there are. Costs one hash a record, keeps
+no state.
+
+Departures: when a partition is away, its keys (and no others) are hashed again over those that
+stay.
+
+>>> import numpy as np
+>>> from unskew.grouping.registry import create
+>>> create("key", partitions=4, seed=1).route(np.array([7, 7, 8, 9], np.uint64)).tolist()
+[2, 2, 2, 3]
+
+Reference: the "fields grouping" of Storm, the default of every stream engine.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.grouping.base import Grouping, GroupingParams, Int32s, Int64s, Setting, UInt64s
+from unskew.grouping.hashing import pick, pick_active, salts
+from unskew.grouping.kernels import kernel
+
+
+class KeyParams(GroupingParams):
+    """Key grouping has no options."""
+
+
+class Key(Grouping):
+    """Field grouping: the partition is a hash of the key."""
+
+    name = "key"
+    Params = KeyParams
+    splits = False
+
+    def __init__(self, setting: Setting, params: KeyParams) -> None:
+        super().__init__(setting, params)
+        self._salt = salts(setting.seed, 1)[0]
+
+    def _route(self, keys: UInt64s, timestamps: Int64s | None, out: Int32s) -> None:
+        if self.active.size == self.setting.partitions:
+            _route_all(keys, self._salt, self.setting.partitions, out)
+        else:
+            _route_active(keys, self._salt, self.state["active"], self.active, out)
+
+
+@kernel
+def _route_all(keys: UInt64s, salt: np.uint64, partitions: int, out: Int32s) -> None:
+    for i in range(keys.size):
+        out[i] = pick(keys[i], salt, partitions)
+
+
+@kernel
+def _route_active(
+    keys: UInt64s, salt: np.uint64, mask: NDArray[np.uint8], active: Int32s, out: Int32s
+) -> None:
+    for i in range(keys.size):
+        out[i] = pick_active(keys[i], salt, mask, active)

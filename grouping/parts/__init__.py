@@ -1,0 +1,1 @@
+"""What groupings are made of: choices among partitions, heads, placements."""

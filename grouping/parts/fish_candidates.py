@@ -1,0 +1,125 @@
+"""Which of its candidates a record takes in `fish`: the choice of algorithm 3, lines 12-19.
+
+Hot keys' candidates are looked up on the ring once and kept. Where all active partitions are
+candidates, a tree knows the least waiting time. It is not `grouping.parts.tournament`, because
+waiting times only grow between resets: this one may lag and costs nothing for records of other
+keys, and its arrays come one by one, as numba counts references to a tuple's (with the other one,
+`fish` is a third slower).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from unskew.grouping.base import Float64s, Int32s, Int64s
+from unskew.grouping.kernels import kernel
+from unskew.grouping.parts import ring
+from unskew.grouping.parts.ring import Ring
+
+_POOL_PER_PARTITION = 32
+_POOL_PER_COUNTER = 4
+
+
+class Lists(NamedTuple):
+    """Candidates of hot keys, looked up once; built again when the ring changes."""
+
+    starts: Int64s
+    lengths: Int64s
+    pool: Int32s
+    used: Int64s
+    marks: Int64s
+
+
+class Everyone(NamedTuple):
+    """The least waiting of all active partitions: a complete binary tree, the root at 1.
+
+    Waiting times only grow between resets, so those in the tree may lag: the winner's is brought up
+    to date until it is still the winner.
+    """
+
+    partitions: Int32s
+    """By place: the active partitions in the order in which they win when equal."""
+    waits: Float64s
+    """By node: the least waiting time of the places below it, when it was last looked at."""
+    winners: Int32s
+    """By node: that place."""
+
+
+def new_lists(partitions: int, counters: int) -> Lists:
+    """No candidates looked up yet."""
+    return Lists(
+        starts=np.zeros(counters, np.int64),
+        lengths=np.zeros(counters, np.int64),
+        pool=np.empty(_POOL_PER_PARTITION * partitions + _POOL_PER_COUNTER * counters, np.int32),
+        used=np.zeros(1, np.int64),
+        marks=ring.new_marks(partitions),
+    )
+
+
+def new_everyone(order: Int32s) -> Everyone:
+    """The active partitions; of those with equal waiting times the first in `order` wins."""
+    places = 1 << (order.size - 1).bit_length()
+    return Everyone(order, np.full(2 * places, np.inf), np.zeros(2 * places, np.int32))
+
+
+@kernel
+def look_up(lists: Lists, slot: np.int64, wanted: np.int64, nodes: Ring, place: np.int64) -> None:
+    """Put the first `wanted` candidates of the key at `place` into the pool."""
+    if lists.used[0] + wanted > lists.pool.size:
+        lists.lengths[:] = 0
+        lists.used[0] = 0
+    start = lists.used[0]
+    ring.walk(nodes, place, lists.marks, lists.pool[start : start + wanted])
+    lists.starts[slot] = start
+    lists.lengths[slot] = wanted
+    lists.used[0] = start + wanted
+
+
+@kernel
+def least_of(pool: Int32s, start: np.int64, count: np.int64, waiting: Float64s) -> np.int64:
+    """The candidate with the shortest waiting time, the first of equals: lines 13-17."""
+    chosen = np.int64(pool[start])
+    least = waiting[chosen]
+    for i in range(start + 1, start + count):
+        partition = np.int64(pool[i])
+        shorter = waiting[partition] < least
+        chosen = partition if shorter else chosen
+        least = waiting[partition] if shorter else least
+    return chosen
+
+
+@kernel
+def set_up(partitions: Int32s, waits: Float64s, winners: Int32s, waiting: Float64s) -> None:
+    """Play the whole tournament: waiting times may have fallen."""
+    leaves = waits.size // 2
+    for place in range(partitions.size):
+        waits[leaves + place] = waiting[partitions[place]]
+        winners[leaves + place] = place
+    for node in range(leaves - 1, 0, -1):
+        best = 2 * node + (1 if waits[2 * node + 1] < waits[2 * node] else 0)
+        waits[node] = waits[best]
+        winners[node] = winners[best]
+
+
+@kernel
+def least_of_all(
+    partitions: Int32s, waits: Float64s, winners: Int32s, waiting: Float64s
+) -> np.int64:
+    """The active partition with the shortest waiting time, the first of equals."""
+    while True:
+        place = np.int64(winners[1])
+        partition = np.int64(partitions[place])
+        wait = waiting[partition]
+        if wait == waits[1]:
+            return partition
+        node = waits.size // 2 + place
+        waits[node] = wait
+        while node > 1:
+            other = node ^ 1
+            # The left one of two equals wins.
+            loses = waits[other] < wait or (waits[other] == wait and other < node)
+            wait = waits[other] if loses else wait
+            place = np.int64(winners[other]) if loses else place
+            node >>= 1
+            waits[node] = wait
+            winners[node] = place

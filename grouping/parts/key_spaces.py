@@ -1,0 +1,201 @@
+"""The baby, teenage and old space of Dynamic Key Grouping: counted keys, promoted in cycles.
+
+Keys lie in slots, space after space: old, teenage, baby; `bounds` has the four ends of the three,
+`sizes` how many are in use. A hash table of slots finds a key's slot; it follows from the rest and
+is built again after every move. A key that is in no space becomes a baby. A cycle sorts two
+neighbouring spaces and exchanges the most frequent of the younger for the least frequent of the
+older one (the paper's Alg. 1, 2 and 3); teenage and old keys carry their number of partitions.
+
+Baby space is cut to its most frequent keys at each promotion. Between two of them it takes as many
+as it has slots for, B; when they are full, the median count is taken from each baby, and those
+left with none go. Every time at least half of the slots come free, and at least B/2 medians are
+taken off, so N records make no count too low by more than 2N/B in this way, and none is ever too
+high. A key that goes for want of a place and comes back starts again, which is within that bound.
+"""
+
+import numpy as np
+
+from unskew.grouping.base import Int32s, Int64s, UInt64s
+from unskew.grouping.hashing import mix64
+from unskew.grouping.kernels import kernel
+
+OLD, TEENAGE, BABY = 0, 1, 2
+NEVER = -(2**61)
+"""Before every stream time; far enough from the ends of int64 that differences fit."""
+WIDTH_MIN = 2
+_EMPTY = np.int32(-1)
+
+
+def table_size(slots: int) -> int:
+    """The power of two that leaves the hash table at most half full."""
+    return 1 << (2 * slots - 1).bit_length()
+
+
+@kernel
+def find(key: np.uint64, keys: UInt64s, salt: np.uint64, table: Int32s) -> np.int64:
+    """The slot of `key`, -1 if it is in no space."""
+    return np.int64(table[_position(key, keys, salt, table)])
+
+
+@kernel
+def admit(
+    key: np.uint64,
+    keys: UInt64s,
+    counts: Int64s,
+    sizes: Int64s,
+    bounds: Int64s,
+    salt: np.uint64,
+    table: Int32s,
+) -> np.int64:
+    """Make `key`, which is in no space, a baby without a count; its slot."""
+    if sizes[BABY] == bounds[BABY + 1] - bounds[BABY]:
+        _thin_out(keys, counts, sizes, bounds)
+        reindex(keys, sizes, bounds, salt, table)
+    slot = bounds[BABY] + sizes[BABY]
+    sizes[BABY] += 1
+    table[_position(key, keys, salt, table)] = slot
+    keys[slot] = key
+    counts[slot] = 0
+    return np.int64(slot)
+
+
+@kernel
+def reindex(keys: UInt64s, sizes: Int64s, bounds: Int64s, salt: np.uint64, table: Int32s) -> None:
+    """Build the hash table from the slots in use."""
+    table[:] = _EMPTY
+    for space in range(3):
+        for slot in range(bounds[space], bounds[space] + sizes[space]):
+            table[_position(keys[slot], keys, salt, table)] = slot
+
+
+@kernel
+def teenage_cycle(
+    kept: int,
+    keys: UInt64s,
+    counts: Int64s,
+    widths: Int32s,
+    checked: Int64s,
+    sizes: Int64s,
+    bounds: Int64s,
+) -> None:
+    """Alg. 1: cut baby space to the `kept` most frequent, promote to teenage space."""
+    _sort(BABY, keys, counts, widths, checked, sizes, bounds)
+    sizes[BABY] = min(sizes[BABY], kept)
+    _sort(TEENAGE, keys, counts, widths, checked, sizes, bounds)
+    _promote(BABY, keys, counts, widths, checked, sizes, bounds)
+
+
+@kernel
+def old_cycle(
+    keys: UInt64s,
+    counts: Int64s,
+    widths: Int32s,
+    checked: Int64s,
+    sizes: Int64s,
+    bounds: Int64s,
+) -> None:
+    """Alg. 2: promote from teenage to old space."""
+    _sort(TEENAGE, keys, counts, widths, checked, sizes, bounds)
+    _sort(OLD, keys, counts, widths, checked, sizes, bounds)
+    _promote(TEENAGE, keys, counts, widths, checked, sizes, bounds)
+
+
+@kernel
+def _position(key: np.uint64, keys: UInt64s, salt: np.uint64, table: Int32s) -> np.int64:
+    """Where `key` is in the table, or the empty place where it belongs."""
+    last = np.int64(table.size - 1)
+    position = np.int64(mix64(key ^ salt) & np.uint64(last))
+    while table[position] >= 0 and keys[table[position]] != key:
+        position = (position + 1) & last
+    return position
+
+
+@kernel
+def _thin_out(keys: UInt64s, counts: Int64s, sizes: Int64s, bounds: Int64s) -> None:
+    start = bounds[BABY]
+    used = sizes[BABY]
+    median = np.int64(np.median(counts[start : start + used]))
+    free = start
+    for slot in range(start, start + used):
+        if counts[slot] > median:
+            keys[free] = keys[slot]
+            counts[free] = counts[slot] - median
+            free += 1
+    sizes[BABY] = free - start
+
+
+@kernel
+def _sort(
+    space: int,
+    keys: UInt64s,
+    counts: Int64s,
+    widths: Int32s,
+    checked: Int64s,
+    sizes: Int64s,
+    bounds: Int64s,
+) -> None:
+    """Most frequent first; equal ones stay in their order."""
+    start = bounds[space]
+    end = start + sizes[space]
+    order = np.argsort(-counts[start:end], kind="mergesort") + start
+    keys[start:end] = keys[order]
+    counts[start:end] = counts[order]
+    if space != BABY:
+        widths[start:end] = widths[order]
+        checked[start:end] = checked[order]
+
+
+@kernel
+def _promote(
+    space: int,
+    keys: UInt64s,
+    counts: Int64s,
+    widths: Int32s,
+    checked: Int64s,
+    sizes: Int64s,
+    bounds: Int64s,
+) -> None:
+    """Alg. 3, from sorted `space` to the sorted next older one, whose free places are filled first.
+
+    An exchanged key need not be put at the other space's head or tail: each is sorted before use.
+    """
+    older = space - 1
+    first = bounds[space]
+    last = bounds[older] + sizes[older] - 1
+    filled = min(bounds[space] - bounds[older] - sizes[older], sizes[space])
+    for i in range(filled):
+        _copy(first + i, last + 1 + i, keys, counts, widths, checked)
+    for slot in range(first + filled, first + sizes[space]):
+        _copy(slot, slot - filled, keys, counts, widths, checked)
+    sizes[older] += filled
+    sizes[space] -= filled
+    for i in range(min(sizes[space], last + 1 - bounds[older])):
+        if counts[last - i] > counts[first + i]:
+            break
+        _exchange(last - i, first + i, keys, counts, widths, checked)
+
+
+@kernel
+def _copy(
+    source: int, target: int, keys: UInt64s, counts: Int64s, widths: Int32s, checked: Int64s
+) -> None:
+    keys[target] = keys[source]
+    counts[target] = counts[source]
+    if target < widths.size:
+        widths[target] = widths[source] if source < widths.size else WIDTH_MIN
+        checked[target] = checked[source] if source < widths.size else NEVER
+
+
+@kernel
+def _exchange(
+    elder: int, younger: int, keys: UInt64s, counts: Int64s, widths: Int32s, checked: Int64s
+) -> None:
+    """A key that falls back to baby space forgets its number of partitions."""
+    keys[elder], keys[younger] = keys[younger], keys[elder]
+    counts[elder], counts[younger] = counts[younger], counts[elder]
+    if younger < widths.size:
+        widths[elder], widths[younger] = widths[younger], widths[elder]
+        checked[elder], checked[younger] = checked[younger], checked[elder]
+    else:
+        widths[elder] = WIDTH_MIN
+        checked[elder] = NEVER

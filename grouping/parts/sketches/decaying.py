@@ -1,0 +1,118 @@
+"""SpaceSaving in epochs: counts of the recent records, older ones fading.
+
+The stream is cut into epochs of a fixed number of records. Within one, keys are counted as by
+SpaceSaving (`grouping.parts.sketches.space_saving`); before the first record of the next, every
+count is multiplied by `alpha`. So a key's count is the sum over epochs of (its records in it) *
+alpha^(age), plus at most the least count it took over, and the update costs one multiplication a
+record on average, because the order of the heap and the table stay as they are.
+
+`total` is kept in the same way for all records: `count / total` is a key's recent frequency. It
+tends to records / (1 - alpha) at an epoch's end: 1250 for the paper's 1000 and 0.2.
+
+Departures: counts that have faded below 1e-100 become 0, as denormal numbers are slow. `top` is the
+largest count: counts only grow or fade together, and only a least one is given away, so it is one
+comparison a record.
+
+>>> sketch = arrays(capacity=2)
+>>> counters, epoch = view(sketch), sketch["epoch"]
+>>> for key in (5, 5, 5, 8, 5):
+...     slot = observe(counters, epoch, np.uint64(key), 4, 0.5)
+>>> [float(estimate(counters, np.uint64(key))) for key in (5, 8)]
+[2.5, 0.5]
+>>> epoch.tolist()  # records of this epoch, total, top
+[1.0, 3.0, 2.5]
+
+Reference: paper 000 (FISH), algorithm 1.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.grouping.base import Float64s, Int32s
+from unskew.grouping.kernels import kernel
+from unskew.grouping.parts.sketches import space_saving
+from unskew.grouping.parts.sketches.space_saving import Counters, admit, estimate, find, view
+
+__all__ = ["RECORDS", "TOP", "TOTAL", "arrays", "counted", "decay", "estimate", "observe", "view"]
+
+RECORDS, TOTAL, TOP = 0, 1, 2
+"""Places in the array `epoch`: records of this epoch so far, all records decayed, largest count."""
+
+_FADED = 1e-100
+
+
+def arrays(capacity: int) -> dict[str, NDArray[Any]]:
+    """An empty sketch, as named arrays for a grouping's state: SpaceSaving's and `epoch`."""
+    return {**space_saving.arrays(capacity), "epoch": np.zeros(3, np.float64)}
+
+
+@kernel
+def observe(
+    counters: Counters, epoch: Float64s, key: np.uint64, epoch_records: int, alpha: float
+) -> np.int64:
+    """Count one record of `key`, after the decay where an epoch is full; its counter."""
+    if epoch[RECORDS] >= epoch_records:
+        decay(counters, epoch, alpha)
+    slot = find(counters, key)
+    if slot < 0:
+        slot = admit(counters, key)
+    else:
+        counters.counts[slot] += 1.0
+    counted(epoch, counters.counts[slot])
+    return slot
+
+
+@kernel
+def counted(epoch: Float64s, count: float) -> None:
+    """A record's counter has become `count`: bring the sums up to date."""
+    epoch[RECORDS] += 1.0
+    epoch[TOTAL] += 1.0
+    epoch[TOP] = max(epoch[TOP], count)
+
+
+@kernel
+def decay(counters: Counters, epoch: Float64s, alpha: float) -> None:
+    """An epoch begins: all that was counted weighs `alpha` times as much (lines 5-7, 23-26)."""
+    counts, errors = counters.counts, counters.errors
+    used = counters.used[0]
+    for slot in range(used):
+        counts[slot] = _faded(counts[slot], alpha)
+        errors[slot] = _faded(errors[slot], alpha)
+    _order(counters.heap, counters.heap_counts, counts, used)
+    epoch[TOTAL] = _faded(epoch[TOTAL], alpha)
+    epoch[TOP] = _faded(epoch[TOP], alpha)
+    epoch[RECORDS] = 0.0
+
+
+@kernel
+def _order(heap: Int32s, heap_counts: Float64s, counts: Float64s, used: np.int64) -> None:
+    """Make the heap anew with the counts of now.
+
+    Left as they are, its entries would fade while their counters go on: each would have to be sunk
+    again every few epochs, at a time, which costs more than all at once here.
+    """
+    for place in range(used):
+        heap_counts[place] = counts[heap[place]]
+    for root in range(used // 2 - 1, -1, -1):
+        place = root
+        slot, count = heap[place], heap_counts[place]
+        child = 2 * place + 1
+        while child < used:
+            if child + 1 < used and heap_counts[child + 1] < heap_counts[child]:
+                child += 1
+            if heap_counts[child] >= count:
+                break
+            heap[place] = heap[child]
+            heap_counts[place] = heap_counts[child]
+            place = child
+            child = 2 * place + 1
+        heap[place] = slot
+        heap_counts[place] = count
+
+
+@kernel
+def _faded(value: float, alpha: float) -> float:
+    value *= alpha
+    return value if value >= _FADED else 0.0

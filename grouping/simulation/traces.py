@@ -1,0 +1,369 @@
+"""Traces: the streams that groupings are compared on, made from a seed or read from a file.
+
+A trace is a number of records, each with a key, and some with a cost of their own (relative to
+one). Record i is a function of the seed and i alone, so a trace can be made in chunks of any size,
+in bounded memory. Keys are numbers 0, 1, 2, ... (0 the most frequent, where the law is Zipf's)
+sent through a bijection of 64 bits that depends on the seed: distinct keys stay distinct.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.grouping.base import Float64s, Int64s, UInt64s
+from unskew.grouping.errors import GroupingError
+from unskew.grouping.hashing import mix64, salts
+from unskew.grouping.kernels import kernel
+from unskew.grouping.simulation.key_files import read_keys
+from unskew.grouping.simulation.specs import SpecError, check_name, check_options, parse_spec
+from unskew.grouping.simulation.trace_params import (
+    CountryParams,
+    FlashParams,
+    PosgCostsParams,
+    TraceParams,
+    TradesLikeParams,
+    TweetsLikeParams,
+    UniformParams,
+    ZipfDriftParams,
+    ZipfParams,
+)
+
+CHUNK_RECORDS = 1 << 18
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_LOW = np.uint64(0xFFFFFFFF)
+_HIGH = np.uint64(32)
+
+
+@dataclass(frozen=True)
+class TraceChunk:
+    """Some records in order: their keys and, in some traces, their costs (one is usual)."""
+
+    keys: UInt64s
+    costs: Float64s | None = None
+
+
+class Trace(ABC):
+    """A finite stream of records."""
+
+    name: ClassVar[str]
+    records: int
+    records_per_second: float
+    unit_cost_us: float | None = None
+    """Microseconds of a record of cost one, in traces that have costs of their own."""
+
+    @abstractmethod
+    def chunks(self) -> Iterator[TraceChunk]:
+        """The records from the first to the last."""
+
+
+class SyntheticTrace(Trace):
+    """A trace made from a seed; `_numbers` gives the keys before they are hashed."""
+
+    Params: ClassVar[type[TraceParams]]
+
+    def __init__(self, params: TraceParams) -> None:
+        self.records = params.records
+        self.records_per_second = params.records_per_second
+        # Independent draws for: hashes, keys, and what a trace decides besides.
+        self._salts = salts(params.seed, 3)
+        self._seed = params.seed
+        self._costs: Float64s | None = None
+
+    @abstractmethod
+    def _numbers(self, start: int, stop: int) -> Int64s:
+        """The key numbers of the records from `start` to `stop`."""
+
+    def chunks(self) -> Iterator[TraceChunk]:
+        for start in range(0, self.records, CHUNK_RECORDS):
+            numbers = self._numbers(start, min(start + CHUNK_RECORDS, self.records))
+            keys = np.empty(numbers.size, np.uint64)
+            _hash_numbers(numbers, self._salts[0], keys)
+            yield TraceChunk(keys, None if self._costs is None else self._costs[numbers])
+
+    def _generator(self, *path: int) -> np.random.Generator:
+        return np.random.default_rng([self._seed, *path])
+
+
+class Zipf(SyntheticTrace):
+    """Zipf's law, by Walker's alias table: one draw and one look-up a record."""
+
+    name = "zipf"
+    Params = ZipfParams
+
+    def __init__(self, params: ZipfParams) -> None:
+        super().__init__(params)
+        self._keys = params.keys
+        weights = np.arange(1, params.keys + 1, dtype=np.float64) ** -params.z
+        self._thresholds = np.empty(params.keys, np.uint64)
+        self._aliases = np.empty(params.keys, np.int32)
+        _build_alias(weights * (params.keys / weights.sum()), self._thresholds, self._aliases)
+
+    def _numbers(self, start: int, stop: int) -> Int64s:
+        out = np.empty(stop - start, np.int64)
+        _draw(start, self._salts[1], self._thresholds, self._aliases, out)
+        return out
+
+
+class ZipfDrift(Zipf):
+    """Zipf's law with a ranking that changes and comes back."""
+
+    name = "zipf-drift"
+    Params = ZipfDriftParams
+
+    def __init__(self, params: ZipfDriftParams) -> None:
+        super().__init__(params)
+        self._run = -(-params.records // params.runs)
+        self._drift_from = round(self._run * (1 - params.drift_share))
+        self._random = params.ranking == "random"
+
+    def _numbers(self, start: int, stop: int) -> Int64s:
+        numbers = super()._numbers(start, stop)
+        runs, place = np.divmod(np.arange(start, stop), self._run)
+        for run in range(int(runs[0]), int(runs[-1]) + 1):
+            drifted = (runs == run) & (place >= self._drift_from)
+            if drifted.any():
+                numbers[drifted] = self._ranking(run)[numbers[drifted]]
+        return numbers
+
+    def _ranking(self, run: int) -> NDArray[np.int64]:
+        if self._random:
+            return self._generator(run).permutation(self._keys)
+        return np.arange(self._keys)[::-1]
+
+
+class Flash(Zipf):
+    """A stream into which a hot key bursts."""
+
+    name = "flash"
+    Params = FlashParams
+
+    def __init__(self, params: FlashParams) -> None:
+        super().__init__(params)
+        self._share = params.share
+        self._begin = round(params.begin * params.records)
+        self._end = round(params.end * params.records)
+
+    def _numbers(self, start: int, stop: int) -> Int64s:
+        numbers = super()._numbers(start, stop)
+        place = np.arange(start, stop)
+        hot = (place >= self._begin) & (place < self._end)
+        hot &= _uniform(start, stop, self._salts[2]) < self._share
+        numbers[hot] = self._keys
+        return numbers
+
+
+class Country(SyntheticTrace):
+    """One key has a fixed part of the records, the others share the rest evenly."""
+
+    name = "country"
+    Params = CountryParams
+
+    def __init__(self, params: CountryParams) -> None:
+        super().__init__(params)
+        self._share = params.r / 100
+        self._keys = params.keys
+
+    def _numbers(self, start: int, stop: int) -> Int64s:
+        others = self._keys - 1
+        numbers = 1 + (_uniform(start, stop, self._salts[1]) * others).astype(np.int64)
+        hot = _uniform(start, stop, self._salts[2]) < self._share
+        numbers[hot | (others == 0)] = 0
+        return numbers
+
+
+class HalfSkew(Country):
+    """The first half has no skew, the second has country's."""
+
+    name = "half-skew"
+
+    def _numbers(self, start: int, stop: int) -> Int64s:
+        numbers = super()._numbers(start, stop)
+        even = (_uniform(start, stop, self._salts[1]) * self._keys).astype(np.int64)
+        return np.where(np.arange(start, stop) < self.records // 2, even, numbers)
+
+
+class Uniform(SyntheticTrace):
+    """No skew."""
+
+    name = "uniform"
+    Params = UniformParams
+
+    def __init__(self, params: UniformParams) -> None:
+        super().__init__(params)
+        self._keys = params.keys
+
+    def _numbers(self, start: int, stop: int) -> Int64s:
+        return (_uniform(start, stop, self._salts[1]) * self._keys).astype(np.int64)
+
+
+class PosgCosts(Zipf):
+    """Keys of Zipf's law with costs given to keys at random."""
+
+    name = "posg-costs"
+    Params = PosgCostsParams
+    unit_cost_us = 1000.0
+
+    def __init__(self, params: PosgCostsParams) -> None:
+        super().__init__(params)
+        steps = np.linspace(params.cost_min, params.cost_max, params.costs)
+        self._costs = self._generator().permutation(np.resize(steps, params.keys))
+
+
+class TweetsLike(Zipf):
+    """Entities of three classes: politicians, media and others."""
+
+    name = "tweets-like"
+    Params = TweetsLikeParams
+    unit_cost_us = 1000.0
+
+    def __init__(self, params: TweetsLikeParams) -> None:
+        super().__init__(params)
+        places = self._generator().random(params.keys)
+        media = (places >= params.politicians) & (places < params.politicians + params.media)
+        self._costs = np.where(places < params.politicians, 5.0, np.where(media, 25.0, 1.0))
+        self._costs[0] = 5.0
+
+
+class TradesLike(Zipf):
+    """Symbols whose first places change hands from phase to phase."""
+
+    name = "trades-like"
+    Params = TradesLikeParams
+
+    def __init__(self, params: TradesLikeParams) -> None:
+        super().__init__(params)
+        self._phase = -(-params.records // params.phases)
+
+    def _numbers(self, start: int, stop: int) -> Int64s:
+        numbers = super()._numbers(start, stop)
+        phases = np.arange(start, stop) // self._phase
+        for phase in range(int(phases[0]), int(phases[-1]) + 1):
+            here = phases == phase
+            numbers[here] = self._generator(phase).permutation(self._keys)[numbers[here]]
+        return numbers
+
+
+class FileTrace(Trace):
+    """`file:PATH`: one key a line."""
+
+    name = "file"
+    records_per_second = 10_000.0
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path)
+        try:
+            if self._path.exists() and not self._path.is_file():
+                raise SpecError(f"trace: {path}: not a regular file")
+            self.records = sum(keys.size for keys in read_keys(self._path))
+        except FileNotFoundError as error:
+            raise SpecError(f"trace: {path}: no such file") from error
+        except OSError as error:
+            raise SpecError(f"trace: {path}: {error.strerror}") from error
+        if self.records == 0:
+            raise SpecError(f"trace: {path}: no keys in it, one a line is expected")
+
+    def chunks(self) -> Iterator[TraceChunk]:
+        left = self.records
+        for keys in read_keys(self._path):
+            # What was written to the file since it was counted is not of this trace.
+            yield TraceChunk(keys[:left])
+            left -= min(left, keys.size)
+        if left:
+            raise GroupingError(f"trace: {self._path}: has become shorter while it was read")
+
+
+TRACES: dict[str, type[SyntheticTrace]] = {
+    trace.name: trace
+    for trace in (
+        Zipf,
+        ZipfDrift,
+        Flash,
+        HalfSkew,
+        Country,
+        Uniform,
+        PosgCosts,
+        TweetsLike,
+        TradesLike,
+    )
+}
+
+
+def open_trace(spec: str) -> Trace:
+    """The trace of a spec such as `zipf:z=1.4,keys=10000` or `file:keys.txt`."""
+    name, _, rest = spec.partition(":")
+    if name == FileTrace.name:
+        if not rest:
+            raise SpecError("trace: file: a path is missing, file:PATH")
+        return FileTrace(rest)
+    check_name("trace", name.strip(), [*TRACES, FileTrace.name])
+    name, options = parse_spec("trace", spec)
+    chosen = TRACES[name]
+    return chosen(check_options(f"trace {name}", chosen.Params, options))
+
+
+def _uniform(start: int, stop: int, salt: np.uint64) -> Float64s:
+    out = np.empty(stop - start)
+    _draw_uniform(start, salt, out)
+    return out
+
+
+@kernel
+def _hash_numbers(numbers: Int64s, salt: np.uint64, out: UInt64s) -> None:
+    for i in range(out.size):
+        out[i] = mix64(np.uint64(numbers[i]) + salt)
+
+
+@kernel
+def _draw_uniform(start: int, salt: np.uint64, out: Float64s) -> None:
+    for i in range(out.size):
+        value = mix64(salt + np.uint64(start + i) * _GOLDEN)
+        out[i] = np.float64(value >> np.uint64(11)) * 2.0**-53
+
+
+@kernel
+def _draw(
+    start: int, salt: np.uint64, thresholds: UInt64s, aliases: NDArray[np.int32], out: Int64s
+) -> None:
+    size = np.uint64(thresholds.size)
+    for i in range(out.size):
+        value = mix64(salt + np.uint64(start + i) * _GOLDEN)
+        place = np.int64(((value >> _HIGH) * size) >> _HIGH)
+        out[i] = place if (value & _LOW) < thresholds[place] else aliases[place]
+
+
+@kernel
+def _build_alias(weights: Float64s, thresholds: UInt64s, aliases: NDArray[np.int32]) -> None:
+    # Vose: every small weight is filled up by one large one. `weights` has the mean 1.
+    small = np.empty(weights.size, np.int64)
+    large = np.empty(weights.size, np.int64)
+    smalls = 0
+    larges = 0
+    for i in range(weights.size):
+        if weights[i] < 1.0:
+            small[smalls] = i
+            smalls += 1
+        else:
+            large[larges] = i
+            larges += 1
+    while smalls > 0 and larges > 0:
+        smalls -= 1
+        less = small[smalls]
+        more = large[larges - 1]
+        thresholds[less] = np.uint64(weights[less] * 4294967296.0)
+        aliases[less] = more
+        weights[more] -= 1.0 - weights[less]
+        if weights[more] < 1.0:
+            larges -= 1
+            small[smalls] = more
+            smalls += 1
+    for i in range(smalls):
+        thresholds[small[i]] = np.uint64(4294967296)
+        aliases[small[i]] = small[i]
+    for i in range(larges):
+        thresholds[large[i]] = np.uint64(4294967296)
+        aliases[large[i]] = large[i]

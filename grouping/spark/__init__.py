@@ -1,0 +1,1 @@
+"""Groupings in Spark: the only place here that knows pyspark and pyarrow."""

@@ -1,0 +1,39 @@
+"""Folders by path or URI, as Spark names them, opened without Spark."""
+
+from collections.abc import Iterable
+
+from pyarrow import fs
+
+from unskew.config.models.job import Job
+from unskew.grouping.spark.journal import FOLDER, Journal, write_whole
+from unskew.grouping.spark.locations import open_location
+
+
+def names_in(location: str) -> list[str]:
+    """What is in a folder; nothing if it is not there."""
+    system, path = open_location(location)
+    found: Iterable[fs.FileInfo] = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
+    return sorted(info.base_name for info in found)
+
+
+def read_bytes(location: str) -> bytes | None:
+    """A file's content; None if it is not there."""
+    system, path = open_location(location)
+    try:
+        with system.open_input_stream(path) as stream:
+            data: bytes = stream.readall()
+    except FileNotFoundError:
+        return None
+    return data
+
+
+def write_bytes(location: str, data: bytes) -> None:
+    """Write a file whole: under another name first where an unfinished one could be seen."""
+    system, path = open_location(location)
+    system.create_dir(path.rpartition("/")[0])
+    write_whole(system, path, data)
+
+
+def journal_of(job: Job) -> Journal:
+    """A job's journal: beside its checkpoint, so that both are moved and removed together."""
+    return Journal(f"{job.checkpoint.rstrip('/')}/{FOLDER}")

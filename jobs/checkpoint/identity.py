@@ -1,0 +1,138 @@
+"""Whose checkpoint is it, and what of a job may change at a restart.
+
+`unskew.json` in the checkpoint's folder says which job made it. What the state of the merge hangs
+on may not change; how records are routed may, and then the sources begin anew.
+"""
+
+import json
+from typing import Any
+
+from unskew.config.errors import ExternalError
+from unskew.config.models.job import Job
+from unskew.config.models.source import KafkaSource
+from unskew.jobs.checkpoint.files import names_in, read_bytes, write_bytes
+from unskew.jobs.operators import computed_by_spark
+
+FILE = "unskew.json"
+VERSION = 1
+_TAKE_ANOTHER = "name another checkpoint folder to begin anew"
+
+
+def write(job: Job) -> None:
+    """Say that the checkpoint is this job's, as it is now."""
+    try:
+        write_bytes(_file(job), (json.dumps(identity(job), indent=1) + "\n").encode())
+    except OSError as error:
+        raise ExternalError(unusable_message(job.checkpoint, error)) from error
+
+
+def routing_changed(job: Job) -> bool:
+    """Check that the job may go on from its checkpoint: is the routing another than it was?"""
+    before = compare(job)
+    return before is not None and before["routing"] != identity(job)["routing"]
+
+
+def compare(job: Job) -> dict[str, Any] | None:
+    """Check that the job may go on from its checkpoint; the identity it has there, if any."""
+    before = _read(job) if _has_progress(job) else None
+    if before is not None:
+        _compare(job, before["fixed"], identity(job)["fixed"])
+    return before
+
+
+def identity(job: Job) -> dict[str, Any]:
+    """What is kept: the settings that may not change, and those of the routing."""
+    return {
+        "version": VERSION,
+        "fixed": {
+            "name": job.name,
+            "source": _source(job),
+            "operator.type": job.operator.type,
+            "window": job.window.model_dump(mode="json"),
+            "merge.partitions": job.merge.partitions,
+            "merge.output": job.merge.output,
+            # Plain Spark keeps other columns in its state than the merge of partials does.
+            "grouping.type": "none" if computed_by_spark(job) else "any but none",
+            "state store": "rocksdb",
+        },
+        "routing": {
+            "grouping": job.grouping.model_dump(mode="json"),
+            "partitions": job.partitions,
+            "seed": job.seed,
+        },
+    }
+
+
+def _source(job: Job) -> dict[str, Any]:
+    source = job.source
+    if isinstance(source, KafkaSource):
+        fields = {"subscribe", "pattern", "assign"}
+        return {"type": source.type, **source.model_dump(include=fields, exclude_none=True)}
+    return {"type": source.type, "path": source.path, "format": source.format}
+
+
+def _compare(job: Job, before: dict[str, Any], now: dict[str, Any]) -> None:
+    if before["name"] != now["name"]:
+        raise ExternalError(
+            f'checkpoint: {job.checkpoint}: belongs to the job "{before["name"]}", not to'
+            f' "{now["name"]}"; {_TAKE_ANOTHER}'
+        )
+    changed = [name for name in now if before.get(name) != now[name]]
+    if changed:
+        raise ExternalError(
+            *(
+                f"{name}: was {_shown(before.get(name))} when {job.checkpoint} was made, which"
+                f" fixes it (got {_shown(now[name])}); change it back, or {_TAKE_ANOTHER}"
+                for name in changed
+            )
+        )
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_shown(part)}" for name, part in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_shown, value))
+    return str(value)
+
+
+def _has_progress(job: Job) -> bool:
+    """Did a query start here? A job that failed before that left only its mark."""
+    try:
+        return bool({"offsets", "metadata"} & set(names_in(job.checkpoint)))
+    except OSError as error:
+        raise ExternalError(unusable_message(job.checkpoint, error)) from error
+
+
+def _read(job: Job) -> dict[str, Any]:
+    """The mark; a checkpoint that holds progress without it is some other query's."""
+    where = _file(job)
+    try:
+        data = read_bytes(where)
+        found: dict[str, Any] | None = None if data is None else json.loads(data)
+        version = found["version"] if found else VERSION
+    except (KeyError, TypeError, ValueError) as error:
+        raise ExternalError(f"checkpoint: {where}: cannot be read; restore it") from error
+    except OSError as error:
+        raise ExternalError(unusable_message(job.checkpoint, error)) from error
+    if found is None:
+        raise ExternalError(
+            f"checkpoint: {job.checkpoint}: belongs to a query that Unskew did not start;"
+            f" {_TAKE_ANOTHER}"
+        )
+    if version != VERSION:
+        raise ExternalError(
+            f"checkpoint: {where}: of another version of Unskew (format {version!r});"
+            f" run that, or {_TAKE_ANOTHER}"
+        )
+    return found
+
+
+def unusable_message(checkpoint: str, error: OSError) -> str:
+    """What is said of a checkpoint that cannot be read or written."""
+    reason = error.strerror or str(error)
+    return f"checkpoint: {checkpoint}: cannot be used: {reason}; check the path and its owner"
+
+
+def _file(job: Job) -> str:
+    return f"{job.checkpoint.rstrip('/')}/{FILE}"

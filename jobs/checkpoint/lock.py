@@ -1,0 +1,52 @@
+"""One process a checkpoint: a second start would take away what the first is working on."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from pyarrow import fs
+
+from unskew.config.errors import ExternalError
+from unskew.grouping.spark.locations import open_location
+from unskew.jobs.checkpoint.identity import unusable_message
+
+LOCK = ".unskew.lock"
+
+
+@contextmanager
+def lock_checkpoint(checkpoint: str) -> Iterator[None]:
+    """Keep the checkpoint to this process; an ExternalError if another one has it.
+
+    The system ends a lock with its process, however that ends. Only folders on this machine have
+    one: elsewhere Spark itself ends the query that comes second to a batch.
+    """
+    system, path = open_location(checkpoint)
+    if not isinstance(system, fs.LocalFileSystem):
+        yield
+        return
+    with _opened(checkpoint, Path(path)) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            raise ExternalError(
+                f"checkpoint: {checkpoint}: in use by process {file.read().strip() or '?'};"
+                " stop that first, or name another checkpoint folder"
+            ) from None
+        except OSError:
+            pass  # a mount without locks
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+def _opened(checkpoint: str, folder: Path) -> IO[str]:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return (folder / LOCK).open("a+")
+    except OSError as error:
+        raise ExternalError(unusable_message(checkpoint, error)) from error

@@ -1,0 +1,146 @@
+"""The options that `simulate` and `compare` share, from words to checked values."""
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from pydantic import ValidationError
+
+from unskew.config.errors import UsageError
+from unskew.grouping.errors import GroupingError
+from unskew.grouping.simulation.scenario import Scenario
+from unskew.grouping.simulation.simulate import GroupingSpec, batch_size
+from unskew.grouping.simulation.specs import SpecError, problem_lines, scalar
+from unskew.grouping.simulation.traces import TRACES, FileTrace, Trace, open_trace
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+_SCENARIO_OPTIONS = {
+    "partitions": "N",
+    "sources": "N",
+    "seed": "N",
+    "cost_us": "X",
+    "arrival_per_second": "R",
+    "batch_records": "N",
+    "batch_seconds": "S",
+    "feedback_seconds": "S",
+    "points": "N",
+}
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A trace, the groupings to route it with, and all the rest."""
+
+    trace: Trace
+    trace_spec: str
+    groupings: list[GroupingSpec]
+    scenario: Scenario
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what every simulation can be told."""
+    traces = ", ".join([*TRACES, f"{FileTrace.name}:PATH"])
+    # No word is converted by argparse: it would stop at the first that is wrong.
+    parser.add_argument(
+        "--trace", metavar="SPEC", help=f"name:option=value,... with a name of: {traces}"
+    )
+    for name, value in _SCENARIO_OPTIONS.items():
+        described = Scenario.model_fields[name].description or ""
+        said = described[:1].lower() + described[1:].rstrip(".")
+        parser.add_argument(_flag(name), metavar=value, dest=name, help=said)
+    parser.add_argument(
+        "--speeds",
+        action="append",
+        metavar="[FROM:]S,S,...",
+        help="speeds of the partitions, repeated in turn; from record FROM on (0); may repeat",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--plot", metavar="FILE.png", help="draw the figures over time")
+
+
+def read_options(arguments: argparse.Namespace, groupings: list[str]) -> Experiment:
+    """The experiment that is meant, or every problem there is."""
+    problems: list[str] = [] if groupings else ["--grouping: missing"]
+
+    def attempt(
+        make: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Result | None:
+        try:
+            return make(*args, **kwargs)
+        except SpecError as error:
+            problems.extend(error.problems)
+        except GroupingError as error:
+            problems.append(str(error))
+        return None
+
+    specs = [attempt(GroupingSpec.parse, text) for text in groupings]
+    trace = attempt(_trace, arguments.trace)
+    scenario = attempt(_scenario, arguments)
+    chosen = [spec for spec in specs if spec is not None]
+    if scenario is not None:
+        for spec in chosen:
+            router = attempt(spec.create, scenario, 0)
+            if router is not None and trace is not None:
+                attempt(batch_size, trace, scenario, router.wants_feedback)
+    attempt(_check_plot, arguments.plot)
+    if problems or trace is None or scenario is None:
+        raise UsageError(*dict.fromkeys(problems))
+    return Experiment(trace, arguments.trace, chosen, scenario)
+
+
+def _trace(text: str | None) -> Trace:
+    if not text:
+        raise SpecError("--trace: missing")
+    return open_trace(text)
+
+
+def _scenario(arguments: argparse.Namespace) -> Scenario:
+    values = {
+        name: scalar(getattr(arguments, name))
+        for name in _SCENARIO_OPTIONS
+        if getattr(arguments, name) is not None
+    }
+    problems = []
+    if arguments.speeds:
+        stages = [_stage(text) for text in arguments.speeds]
+        values["speeds_from"] = tuple(begin for begin, _ in stages)
+        values["speeds"] = tuple(speeds for _, speeds in stages)
+    try:
+        return Scenario.model_validate(values)
+    except ValidationError as error:
+        problems = problem_lines("", Scenario, error)
+    raise SpecError(*[_as_flag(line) for line in problems])
+
+
+def _stage(text: str) -> tuple[object, tuple[object, ...]]:
+    begin, colon, speeds = text.rpartition(":")
+    return scalar(begin) if colon else 0, tuple(scalar(speed) for speed in speeds.split(","))
+
+
+def _check_plot(path: str | None) -> None:
+    if path is None:
+        return
+    if not path.endswith(".png"):
+        raise SpecError(f"--plot: a file name that ends with .png (got {path!r})")
+    if not Path(path).parent.is_dir():
+        raise SpecError(f"--plot: {Path(path).parent}: no such folder")
+    try:
+        import matplotlib.figure  # noqa: F401, PLC0415 - an extra: asked for before the work
+    except ImportError as error:
+        raise SpecError("--plot: needs matplotlib: pip install 'unskew[plot]'") from error
+
+
+def _flag(name: str) -> str:
+    # Both parts of a stage come from one option.
+    return "--" + name.removesuffix("_from").replace("_", "-")
+
+
+def _as_flag(line: str) -> str:
+    # ".cost_us: rule" of one field, "a and b: rule" or "a: rule" of several.
+    fields, colon, rule = line.lstrip(": ").partition(":")
+    names = [_flag(name.strip(" .").partition(".")[0]) for name in fields.split(" and ")]
+    return " and ".join(names) + colon + rule

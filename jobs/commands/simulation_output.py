@@ -1,0 +1,156 @@
+"""How simulations show themselves: a progress bar, a table, a plot."""
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from rich import box
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from unskew.grouping.simulation.reports import SimulationReport
+from unskew.grouping.simulation.simulate import Progress as Report_Progress
+from unskew.grouping.simulation.simulate import simulate
+from unskew.jobs.commands.simulation_options import Experiment
+
+_PIPE_WIDTH = 250
+_NAME = "grouping"
+_NAME_WIDTH = 26
+
+
+def run_all(experiment: Experiment) -> list[SimulationReport]:
+    """Simulate every grouping in turn, with a live bar where someone watches."""
+    reports = []
+    with _bars(len(experiment.groupings)) as bars:
+        for spec in experiment.groupings:
+            update = _task(bars, spec.name, experiment.trace.records)
+            reports.append(
+                simulate(experiment.trace, spec, experiment.scenario, time.perf_counter, update)
+            )
+    return reports
+
+
+def print_table(experiment: Experiment, reports: Sequence[SimulationReport]) -> None:
+    """One row a grouping."""
+    first = reports[0]
+    console = Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH)
+    console.print(
+        f"{experiment.trace_spec}: {first.records:,} records, {first.distinct_keys:,} keys;"
+        f" {first.head_keys:,} of them are the head with {first.head_share:.1%} of the records;"
+        f" {first.partitions} partitions, {first.sources} sources",
+        markup=False,
+        highlight=False,
+    )
+    rows = [_cells(report) for report in reports]
+    for names in _fitting(list(rows[0]), rows, console.width):
+        table = Table(box=box.SIMPLE_HEAD)
+        for name in names:
+            if name == _NAME:
+                table.add_column(name, overflow="fold", max_width=_NAME_WIDTH)
+            else:
+                # A figure that is cut in two cannot be read.
+                table.add_column(name, justify="right", no_wrap=True)
+        for row in rows:
+            table.add_row(*(row[name] for name in names))
+        console.print(table)
+
+
+def _fitting(names: list[str], rows: list[dict[str, str]], width: int) -> list[list[str]]:
+    """Columns for one table below the other, each with the groupings' names and within `width`."""
+    widths = {name: max(len(row[name]) for row in [{name: name}, *rows]) + 2 for name in names}
+    first = min(widths[_NAME], _NAME_WIDTH + 2)
+    tables, used = [[_NAME]], first
+    for name in names[1:]:
+        # A space stands beside each column.
+        if used + widths[name] + len(tables[-1]) + 1 > width and len(tables[-1]) > 1:
+            tables.append([_NAME])
+            used = first
+        tables[-1].append(name)
+        used += widths[name]
+    return tables
+
+
+def draw(path: str, experiment: Experiment, reports: Sequence[SimulationReport]) -> None:
+    """Loads, and the figures over time, into a PNG file."""
+    from matplotlib.figure import Figure  # noqa: PLC0415 - an extra
+
+    timed = reports[0].execution is not None
+    panels = ["window_max_over_mean", "replication"] + ["window_latency_p99_ms"] * timed
+    figure = Figure(figsize=(9, 3 * (len(panels) + 1)), layout="constrained")
+    axes = figure.subplots(len(panels) + 1)
+    figure.suptitle(
+        f"{experiment.trace_spec}, {reports[0].partitions} partitions, {reports[0].sources} sources"
+    )
+    for report in reports:
+        fair = report.records / report.partitions
+        loads = [load / fair for load in sorted(report.loads, reverse=True)]
+        axes[0].plot(range(1, len(loads) + 1), loads, label=_label(report), drawstyle="steps-mid")
+        for axis, name in zip(axes[1:], panels, strict=True):
+            axis.plot(report.over_time.records, getattr(report.over_time, name))
+    axes[0].set(xlabel="partitions, fullest first", ylabel="load over mean")
+    axes[0].legend()
+    for axis, name in zip(axes[1:], panels, strict=True):
+        axis.set(xlabel="records", ylabel=name.replace("_", " "))
+        axis.set_yscale("log")
+    figure.savefig(path, dpi=120)
+
+
+def _cells(report: SimulationReport) -> dict[str, str]:
+    cells = {
+        _NAME: _label(report),
+        "max/mean": f"{report.max_over_mean:.3f}",
+        "imbalance": f"{report.imbalance:.2e}",
+        "stddev %": f"{report.stddev:.3g}",
+        "pairs": f"{report.pairs:,}",
+        "replication": f"{report.replication:.3f}",
+    }
+    if report.batches.count > 1:
+        cells["batch max/mean"] = f"{report.batches.max_over_mean_mean:.3f}"
+        if report.batches.makespan_seconds_p50 is not None:
+            cells["makespan s"] = f"{report.batches.makespan_seconds_p50:.3g}"
+    if report.execution is not None:
+        cells["execution s"] = f"{report.execution.execution_seconds:.4g}"
+        cells["records/s"] = f"{report.execution.throughput_per_second:,.0f}"
+        cells["mean ms"] = f"{report.execution.latency_mean_ms:.4g}"
+        cells["p50 ms"] = f"{report.execution.latency_p50_ms:.4g}"
+        cells["p99 ms"] = f"{report.execution.latency_p99_ms:.4g}"
+    cells["routed M/s"] = f"{report.routing_records_per_second / 1e6:,.1f}"
+    return cells
+
+
+def _label(report: SimulationReport) -> str:
+    options = ",".join(f"{name}={value}" for name, value in report.options.items())
+    return f"{report.grouping}:{options}" if options else report.grouping
+
+
+@contextmanager
+def _bars(count: int) -> Iterator[Progress]:
+    bars = Progress(
+        TextColumn("{task.description:18}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("max/mean {task.fields[ratio]:.3f}"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty() or count == 0,
+    )
+    with bars:
+        yield bars
+
+
+def _task(bars: Progress, name: str, records: int) -> Report_Progress:
+    task = bars.add_task(name, total=records, ratio=1.0)
+
+    def update(done: int, ratio: float) -> None:
+        bars.update(task, completed=done, ratio=ratio)
+
+    return update

@@ -1,0 +1,1 @@
+"""`unskew demo`: one stream under two groupings."""

@@ -1,0 +1,1 @@
+"""The streaming query: source to merge, and the service that follows it."""

@@ -1,0 +1,54 @@
+"""Dead letters of plain Spark.
+
+With `grouping: none` there is no partial stage that could set refused records apart, so a second
+small query reads the source again and keeps only those: the price of plain Spark here. Its progress
+is in a folder of its own inside the checkpoint.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from threading import Lock
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from unskew.jobs.engine.pipeline import Pipeline
+from unskew.jobs.engine.trigger import with_trigger
+from unskew.jobs.sinks import dead_letters
+
+FOLDER = "unskew-refused"
+
+
+class DeadLetterQuery:
+    """The second query and what it counted."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+        self._counts: Counter[str] = Counter()
+        self._lock = Lock()
+
+    def start(self, spark: SparkSession) -> StreamingQuery:
+        """Start it with the job's trigger; all there is first, if that is the trigger."""
+        job = self._pipeline.job
+        writer = self._pipeline.refused(spark).writeStream.queryName(f"{job.name}-refused")
+        writer = writer.option("checkpointLocation", f"{job.checkpoint.rstrip('/')}/{FOLDER}")
+        return with_trigger(writer.foreachBatch(self._write), job).start()
+
+    def taken(self) -> Mapping[str, int]:
+        """Refused records by reason since the last call."""
+        with self._lock:
+            counts, self._counts = dict(self._counts), Counter()
+        return counts
+
+    def _write(self, letters: DataFrame, batch: int) -> None:
+        kept = letters.persist()
+        try:
+            counts = {
+                row["reason"]: int(row["count"]) for row in kept.groupBy("reason").count().collect()
+            }
+            if counts:
+                dead_letters.write(kept, self._pipeline.job, batch)
+        finally:
+            kept.unpersist()
+        with self._lock:
+            self._counts.update(counts)

@@ -1,0 +1,86 @@
+"""Records become typed columns; what does not decode keeps its reason in `bad`."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql.avro.functions import from_avro
+
+from unskew.config.models.decode import AvroDecode, CsvDecode, Decode, JsonDecode, TextDecode
+
+REASON = "bad"
+NO_VALUE = "no_value"
+NOT_UTF8 = "not_utf8"
+NOT_DECODED = "not_decoded"
+_CORRUPT = "_corrupt"
+_PRESENT = "_present"
+_WIRE_BYTES = 5
+_DECODED = "_decoded"
+
+
+def decode(raw: DataFrame, how: Decode, raw_columns: Sequence[str]) -> DataFrame:
+    """`raw` with the decoded columns and `bad`: null, or why the record cannot be used.
+
+    A decoded column hides Kafka's own of the same name; the record's raw columns stay under
+    `raw_NAME`.
+    """
+    text = sf.col("value").cast("string")
+    broken = sf.when(sf.col("value").isNull(), NO_VALUE)
+    if isinstance(how, TextDecode | JsonDecode | CsvDecode):
+        broken = broken.when(~sf.expr("is_valid_utf8(cast(value as string))"), NOT_UTF8)
+    kept = [sf.col(name).alias(f"raw_{name}") for name in raw_columns]
+    if isinstance(how, TextDecode):
+        others = [sf.col(name) for name in raw_columns if name != "value"]
+        return raw.select(*kept, *others, text.alias("value"), broken.alias(REASON))
+    parsed = raw.select("*", _parsed(how, text).alias(_DECODED))
+    failed = broken.when(_not_decoded(how), NOT_DECODED)
+    others = [sf.col(name) for name in raw_columns if name not in how.columns]
+    decoded = [sf.col(f"{_DECODED}.`{name}`").alias(name) for name in how.columns]
+    return parsed.select(*kept, *others, *decoded, failed.alias(REASON))
+
+
+def _parsed(how: Decode, text: Column) -> Column:
+    if isinstance(how, JsonDecode):
+        options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+        return sf.from_json(text, f"{how.ddl}, {_CORRUPT} STRING", options)
+    if isinstance(how, CsvDecode):
+        return sf.from_csv(text, f"{how.ddl}, {_CORRUPT} STRING", _csv_options(how))
+    assert isinstance(how, AvroDecode)
+    return _avro(how)
+
+
+def _not_decoded(how: Decode) -> Column:
+    decoded = sf.col(_DECODED)
+    if isinstance(how, AvroDecode):
+        return decoded.isNull() | sf.col(f"{_DECODED}.{_PRESENT}").isNull()
+    return decoded.isNull() | sf.col(f"{_DECODED}.{_CORRUPT}").isNotNull()
+
+
+def _avro(how: AvroDecode) -> Column:
+    """The Avro record, with a field more than it has: true where the record could be read.
+
+    Spark gives a broken record as one whose fields are all null, which a sound one may be too.
+    """
+    written = json.loads(Path(how.schema_file).read_text())
+    present = {"name": _PRESENT, "type": "boolean", "default": True}
+    read = {**written, "fields": [*written["fields"], present]}
+    value = sf.col("value")
+    if how.wire == "confluent":
+        # A zero byte and the schema's number in the registry come first.
+        headed = sf.expr("startswith(value, X'00')") & (sf.length(value) >= _WIRE_BYTES)
+        value = sf.when(headed, sf.expr(f"substring(value, {_WIRE_BYTES + 1})"))
+    options = {"mode": "PERMISSIVE", "avroSchema": json.dumps(read)}
+    return from_avro(value, json.dumps(written), options)
+
+
+def _csv_options(how: CsvDecode) -> dict[str, str]:
+    return {
+        "mode": "PERMISSIVE",
+        "columnNameOfCorruptRecord": _CORRUPT,
+        "sep": how.separator,
+        "quote": how.quote,
+        "escape": how.escape,
+        "nullValue": how.null_text,
+    }

@@ -1,0 +1,215 @@
+"""What can be found out before Spark starts: brokers, topics, folders, the journal.
+
+Only what is certain is refused here. Where the Kafka client needs SASL or TLS its options are
+Java's, which no client here reads: there Spark's own error is told, see `reasons`.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigResource
+from confluent_kafka.admin._resource import ResourceType
+
+from unskew.config.errors import ExternalError
+from unskew.config.models.job import Job
+from unskew.config.models.sink import (
+    FilesDeadLetters,
+    FilesSink,
+    KafkaDeadLetters,
+    KafkaSink,
+    PostgresSink,
+)
+from unskew.config.models.source import FilesSource, KafkaSource
+from unskew.config.models.window import NoWindow
+from unskew.config.types.secrets import reveal
+from unskew.grouping.errors import SnapshotError
+from unskew.grouping.spark.locations import open_location
+from unskew.grouping.spark.report import PartitionReport
+from unskew.jobs.checkpoint.files import names_in
+from unskew.jobs.checkpoint.identity import compare
+from unskew.jobs.engine.dead_letter_query import FOLDER as REFUSED
+from unskew.jobs.engine.pipeline import Pipeline
+from unskew.jobs.kafka.admin import admin, no_answer, no_such_topic
+from unskew.jobs.sinks.postgres import problems as problems_of
+from unskew.jobs.sinks.registry import kafka_sink_options
+
+ANSWER_SECONDS = 5.0
+_MASTER = re.compile(
+    r"local(\[(\*|[1-9]\d*)(,\s*\d+)?\])?|local-cluster\[.*\]|(spark|k8s)://.+|yarn"
+)
+_PREFIX = "kafka."
+
+
+def check(pipeline: Pipeline) -> None:
+    """Every problem there is, as one error."""
+    job = pipeline.job
+    problems = [*_master(job), *_folders(job), *_used(job), *_brokers(job), *_databases(job)]
+    problems += _checkpoint(pipeline)
+    if problems:
+        raise ExternalError(*problems)
+
+
+def _master(job: Job) -> Iterator[str]:
+    """Spark's launcher answers a wrong one with a trace, and then is gone."""
+    master = reveal(job.spark).get("spark.master", "local")
+    if not _MASTER.fullmatch(master):
+        yield (
+            f"spark.spark.master: {master}: no master that Spark knows; write local[*],"
+            " spark://HOST:PORT, k8s://URL or yarn"
+        )
+
+
+def _folders(job: Job) -> Iterator[str]:
+    """Can the folders be made that the job writes to? Others fail as clearly when written to."""
+    for field, location in [("checkpoint", job.checkpoint), *_written(job)]:
+        if "://" in location:
+            continue
+        system, path = open_location(location)
+        probe = f"{path}/.unskew-probe"
+        try:
+            system.create_dir(path)
+            system.open_output_stream(probe).close()
+            system.delete_file(probe)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            yield f"{field}: {location}: cannot be written: {reason}; check the path and its owner"
+    if isinstance(job.source, FilesSource) and "://" not in job.source.path:
+        yield from _readable(job.source.path)
+
+
+def _written(job: Job) -> Iterator[tuple[str, str]]:
+    """Where the job writes files: the field that says so, and the folder."""
+    for index, sink in enumerate(job.sinks):
+        if isinstance(sink, FilesSink):
+            yield f"sinks.{index}.path", sink.path
+    if isinstance(job.dead_letters, FilesDeadLetters):
+        yield "dead_letters.path", job.dead_letters.path
+
+
+def _used(job: Job) -> Iterator[str]:
+    """A checkpoint that begins counts batches from 0: it would replace another's, one by one."""
+    root = job.checkpoint.rstrip("/")
+    if any(_names(f"{root}/{folder}") for folder in ("offsets", f"{REFUSED}/offsets")):
+        return
+    for field, location in _written(job):
+        if any(name.startswith("batch_id=") for name in _names(location)):
+            yield (
+                f"{field}: {location}: holds batches of another checkpoint, which this new one,"
+                " counting from 0, would replace; name another folder, or move them away"
+            )
+
+
+def _names(location: str) -> list[str]:
+    """What is in a folder; nothing of one that Spark alone can open, by Hadoop's settings."""
+    with suppress(OSError, pa.ArrowException):
+        return names_in(location)
+    return []
+
+
+def _databases(job: Job) -> Iterator[str]:
+    windowed = not isinstance(job.window, NoWindow)
+    for index, sink in enumerate(job.sinks):
+        if isinstance(sink, PostgresSink):
+            yield from (f"sinks.{index}: {problem}" for problem in problems_of(sink, windowed))
+
+
+def _readable(location: str) -> Iterator[str]:
+    if any(char in location for char in "*?[{"):
+        return
+    system, path = open_location(location)
+    if system.get_file_info(path).type.name == "NotFound":
+        yield f"source.path: {location}: does not exist; make the folder, files may come later"
+
+
+def _checkpoint(pipeline: Pipeline) -> Iterator[str]:
+    """Is it this job's? The routing goes on from the newest states and reports: are they whole?"""
+    journal = pipeline.journal
+    try:
+        compare(pipeline.job)
+        next_batch = max(journal.batches(), default=-1) + 1
+        broken = journal.unreadable()
+        yield from map(journal.broken, broken)
+        if not broken:
+            for report in journal.reports_before(next_batch).values():
+                PartitionReport.from_snapshot(report)
+    except ExternalError as error:
+        yield from error.problems
+    except (SnapshotError, OSError) as error:
+        yield str(error)
+    except pa.ArrowException as error:  # what a remote filesystem says when it is no OSError
+        reason = str(error).partition("\n")[0]
+        yield f"checkpoint: {pipeline.job.checkpoint}: cannot be used: {reason}"
+
+
+def _brokers(job: Job) -> Iterator[str]:
+    for (servers, wanted), options in _wanted(job).items():
+        if not secured(options):
+            yield from _topics(servers, wanted)
+
+
+def secured(options: Mapping[str, str]) -> list[str]:
+    """The options, of those for Kafka's Java client, that ask for TLS or a log-in."""
+    return [
+        name
+        for name, value in options.items()
+        if name.startswith(("kafka.sasl.", "kafka.ssl."))
+        or (name == "kafka.security.protocol" and value.upper() != "PLAINTEXT")
+    ]
+
+
+Wanted = tuple[tuple[str, str, bool], ...]
+"""Where the job names a topic, the topic, and whether it is written to."""
+
+
+def _wanted(job: Job) -> Mapping[tuple[str, Wanted], Mapping[str, str]]:
+    """By brokers and topics, the client's options."""
+    topics: dict[str, list[tuple[str, str, bool]]] = {}
+    options: dict[str, Mapping[str, str]] = {}
+    source = job.source
+    if isinstance(source, KafkaSource):
+        servers = source.bootstrap_servers
+        options[servers] = reveal(source.options)
+        field = "source.subscribe" if source.subscribe else "source.assign"
+        read = source.subscribe or list(source.assign or ())
+        topics[servers] = [(field, topic, False) for topic in read]
+    targets: list[tuple[str, Any]] = [
+        *((f"sinks.{index}", sink) for index, sink in enumerate(job.sinks)),
+        ("dead_letters", job.dead_letters),
+    ]
+    for place, target in targets:
+        if isinstance(target, KafkaSink | KafkaDeadLetters):
+            found = kafka_sink_options(target, job)
+            servers = found.pop(f"{_PREFIX}bootstrap.servers")
+            options[servers] = {**options.get(servers, {}), **found}
+            topics.setdefault(servers, []).append((f"{place}.topic", target.topic, True))
+    return {(servers, tuple(wanted)): options[servers] for servers, wanted in topics.items()}
+
+
+def _topics(servers: str, wanted: Wanted) -> Iterator[str]:
+    client = admin(servers)
+    try:
+        cluster = client.list_topics(timeout=ANSWER_SECONDS)
+    except KafkaException:
+        yield no_answer(f"bootstrap_servers: {servers}", ANSWER_SECONDS)
+        return
+    missing = [one for one in wanted if one[1] not in cluster.topics]
+    if any(written for _, _, written in missing) and _makes_topics(client, cluster.brokers):
+        missing = [one for one in missing if not one[2]]
+    for field, topic, _ in missing:
+        yield no_such_topic(f"{field}: {topic} on {servers}", topic, cluster.topics)
+
+
+def _makes_topics(client: AdminClient, brokers: Mapping[int, Any]) -> bool:
+    """Does the broker make a topic when it is written to? Unknown counts as yes."""
+    resource = ConfigResource(ResourceType.BROKER, str(next(iter(brokers))))
+    try:
+        (answer,) = client.describe_configs([resource]).values()
+        entry = answer.result(timeout=ANSWER_SECONDS).get("auto.create.topics.enable")
+    except (KafkaException, TimeoutError):
+        return True
+    return entry is None or entry.value == "true"

@@ -1,0 +1,52 @@
+"""Spark's daemon of Python workers, with everything imported that they will need.
+
+Spark forks a worker for each slot, and again after a minute without work. pyspark's own daemon
+imports nothing first, so each of them takes a second of processor time to load numba, pandas and
+pyarrow: sixteen slots on two cores wait eight seconds, and do so in every batch of a job whose
+batches are further apart than that minute. Forked from here, a worker takes some 30 ms.
+
+Only for a local master, where the workers' Python is the driver's: on a cluster this module might
+not be there yet when a daemon starts.
+"""
+
+import gc
+import os
+from typing import Any
+
+import numpy as np
+import pandas as pd  # noqa: F401 - Spark asks for its version
+from pyspark import (
+    daemon,
+    worker,  # noqa: F401 - what Spark's workers run
+)
+
+import unskew.jobs.engine.partial
+import unskew.jobs.operators  # noqa: F401 - what tasks run
+from unskew.grouping.registry import create
+
+
+def _prepare() -> None:
+    # numba sets itself up at the first call of a kernel, whichever it is.
+    create("key", partitions=2).route(np.arange(2, dtype=np.uint64))
+    # What is here stays: no collection in a worker need look at it, or copy its pages.
+    gc.collect()
+    gc.freeze()
+
+
+_work: Any = daemon.worker
+
+
+def _quiet(sock: Any, authenticated: bool) -> int:
+    """A worker whose task was stopped while it worked ends, and does not print a trace."""
+    try:
+        return int(_work(sock, authenticated))
+    except (BrokenPipeError, ConnectionResetError):
+        return 1
+
+
+if __name__ == "__main__":
+    _prepare()
+    daemon.worker = _quiet
+    # Then the daemon raises what it would print otherwise.
+    os.environ["PYTHON_DAEMON_KILL_WORKER_ON_FLUSH_FAILURE"] = "1"
+    daemon.manager()

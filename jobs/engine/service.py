@@ -1,0 +1,246 @@
+"""Running a job: start its query, follow it batch by batch, stop it cleanly."""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from unskew.config.errors import ExternalError
+from unskew.config.models.grouping import NoGrouping
+from unskew.config.models.job import Job
+from unskew.config.types.secrets import reveal
+from unskew.grouping.spark.journal import KEPT_BATCHES, Journal
+from unskew.jobs.checkpoint import identity
+from unskew.jobs.checkpoint.files import journal_of, names_in
+from unskew.jobs.checkpoint.lock import lock_checkpoint
+from unskew.jobs.checkpoint.merge_state import MergePartition, merge_state
+from unskew.jobs.engine.dead_letter_query import DeadLetterQuery
+from unskew.jobs.engine.pipeline import Pipeline
+from unskew.jobs.engine.session import renames_without_processes, session
+from unskew.jobs.engine.spark_errors import SPARK_ERRORS, explain_spark_error
+from unskew.jobs.engine.trigger import with_trigger
+from unskew.jobs.local.signals import GRACE_SECONDS, Stop
+from unskew.jobs.observe.batch import BatchDone, lag_of, routing_of
+from unskew.jobs.observe.batch_stats import read_batch_stats
+from unskew.jobs.observe.follower import Follower
+from unskew.jobs.operators import computed_by_spark
+from unskew.jobs.sinks import dead_letters
+from unskew.jobs.sinks.registry import write
+
+_LOOK_SECONDS = 5.0
+_POLL_SECONDS: Any = 0.2  # declared a whole number by pyspark, used as any
+
+
+class Service:
+    """One running job."""
+
+    def __init__(
+        self,
+        job: Job,
+        spark: SparkSession,
+        followers: tuple[Follower, ...] = (),
+        stop: Stop | None = None,
+    ) -> None:
+        self.job = job
+        self.spark = spark
+        self.journal: Journal = journal_of(job)
+        self._pipeline = Pipeline(job, self.journal)
+        self._router = None if isinstance(job.grouping, NoGrouping) else self._pipeline.router(1)
+        self._refused = DeadLetterQuery(self._pipeline)
+        self._followers = followers
+        self._stop = stop or Stop()
+        self._seen = -1
+        self._published = -1
+        self._sizes: tuple[tuple[MergePartition, ...], int, int] = ((), 0, 0)
+        self._newest: object = None
+
+    def run(self) -> None:
+        """Run until the query ends by itself or is asked to stop."""
+        queries: list[StreamingQuery] = []
+        try:
+            with translate_spark_errors(self.job), lock_checkpoint(self.job.checkpoint):
+                try:
+                    self._prepare()
+                    with renames_without_processes(self.spark, self.job.checkpoint):
+                        queries += self._start()
+                    self._follow(queries)
+                finally:
+                    _stop_all(queries)
+                for query in queries:
+                    self._observe(query)
+        except BaseException:
+            self._enter("failed")
+            raise
+        self._enter("stopped")
+
+    def _prepare(self) -> None:
+        """Bring journal and dead letters to where the checkpoint is."""
+        committed = last_commit(self.job)
+        routing_changed = identity.routing_changed(self.job)
+        # What a batch left that was not committed is made again, perhaps by other rules.
+        self.journal.drop_from(committed + 1)
+        if routing_changed:
+            # Before the new rules are written: a crash in between must leave no states of the old.
+            self.journal.forget_states()
+        identity.write(self.job)
+        self._publish(committed)
+        self._seen = committed
+
+    def _start(self) -> Iterator[StreamingQuery]:
+        if computed_by_spark(self.job):
+            # First, so that no bad record is too old for it where the source starts at the latest.
+            yield self._refused.start(self.spark)
+        results = self._pipeline.results(self.spark)
+        yield with_trigger(write(results, self.job), self.job).start()
+
+    def _follow(self, queries: list[StreamingQuery]) -> None:
+        main = queries[-1]
+        tasks = _Tasks(self.spark)
+        while not _ended(queries):
+            self._observe(main)
+            moved = tasks.moved()
+            for follower in self._followers:
+                follower.tick()
+                if moved:
+                    follower.working()
+            if self._stop.asked:
+                self._enter("stopping")
+                self._finish(main)
+                return
+
+    def _finish(self, query: StreamingQuery) -> None:
+        """Let the batch under way finish, if it does in time."""
+        seen, deadline = self._seen, time.monotonic() + GRACE_SECONDS
+        while query.isActive and query.status["isTriggerActive"] and self._seen == seen:
+            if time.monotonic() > deadline:
+                return
+            query.awaitTermination(_POLL_SECONDS)
+            self._observe(query)
+        if not query.isActive:
+            query.awaitTermination(_POLL_SECONDS)
+
+    def _observe(self, query: StreamingQuery) -> None:
+        if query.name != self.job.name:
+            return
+        newest = query.lastProgress
+        mark = newest and (newest["batchId"], newest["timestamp"])
+        if newest is not None and mark != self._newest:
+            self._newest = mark
+            for progress in (json.loads(one.json) for one in query.recentProgress):
+                self._progress(progress)
+        counts = self._refused.taken()
+        if counts:
+            for follower in self._followers:
+                follower.refused(counts)
+
+    def _progress(self, progress: dict[str, Any]) -> None:
+        batch = int(progress["batchId"])
+        if "addBatch" not in progress["durationMs"]:
+            if batch > self._seen:
+                for follower in self._followers:
+                    follower.idle(lag_of(progress))
+        elif batch > self._seen:
+            self._seen = batch
+            self._after_batch(batch, progress)
+
+    def _after_batch(self, batch: int, progress: dict[str, Any]) -> None:
+        self._publish(batch)
+        # What only the displays need is no reason to end a job.
+        with suppress(OSError, pa.ArrowException):
+            self._sizes = (
+                merge_state(self.job.checkpoint),
+                self.journal.size_bytes(),
+                len(self.journal.batches()),
+            )
+        done = BatchDone(
+            progress,
+            read_batch_stats(self.journal, batch, hot_keys=max(10, self.job.metrics.hot_keys)),
+            routing_of(self._router, self.journal, batch),
+            *self._sizes,
+        )
+        for follower in self._followers:
+            follower.batch(done)
+        self.journal.purge(batch - KEPT_BATCHES)
+
+    def _publish(self, newest: int) -> None:
+        """Send on what committed batches refused; a crash may have left some of several."""
+        for batch in self.journal.batches():
+            if self._published < batch <= newest:
+                dead_letters.publish(self.spark, self.job, self.journal, batch)
+        self._published = newest
+
+    def _enter(self, state: str) -> None:
+        for follower in self._followers:
+            follower.enter(state)
+
+
+class _Tasks:
+    """Do tasks get done? A sign of life from within a batch that takes long."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._tracker = spark.sparkContext.statusTracker()
+        self._done: frozenset[tuple[int, int]] = frozenset()
+        self._looked = time.monotonic()
+
+    def moved(self) -> bool:
+        """Since the last look, of which there is one in a few seconds."""
+        if time.monotonic() - self._looked < _LOOK_SECONDS:
+            return False
+        self._looked = time.monotonic()
+        stages = map(self._tracker.getStageInfo, self._tracker.getActiveStageIds())
+        done = frozenset((stage.stageId, stage.numCompletedTasks) for stage in stages if stage)
+        before, self._done = self._done, done
+        return done != before
+
+
+def run_job(job: Job, *followers: Follower, stop: Stop | None = None) -> None:
+    """Run a job in a session of its own."""
+    with translate_spark_errors(job), job_session(job) as spark:
+        if stop is None or not stop.asked:
+            Service(job, spark, followers=followers, stop=stop).run()
+
+
+@contextmanager
+def job_session(job: Job) -> Iterator[SparkSession]:
+    """The Spark session that a job asks for."""
+    settings = {
+        "spark.sql.streaming.stopTimeout": "10s",
+        **reveal(job.spark),
+        "spark.sql.shuffle.partitions": str(job.merge.partitions),
+    }
+    with session(job.name, settings) as spark:
+        yield spark
+
+
+@contextmanager
+def translate_spark_errors(job: Job) -> Iterator[None]:
+    """Spark's exceptions as one clear line."""
+    try:
+        yield
+    except SPARK_ERRORS as error:
+        raise ExternalError(explain_spark_error(job, error)) from error
+
+
+def last_commit(job: Job) -> int:
+    """The newest batch that the checkpoint says is done; -1 before the first."""
+    names = names_in(f"{job.checkpoint.rstrip('/')}/commits")
+    return max((int(name) for name in names if name.isdecimal()), default=-1)
+
+
+def _ended(queries: list[StreamingQuery]) -> bool:
+    """Have all ended? Each is asked: asking is what raises the error of one that failed."""
+    answers = [query.awaitTermination(_POLL_SECONDS) for query in queries]
+    return all(answers)
+
+
+def _stop_all(queries: list[StreamingQuery]) -> None:
+    # Why a query failed is known by now; one that does not stop in time ends with its session.
+    with suppress(*SPARK_ERRORS):
+        for query in queries:
+            if query.isActive:
+                query.stop()

@@ -1,0 +1,153 @@
+"""Starting Spark with what a streaming job here needs, and stopping it without leftovers."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark import SparkContext, accumulators
+from pyspark.sql import SparkSession
+
+from unskew.jobs.local.jars import jars
+from unskew.jobs.local.java import java_home
+from unskew.jobs.local.resources import resource
+
+# RocksDB with a changelog keeps state off the heap and its commits small.
+_SETTINGS = {
+    "spark.master": "local[*]",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.metricsEnabled": "false",
+}
+
+
+_JVM_STOP_SECONDS = 30.0
+# Where all is on one machine: loopback, which executors elsewhere could not reach; workers forked
+# with everything imported, and a way to them that is not TCP. There, each task waits 40 ms in vain,
+# for Nagle's algorithm on one side and a delayed acknowledgement on the other.
+_LOCAL_SETTINGS = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.python.daemon.module": "unskew.jobs.engine.python_daemon",
+    "spark.python.unix.domain.socket.enabled": "true",
+}
+_FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+_BY_FILE_SYSTEM = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
+
+
+@contextmanager
+def session(name: str, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """A Spark session with the Kafka connector; stopped at the end, its JVM too."""
+    _quiet_accumulators()
+    # pyspark's launcher and its Python workers read these; the job need not set them.
+    os.environ["JAVA_HOME"] = str(java_home())
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(name)
+    connector = ",".join(str(path) for path in jars("spark"))
+    logging = f"-Dlog4j2.configurationFile={resource('log4j2.properties')}"
+    own = {"spark.jars": connector, "spark.driver.extraJavaOptions": logging}
+    chosen = {**_SETTINGS, **own, **(settings or {})}
+    if chosen["spark.master"].startswith("local"):
+        chosen = {**_LOCAL_SETTINGS, **chosen}
+        # Before Spark's own logging is configured it would greet with ten lines on every start.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    for key, value in chosen.items():
+        builder = builder.config(key, value)
+    try:
+        with _signals_deferred():
+            spark = builder.getOrCreate()
+        yield spark
+    finally:
+        _stop()
+
+
+@contextmanager
+def renames_without_processes(spark: SparkSession, checkpoint: str) -> Iterator[None]:
+    """Queries that start in here rename the files of a checkpoint on a local disk by themselves.
+
+    By default Spark uses Hadoop's FileContext, which there starts a process for every look at a
+    name: a tenth of a second in a batch of four state partitions. The other way is as atomic,
+    rename(2) both times, and writes the same checksums; but on HDFS only FileContext replaces a
+    file that is there.
+    """
+    # pyspark does not show what Hadoop was told.
+    hadoop: Any = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
+    place = checkpoint if ":/" in checkpoint else str(hadoop.get("fs.defaultFS"))
+    if not place.startswith("file:") or spark.conf.get(_FILE_MANAGER, None) is not None:
+        yield
+        return
+    spark.conf.set(_FILE_MANAGER, _BY_FILE_SYSTEM)
+    try:
+        yield
+    finally:
+        spark.conf.unset(_FILE_MANAGER)
+
+
+@contextmanager
+def _signals_deferred() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM wait for a moment.
+
+    pyspark's launcher, interrupted while its JVM starts, forgets that JVM, which then lives on.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    arrived: list[int] = []
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(one, lambda number, _frame: arrived.append(number)) for one in signals]
+    try:
+        yield
+    finally:
+        for one, handler in zip(signals, before, strict=True):
+            signal.signal(one, handler)
+        for number in arrived[:1]:
+            signal.raise_signal(number)
+
+
+def _quiet_accumulators() -> None:
+    """Where the JVM ends first, its last connection to us is no trace on the terminal."""
+    servers: tuple[Any, ...] = (
+        accumulators.AccumulatorTCPServer,
+        accumulators.AccumulatorUnixServer,
+    )
+    for server in servers:
+        server.handle_error = lambda *_: None
+
+
+def _stop() -> None:
+    """Stop Spark and wait for its JVM, which otherwise lives on for a moment after us."""
+    # pyspark has no public way to end the JVM, nor to start another one afterwards.
+    context, gateway = SparkContext._active_spark_context, SparkContext._gateway  # noqa: SLF001
+    try:
+        if context is not None:
+            context.stop()
+    finally:
+        if gateway is not None:
+            gateway.shutdown()
+            _end(getattr(gateway, "proc", None))
+        SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+        SparkSession._instantiatedSession = None  # noqa: SLF001
+
+
+def _end(process: "subprocess.Popen[bytes] | None") -> None:
+    """The JVM ends when its standard input does; if not in time, it is made to."""
+    if process is None:
+        return
+    if process.stdin is not None:
+        process.stdin.close()
+    try:
+        process.wait(_JVM_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

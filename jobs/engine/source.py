@@ -1,0 +1,86 @@
+"""Where records come from: a streaming DataFrame with Kafka's columns, whatever the source."""
+
+import json
+import math
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from unskew.config.models.source import FilesSource, KafkaSource
+from unskew.jobs.kafka.options import connection_options
+
+_SCHEMA = (
+    "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP"
+)
+_ROOM = 1.25
+_WORTH_A_TASK = 1000
+_MUCH_FOR_A_TASK = 250_000
+COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp")
+
+
+def read(spark: SparkSession, source: KafkaSource | FilesSource) -> DataFrame:
+    """The source's records: key, value, topic, partition, offset, timestamp."""
+    if isinstance(source, KafkaSource):
+        return _kafka(spark, source)
+    return _files(spark, source)
+
+
+def _kafka(spark: SparkSession, source: KafkaSource) -> DataFrame:
+    reader = spark.readStream.format("kafka").options(**kafka_options(source, spark))
+    return reader.load().select(*COLUMNS)
+
+
+def kafka_options(source: KafkaSource, spark: SparkSession) -> dict[str, str]:
+    """The connector's options."""
+    options = {**connection_options(source.bootstrap_servers, source.options)}
+    options["startingOffsets"] = _start(source.start)
+    options["failOnDataLoss"] = str(source.fail_on_data_loss).lower()
+    if source.subscribe:
+        options["subscribe"] = ",".join(source.subscribe)
+    elif source.pattern:
+        options["subscribePattern"] = source.pattern
+    else:
+        options["assign"] = json.dumps(source.assign)
+    if source.records_per_batch:
+        options["maxOffsetsPerTrigger"] = str(source.records_per_batch)
+    if source.split:
+        options |= _split(source, spark.sparkContext.defaultParallelism)
+    return options
+
+
+def _split(source: KafkaSource, cores: int) -> dict[str, str]:
+    """How reading is shared out: a topic keyed by the hot key has one hot Kafka partition."""
+    most = source.records_per_task
+    if most is None:
+        # Some room, so that even Kafka partitions do not make a task more than there are cores. A
+        # batch may be far below its limit, or have none: then a task's share has one of its own.
+        fair = _ROOM * (source.records_per_batch or math.inf) / cores
+        most = max(_WORTH_A_TASK, math.ceil(min(fair, _MUCH_FOR_A_TASK)))
+    # By size alone: a small batch then is not cut into tasks that cost more than they save.
+    return {"maxRecordsPerPartition": str(most)}
+
+
+def _start(start: object) -> str:
+    if isinstance(start, str):
+        return start
+    return json.dumps(start)
+
+
+def _files(spark: SparkSession, source: FilesSource) -> DataFrame:
+    reader = spark.readStream
+    if source.files_per_batch:
+        reader = reader.option("maxFilesPerTrigger", str(source.files_per_batch))
+    if source.bytes_per_batch:
+        reader = reader.option("maxBytesPerTrigger", str(source.bytes_per_batch.amount))
+    if source.format == "parquet":
+        return reader.schema(_SCHEMA).parquet(source.path).select(*COLUMNS)
+    lines = reader.format("text").load(source.path)
+    # A line's place is its file and where in it Spark's split began; its time is the file's.
+    return lines.select(
+        sf.lit(None).cast("binary").alias("key"),
+        sf.col("value").cast("binary").alias("value"),
+        sf.col("_metadata.file_path").alias("topic"),
+        sf.lit(0).alias("partition"),
+        sf.col("_metadata.file_block_start").alias("offset"),
+        sf.col("_metadata.file_modification_time").alias("timestamp"),
+    )

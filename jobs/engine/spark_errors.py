@@ -1,0 +1,132 @@
+"""What Spark's exceptions mean: the innermost cause with a text, as one line, without its trace."""
+
+import re
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from unskew.config.models.job import Job
+
+CAUSES_MAX = 20
+LENGTH_MAX = 600
+_BEGINNING = 500
+# What of a text is for Spark's developers.
+_CLASS_TAG = re.compile(r"^\[[A-Z0-9_]+(\.[A-Z0-9_]+)*\]\s*")
+_TAIL = re.compile(r"\s*(SQLSTATE: \w+|;\s*line \d+ pos \d+|\bline \d+, pos \d+).*$", re.DOTALL)
+_JAVA_CLASS = re.compile(r"^(?:[a-z][\w$]*\.)+([A-Z][\w$]*)(?::\s*|$)")
+_PYTHON_LINE = re.compile(r"^(?:([\w.]+)\.)?(\w+)(?:: (.*))?$", re.DOTALL)
+_OURS = ("grouping.", "config.", "jobs.")
+_LOST_TASK = re.compile(r"Job aborted due to stage failure.*?\(TID \d+\) \([^)]*\): ", re.DOTALL)
+_SPARK_ONLY = frozenset({"SparkException", "AnalysisException", "ParseException", "Exception"})
+
+_KNOWN = (
+    (
+        re.compile(r"KAFKA_DATA_LOSS|data may have been lost"),
+        "records that the checkpoint expects are gone from Kafka (see fail_on_data_loss)",
+    ),
+    (
+        re.compile(r"UnknownTopicOrPartition|does not host this topic"),
+        "source or sinks: a topic is not there (any more); make it, or change the job",
+    ),
+    (
+        re.compile(r"Failed to find data source: kafka|ClassNotFoundException: .*kafka"),
+        "the Kafka connector is missing; unskew jars fetches it",
+    ),
+    (
+        re.compile(r"CONCURRENT_STREAM_LOG_UPDATE|CONCURRENT_QUERY|[Cc]oncurrent update to the"),
+        "checkpoint: another query writes to it at this moment; run a job once",
+    ),
+    (
+        re.compile(r"JAVA_GATEWAY_EXITED"),
+        "Spark's JVM did not start; what it said stands above",
+    ),
+    (
+        re.compile(r"No space left on device"),
+        "no space left on device: make room; the checkpoint goes on from the last whole batch",
+    ),
+    (
+        re.compile(r"SaslAuthenticationException"),
+        "Kafka refuses user or password: {cause}; check kafka.sasl.jaas.config and the mechanism",
+    ),
+    (
+        re.compile(r"SunCertPathBuilderException|CertificateException|SSLHandshakeException"),
+        "Kafka's certificate is not trusted: {cause}; check the truststore, and the servers' names",
+    ),
+    (
+        re.compile(r"(Topic|Group|Cluster|TransactionalId)AuthorizationException"),
+        "Kafka does not permit this user: {cause}; it needs Read on what it reads, Write elsewhere",
+    ),
+    (
+        re.compile(
+            r"TimeoutException: (Call|Topic|Timed out waiting|Timeout)|No resolvable bootstrap|"
+            r"Timeout expired while fetching|not present in metadata"
+        ),
+        "Kafka does not answer, or not about these topics; check brokers, options and permissions",
+    ),
+)
+
+
+def explain_spark_error(job: Job, error: BaseException) -> str:
+    """One line that says why the query failed."""
+    texts = causes(error)
+    innermost = next((text for text in reversed(texts) if text.strip()), str(error))
+    # Their beginnings: further on there may be whole plans, in which any word may stand.
+    everything = "\n".join(text[:_BEGINNING] for text in texts)
+    for pattern, meaning in _KNOWN:
+        found = pattern.search(everything)
+        if found:
+            return f"{job.name}: {meaning.format(cause=brief(innermost).rstrip('.'))}"
+    return f"{job.name}: {brief(innermost)}"
+
+
+def causes(error: BaseException) -> list[str]:
+    """The texts of an exception and its causes, outermost first, each with its class before it."""
+    java: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    if java is None:
+        cause = getattr(error, "_cause", None)
+        own = str(getattr(error, "_desc", "") or error)
+        return [own, *(causes(cause) if cause is not None else [])]
+    texts = []
+    try:
+        for _ in range(CAUSES_MAX):
+            texts.append(str(java.toString()))
+            java = java.getCause()
+            if java is None:
+                break
+    except Py4JError:  # the JVM is gone: what was read so far must do
+        pass
+    return texts
+
+
+def brief(text: str) -> str:
+    """The part of a text that a user can use."""
+    if "Traceback (most recent call last)" in text:
+        return _python(text)
+    lost = _LOST_TASK.search(text)
+    if lost:
+        return brief(text[lost.end() :])
+    kind = _JAVA_CLASS.match(text)
+    simple = kind.group(1) if kind else ""
+    rest = _CLASS_TAG.sub("", text[kind.end() :].strip() if kind else text.strip())
+    rest = _TAIL.sub("", rest)
+    first = re.split(r"\n== |\n\n|\n\s+at ", rest, maxsplit=1)[0]
+    first = " ".join(first.split())[:LENGTH_MAX]
+    if not first:
+        return simple or "it failed without a reason"
+    return first if not simple or simple in _SPARK_ONLY else f"{simple}: {first}"
+
+
+def _python(text: str) -> str:
+    """The last line of a worker's trace: the exception itself; our own need no class."""
+    lines = text.rpartition("Traceback (most recent call last)")[2].splitlines()
+    ends = [line for line in lines if line and not line[0].isspace() and ":" in line]
+    last = next((line for line in reversed(ends) if _PYTHON_LINE.match(line)), "a worker failed")
+    match = _PYTHON_LINE.match(last)
+    if match and match.group(1) and f"{match.group(1)}.".startswith(_OURS):
+        return (match.group(3) or match.group(2))[:LENGTH_MAX]
+    return last[:LENGTH_MAX]
+
+
+SPARK_ERRORS = (PySparkException, Py4JError)
+"""What pyspark raises when something fails in the JVM."""

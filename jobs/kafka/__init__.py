@@ -1,0 +1,1 @@
+"""Kafka's clients and a local broker."""

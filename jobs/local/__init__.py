@@ -1,0 +1,1 @@
+"""What a job needs of this machine: processes, Java, jars, signals."""

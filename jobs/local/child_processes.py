@@ -1,0 +1,107 @@
+"""Child processes that end with us: started under `guard.py`, stopped by closing a pipe."""
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from unskew.config.errors import ExternalError
+
+_GUARD = Path(__file__).with_name("child_guard.py")
+_STOP_SECONDS = 15.0
+_KEPT_LINES = 50
+
+
+class Child:
+    """A guarded process whose output goes to a file; stop it, also when it has ended by itself."""
+
+    def __init__(
+        self,
+        command: list[str],
+        log: Path,
+        remove: Path | None = None,
+        env: dict[str, str] | None = None,
+    ) -> None:
+        guard = [sys.executable, "-I", "-S", str(_GUARD), str(remove or "")]
+        with log.open("ab") as output:
+            # A session of its own: Ctrl-C on the terminal must not reach it behind our back.
+            self._process = subprocess.Popen(
+                [*guard, *command],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env=env,
+            )
+        # Held open: when the child ends by itself, the guard removes the folder that the log is in,
+        # and its last lines are then the only ones that say why.
+        self._log = log.open("rb")
+        self._last: list[str] = []
+
+    @property
+    def running(self) -> bool:
+        """Has it not ended yet?"""
+        return self._process.poll() is None
+
+    def wait(self, seconds: float | None = None) -> int:
+        """Wait until it ends; its exit code."""
+        return self._process.wait(seconds)
+
+    def ask_to_end(self) -> None:
+        """SIGTERM, and nothing after it: for one that may take its time."""
+        self._process.terminate()  # the guard hands it on
+
+    def stop(self) -> None:
+        """End it and wait for that; again is harmless."""
+        assert self._process.stdin is not None
+        self._last = self.log_tail(_KEPT_LINES)
+        self._log.close()
+        self._process.stdin.close()
+        try:
+            self._process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def wait_until(self, ready: Callable[[], bool], what: str, seconds: float) -> None:
+        """Return when `ready()`; if the child ends or time is up, stop it and tell why."""
+        deadline = time.monotonic() + seconds
+        while not ready():
+            fault = ""
+            if not self.running:
+                fault = f"ended with {self.wait()}"
+            elif time.monotonic() > deadline:
+                fault = f"is not ready within {seconds:.0f} s"
+            if fault:
+                self.stop()
+                raise ExternalError(f"{what}: {fault}", *self.log_tail())
+            time.sleep(0.05)
+
+    def log_tail(self, lines: int = 8) -> list[str]:
+        """The last lines it wrote; once it is stopped, of those before that."""
+        if self._log.closed:
+            return self._last[-lines:]
+        self._log.seek(0)
+        written = self._log.read().decode(errors="replace").splitlines()
+        return [line for line in written if line.strip()][-lines:]
+
+
+def free_ports(count: int) -> list[int]:
+    """Loopback ports that nobody listens on at this moment."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def listens(port: int) -> bool:
+    """Does something accept connections on this loopback port?"""
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(("127.0.0.1", port)) == 0

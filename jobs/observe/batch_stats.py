@@ -1,0 +1,142 @@
+"""What happened in a batch, from its reports: the numbers that every display shows."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from unskew.grouping.base import Float64s, Int64s
+from unskew.grouping.spark.journal import Journal
+from unskew.grouping.spark.report import LATENCY_BOUNDS_SECONDS, PartitionReport, replication_of
+from unskew.jobs.checkpoint.lateness import late_watermark
+
+HOT_KEYS = 10
+_COUNTS = ("records", "keys", "state_bytes")
+_TIMES = ("busy_seconds", "latency_seconds")
+
+
+@dataclass(frozen=True)
+class HotKey:
+    """A key with many records: its hash, its name if the job shows names, its records."""
+
+    hash: int
+    name: str | None
+    records: int
+
+
+@dataclass(frozen=True)
+class BatchStats:
+    """One batch by its partitions' reports; arrays have one entry a partition."""
+
+    batch: int
+    records: Int64s
+    keys: Int64s
+    busy_seconds: Float64s
+    state_bytes: Int64s
+    latency_counts: Int64s
+    """Of each partition, how many records were done within each bound."""
+    latency_seconds: Float64s
+    under_key: Int64s
+    """Records that each partition would have had under the grouping `key`."""
+    replication: float
+    bad: Mapping[str, int]
+    hot_keys: tuple[HotKey, ...]
+    late_records: int | None = None
+    """Records all whose windows were over; None if the watermark is no longer known."""
+    places: Mapping[int, str] = field(default_factory=dict)
+    """The executor that each partition was on, as HOST/PROCESS."""
+
+    @property
+    def total(self) -> int:
+        """Records of the batch."""
+        return int(self.records.sum())
+
+    @property
+    def max_over_mean(self) -> float:
+        """What the batch's time is stretched by, if records cost the same."""
+        return _max_over_mean(self.records)
+
+    @property
+    def imbalance(self) -> float:
+        """How far the fullest partition is above the mean, as a share of all records."""
+        return float((self.records.max() - self.records.mean()) / self.total) if self.total else 0.0
+
+    @property
+    def under_key_max_over_mean(self) -> float:
+        """What it would have been stretched by under the grouping `key`."""
+        return _max_over_mean(self.under_key)
+
+    @property
+    def busy_max_over_mean(self) -> float:
+        """The same for the time that partitions were at work."""
+        return _max_over_mean(self.busy_seconds)
+
+    @property
+    def slowest(self) -> int:
+        """The partition that was at work longest."""
+        return int(self.busy_seconds.argmax())
+
+
+def read_batch_stats(
+    journal: Journal, batch: int, partitions: int | None = None, hot_keys: int = HOT_KEYS
+) -> BatchStats | None:
+    """The stats of one batch, with so many hot keys; None if no partition reported."""
+    snapshots = journal.reports(batch)
+    if not snapshots:
+        return None
+    reports = {number: PartitionReport.from_snapshot(found) for number, found in snapshots.items()}
+    size = partitions or next(iter(snapshots.values())).partitions
+    latencies = np.zeros((size, len(LATENCY_BOUNDS_SECONDS) + 1), np.int64)
+    columns: dict[str, Any] = {
+        name: np.zeros(size, kind)
+        for kind, names in ((np.int64, _COUNTS), (np.float64, _TIMES))
+        for name in names
+    }
+    under_key = np.zeros(size, np.int64)
+    bad: Counter[str] = Counter()
+    for number, report in reports.items():
+        for name, column in columns.items():
+            column[number] = getattr(report, name)
+        latencies[number] = report.latency_counts
+        under_key[report.home_partitions] += report.home_records
+        bad.update(report.bad)
+    return BatchStats(
+        batch,
+        **columns,
+        latency_counts=latencies,
+        under_key=under_key,
+        replication=replication_of(reports),
+        bad=dict(bad),
+        hot_keys=_hot_keys(reports, hot_keys),
+        late_records=_late_records(journal, batch, reports.values()),
+        places={number: report.place for number, report in reports.items()},
+    )
+
+
+def _late_records(journal: Journal, batch: int, reports: Iterable[PartitionReport]) -> int | None:
+    windowed = [report for report in reports if report.window_ends.size]
+    if not windowed:
+        return 0
+    # The journal is beside the log of offsets, in the checkpoint.
+    watermark = late_watermark(journal.location.rpartition("/")[0], batch)
+    if watermark is None:
+        return None
+    return sum(
+        int(report.window_records[report.window_ends <= watermark].sum()) for report in windowed
+    )
+
+
+def _max_over_mean(loads: Int64s | Float64s) -> float:
+    return float(loads.max() / loads.mean()) if loads.any() else 1.0
+
+
+def _hot_keys(reports: Mapping[int, PartitionReport], limit: int) -> tuple[HotKey, ...]:
+    records: Counter[int] = Counter()
+    names: dict[int, str] = {}
+    for report in reports.values():
+        hashes = [int(key) for key in report.heavy_hashes]
+        records.update(dict(zip(hashes, map(int, report.heavy_records), strict=True)))
+        names.update(zip(hashes, report.heavy_names, strict=False))
+    return tuple(HotKey(key, names.get(key), count) for key, count in records.most_common(limit))

@@ -1,0 +1,101 @@
+"""docs/configuration.md: every field is in it, and every example in it is clean."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from docs.reference.configuration import PAGE, Entry, Section, page, sections
+from unskew.config.lint import lint
+from unskew.config.models.grouping import GROUPING_MODELS
+
+BASE = """
+name: example
+source: {type: kafka, bootstrap_servers: "127.0.0.1:9092", subscribe: [example]}
+decode:
+  type: json
+  schema: symbol STRING, price DECIMAL(18,4), volume BIGINT, user STRING, hashtags ARRAY<STRING>
+operator: {type: paced}
+grouping: {type: level}
+sinks: [{type: console}]
+dead_letters: {type: files, path: /data/example_dead_letters}
+checkpoint: /data/example_checkpoint
+"""
+WINDOWED = {"window": {"type": "tumbling", "duration": "1 minute"}, "lateness": "10 s"}
+APPEND = {**WINDOWED, "merge": {"output": "append"}}
+# What an example needs beside it in the whole job.
+NEEDS = {
+    "lateness": WINDOWED,
+    "merge.output": APPEND,
+    "operator.hashtags": APPEND,
+    "sinks.files": APPEND,
+    "window.tumbling": WINDOWED,
+    "window.sliding": WINDOWED,
+}
+TEXT = {"decode": {"type": "text"}}
+EACH = [(section, entry) for section in sections() for entry in section.entries]
+NAMES = [entry.path for _, entry in EACH]
+AVRO = '{"type": "record", "name": "t", "fields": [{"name": "symbol", "type": "string"}]}'
+
+
+def job_with(section: Section, entry: Entry) -> dict[str, Any]:
+    """A whole job in which the section has this field as its example writes it."""
+    job = yaml.safe_load(BASE)
+    for prefix, more in NEEDS.items():
+        if f"{entry.path}.".startswith(f"{prefix}."):
+            job |= more
+    if section.path.startswith("operator.word_count"):
+        job |= TEXT
+    if not section.place:
+        return job | ({entry.name: entry.example} if entry.example is not None else {})
+    where, _, inner = section.place.partition(".")
+    written = section.written(entry)
+    if (
+        where == "source"
+        and section.path == "source.kafka"
+        and not ({"pattern", "assign"} & written.keys())
+    ):
+        written |= {"subscribe": ["lines"]}
+    if inner:
+        written = {inner: written}
+    if where == "sinks":
+        return job | {"sinks": [written]}
+    before = job.get(where, {})
+    keep = where in {"merge", "metrics"} or (
+        before.get("type") == written.get("type") and where == "window"
+    )
+    return job | {where: {**before, **written} if keep else written}
+
+
+@pytest.mark.parametrize(("section", "entry"), EACH, ids=NAMES)
+def test_every_example_is_clean_in_a_whole_job(
+    section: Section, entry: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGPASSWORD", "s3cret")
+    monkeypatch.setenv("METRICS_PASSWORD", "s3cret")
+    if section.path == "decode.avro":
+        (tmp_path / "trade.avsc").write_text(AVRO)
+    if entry.example is None:
+        # It is a section itself, or it is left out when nothing is to be said: no other way.
+        assert "$ref" in str(entry.schema) or entry.name == "options", entry.path
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump(job_with(section, entry)))
+    assert lint([str(file)]) == []
+
+
+def test_a_wrong_example_would_be_found(tmp_path: Path) -> None:
+    (section,) = [one for one in sections() if one.path == "window.sliding"]
+    wrong = Entry("of no table", "slide", {"const": "a while"}, True)
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(job_with(section, wrong)))
+    (line,) = lint([str(tmp_path / "job.yaml")])
+    assert "window.slide: a duration" in line
+
+
+def test_every_grouping_and_every_section_is_in_the_page(root: Path) -> None:
+    text = PAGE.read_text()
+    assert text == page()
+    for name in GROUPING_MODELS:
+        assert f"\n## `grouping.{name}`\n" in text
+    for _, entry in EACH:
+        assert f"`{entry.name}`" in text

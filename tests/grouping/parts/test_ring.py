@@ -1,0 +1,108 @@
+"""The ring against a twin in plain Python that searches all nodes for every step."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unskew.grouping.hashing import mix64
+from unskew.grouping.parts import ring
+
+SALT = np.uint64(12345)
+
+
+def brute_nodes(partitions, virtual_nodes, active):
+    nodes = []
+    for partition in active:
+        for number in range(virtual_nodes):
+            value = int(mix64(np.uint64((partition << 32) | number) ^ SALT))
+            nodes.append((value >> 32, partition))
+    return sorted(nodes)
+
+
+def brute_candidates(nodes, place):
+    clockwise = [n for n in nodes if n[0] >= place] + [n for n in nodes if n[0] < place]
+    return list(dict.fromkeys(partition for _, partition in clockwise))
+
+
+def ring_of(partitions, virtual_nodes, active):
+    mask = np.zeros(partitions, np.uint8)
+    mask[list(active)] = 1
+    return ring.ring_of(ring.node_places(SALT, partitions, virtual_nodes), mask)
+
+
+def candidates(nodes, place, count, partitions):
+    out = np.empty(count, np.int32)
+    found = ring.walk(nodes, np.int64(place), ring.new_marks(partitions), out)
+    return out[:found].tolist()
+
+
+def two(nodes, place):
+    node = ring.at(nodes.positions, nodes.firsts, nodes.shift, np.int64(place))
+    return [int(nodes.owners[node]), int(nodes.seconds[node])]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    partitions=st.integers(1, 12),
+    virtual_nodes=st.integers(1, 9),
+    places=st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=8),
+    data=st.data(),
+)
+def test_candidates_are_the_next_distinct_partitions_clockwise(
+    partitions, virtual_nodes, places, data
+):
+    active = data.draw(st.sets(st.integers(0, partitions - 1), min_size=1))
+    nodes = ring_of(partitions, virtual_nodes, active)
+    twin = brute_nodes(partitions, virtual_nodes, active)
+    edges = [position for position, _ in twin[:3]]
+    for place in [*places, *edges, 0, 2**32 - 1]:
+        expected = brute_candidates(twin, place)
+        assert candidates(nodes, place, partitions, partitions) == expected
+        assert candidates(nodes, place, 2, partitions) == expected[:2]
+        assert two(nodes, place) == (expected * 2)[:2]
+
+
+def test_two_nodes_at_one_position_lie_in_the_order_of_their_partitions():
+    places = np.array([(7 << 32) | 1, (7 << 32) | 2, (9 << 32) | 0], np.uint64)
+    nodes = ring.ring_of(places, np.ones(3, np.uint8))
+    assert candidates(nodes, 7, 3, 3) == [1, 2, 0]
+    assert candidates(nodes, 8, 3, 3) == [0, 1, 2]
+    assert two(nodes, 8) == [0, 1]
+
+
+def test_a_partition_that_leaves_moves_only_its_own_arcs():
+    places = np.random.default_rng(1).integers(0, 2**32, 20_000)
+    before = ring_of(20, 64, range(20))
+    after = ring_of(20, 64, [p for p in range(20) if p != 7])
+    moved = 0
+    for place in places.tolist():
+        old, new = candidates(before, place, 5, 20), candidates(after, place, 5, 20)
+        assert new[: len(old) - (7 in old)] == [p for p in old if p != 7]
+        moved += old[0] != new[0]
+        assert (old[0] != new[0]) == (old[0] == 7)
+    assert 0.03 < moved / places.size < 0.07
+
+
+def test_a_partition_that_comes_back_restores_the_ring():
+    places = ring.node_places(SALT, 9, 16)
+    before = ring.ring_of(places, np.ones(9, np.uint8))
+    mask = np.ones(9, np.uint8)
+    mask[4] = 0
+    ring.ring_of(places, mask)
+    again = ring.ring_of(places, np.ones(9, np.uint8))
+    assert all(np.array_equal(a, b) for a, b in zip(before, again, strict=True))
+
+
+def test_nodes_of_a_partition_do_not_depend_on_how_many_there_are():
+    few, many = ring.node_places(SALT, 5, 8), ring.node_places(SALT, 50, 8)
+    assert set(few.tolist()) <= set(many.tolist())
+
+
+@pytest.mark.parametrize(("virtual_nodes", "share_max"), [(1, 0.6), (64, 0.16)])
+def test_virtual_nodes_even_out_the_arcs(virtual_nodes, share_max):
+    nodes = ring_of(10, virtual_nodes, range(10))
+    places = np.random.default_rng(2).integers(0, 2**32, 20_000).tolist()
+    shares = np.bincount([two(nodes, place)[0] for place in places], minlength=10) / len(places)
+    assert shares.max() < share_max
+    assert (shares.max() > 0.2) == (virtual_nodes == 1)

@@ -1,0 +1,92 @@
+"""What the groupings promise, measured by the simulator at small sizes."""
+
+import time
+from functools import cache
+
+import pytest
+
+from unskew.grouping.registry import GROUPINGS
+from unskew.grouping.simulation.scenario import Scenario
+from unskew.grouping.simulation.simulate import GroupingSpec, SimulationReport, simulate
+from unskew.grouping.simulation.traces import TRACES, open_trace
+
+SOURCES = (1, 5, 48)
+
+
+@cache
+def run(grouping: str, trace: str, **scenario: float) -> SimulationReport:
+    chosen = Scenario.model_validate(scenario)
+    return simulate(open_trace(trace), GroupingSpec.parse(grouping), chosen, time.perf_counter)
+
+
+@pytest.mark.parametrize("trace", TRACES)
+@pytest.mark.parametrize("sources", SOURCES)
+def test_level_is_level_in_every_batch(trace: str, sources: int) -> None:
+    for partitions in (3, 40):
+        report = run(
+            "level",
+            f"{trace}:records=60000",
+            partitions=partitions,
+            sources=sources,
+            batch_records=20_000,
+        )
+
+        # A source's loads differ by one record at most.
+        assert report.batches.imbalance_max <= sources / 20_000
+
+
+@pytest.mark.parametrize("zipf", [0.8, 1.1, 1.4])
+def test_level_costs_little_state(zipf: float) -> None:
+    report = run(
+        "level",
+        f"zipf:z={zipf},keys=10000,records=1000000",
+        partitions=100,
+        sources=5,
+        batch_records=1_000_000,
+    )
+
+    assert report.batches.imbalance_max == 0.0
+    assert report.replication <= 1.03
+
+
+@pytest.mark.parametrize("partitions", [16, 128])
+@pytest.mark.parametrize("zipf", [1.0, 2.0])
+def test_fish_is_as_fast_as_shuffle_under_drift(partitions: int, zipf: float) -> None:
+    trace = f"zipf-drift:z={zipf},records=400000,runs=2"
+    fish, shuffle, key = (
+        run(
+            name,
+            trace,
+            partitions=partitions,
+            sources=5,
+            cost_us=100.0,
+            arrival_per_second=partitions * 1e4,
+        )
+        for name in ("fish", "shuffle", "key")
+    )
+
+    assert fish.execution is not None
+    assert shuffle.execution is not None
+    assert fish.execution.execution_seconds <= 1.1 * shuffle.execution.execution_seconds
+    assert fish.pairs <= 2.6 * key.pairs
+
+
+@pytest.mark.parametrize("grouping", GROUPINGS)
+def test_more_sources_do_not_degrade_balance(grouping: str) -> None:
+    trace = "zipf:z=1.4,keys=10000,records=300000"
+    one, few, many = (
+        run(grouping, trace, partitions=20, sources=sources).max_over_mean for sources in SOURCES
+    )
+
+    # Random coins find other hot keys in each source: hence not a smaller slack.
+    assert few <= one + 0.1
+    assert many <= one + 0.1
+
+
+@pytest.mark.parametrize("grouping", GROUPINGS)
+def test_no_grouping_is_worse_than_key_grouping(grouping: str) -> None:
+    trace = "zipf:z=2.0,keys=10000,records=200000"
+    report = run(grouping, trace, partitions=20, sources=5)
+
+    assert report.imbalance <= run("key", trace, partitions=20, sources=5).imbalance + 1e-3
+    assert 1 <= report.replication <= 20

@@ -1,0 +1,143 @@
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from unskew.grouping.errors import SnapshotError
+from unskew.grouping.snapshot import Snapshot
+from unskew.grouping.spark.journal import Journal
+
+
+def state(number: int) -> Snapshot:
+    return Snapshot("key", 1, 4, 0, {"active": np.full(4, number, np.uint8)})
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    return Journal(str(tmp_path / "journal"))
+
+
+@pytest.mark.parametrize("prefix", ["", "file://"])
+def test_what_is_written_is_read_back(tmp_path: Path, prefix: str) -> None:
+    journal = Journal(f"{prefix}{tmp_path}/deep/journal")
+    assert journal.write_state(3, 1, state(1))
+    found = journal.state_before(4, 1)
+    assert found is not None
+    assert found.checksum() == state(1).checksum()
+    assert journal.batches() == [3]
+
+
+def test_an_empty_journal_has_nothing(journal: Journal) -> None:
+    assert journal.batches() == []
+    assert journal.state_before(5, 0) is None
+    assert journal.reports_before(5) == {}
+    assert journal.newest_sources(5) == 0
+    assert journal.size_bytes() == 0
+    journal.purge(before=10)
+
+
+def test_the_first_attempt_wins(journal: Journal, tmp_path: Path) -> None:
+    assert journal.write_state(0, 0, state(1))
+    assert not journal.write_state(0, 0, state(2))
+    found = journal.state_before(1, 0)
+    assert found is not None
+    assert found.checksum() == state(1).checksum()
+    assert [path.name for path in (tmp_path / "journal" / "000000000000").iterdir()] == [
+        "source-00000.state"
+    ]
+
+
+def test_what_the_next_batch_needs_and_cannot_read_is_listed(journal: Journal) -> None:
+    folder = Path(journal.location)
+    for batch in (0, 1):
+        journal.write_state(batch, 0, state(batch))
+        journal.write_report(batch, 0, state(batch))
+    journal.write_state(0, 1, state(0))
+    assert journal.unreadable() == []
+    files = ["000000000000/source-00000.state", "000000000000/partition-00000.report"]
+    needed = [
+        "000000000001/source-00000.state",
+        "000000000001/partition-00000.report",
+        "000000000000/source-00001.state",
+    ]
+    for name in [*files, *needed]:
+        (folder / name).write_bytes(b"garbage")
+    assert journal.unreadable() == needed
+
+
+def test_a_task_never_sees_its_own_batch(journal: Journal) -> None:
+    journal.write_state(2, 0, state(2))
+    journal.write_state(5, 0, state(5))
+    before = [journal.state_before(batch, 0) for batch in (2, 3, 5, 6)]
+    assert [found and int(found.arrays["active"][0]) for found in before] == [None, 2, 2, 5]
+
+
+def test_a_source_that_missed_a_batch_goes_on_from_its_own_last_state(journal: Journal) -> None:
+    journal.write_state(1, 0, state(1))
+    journal.write_state(1, 1, state(11))
+    journal.write_state(2, 0, state(2))
+    found = journal.state_before(3, 1)
+    assert found is not None
+    assert found.arrays["active"][0] == 11
+    assert journal.newest_sources(3) == 1
+    assert journal.newest_sources(2) == 2
+
+
+def test_reports_are_those_of_the_newest_batch_that_has_some(journal: Journal) -> None:
+    journal.write_report(1, 3, state(13))
+    journal.write_report(2, 0, state(20))
+    journal.write_state(3, 0, state(3))
+    assert list(journal.reports_before(2)) == [3]
+    assert list(journal.reports_before(9)) == [0]
+
+
+def test_purging_removes_whole_batches_and_keeps_the_rest(journal: Journal) -> None:
+    for batch in range(5):
+        journal.write_state(batch, 0, state(batch))
+    journal.purge(before=3)
+    assert journal.batches() == [3, 4]
+    assert journal.size_bytes() > 0
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip"])
+def test_a_damaged_file_stops_with_what_to_do(
+    journal: Journal, tmp_path: Path, damage: str
+) -> None:
+    journal.write_state(0, 0, state(1))
+    path = tmp_path / "journal" / "000000000000" / "source-00000.state"
+    data = bytearray(path.read_bytes())
+    if damage == "cut":
+        data = data[:-3]
+    else:
+        data[40] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(SnapshotError) as error:
+        journal.state_before(1, 0)
+    assert str(path) in str(error.value)
+    assert "remove the journal's folder" in str(error.value)
+
+
+def test_half_written_files_are_not_seen(journal: Journal, tmp_path: Path) -> None:
+    journal.write_report(0, 1, state(1))
+    folder = tmp_path / "journal" / "000000000000"
+    (folder / ".partition-00002.report.abc").write_bytes(b"half")
+    assert list(journal.reports(0)) == [1]
+
+
+def test_refused_records_are_kept_until_they_are_published(journal: Journal) -> None:
+    rows = pa.table({"reason": ["not_utf8", "null_key"], "value": [b"\xff", None]})
+    assert journal.write_bad(4, 2, rows)
+    assert not journal.write_bad(4, 2, rows.slice(1))
+    assert [table.to_pylist() for table in journal.bad(4)] == [rows.to_pylist()]
+    assert not journal.published(4)
+    journal.mark_published(4)
+    assert journal.published(4)
+
+
+def test_it_travels_to_tasks_as_its_place_alone(journal: Journal) -> None:
+    journal.write_state(0, 0, state(1))
+    copy = pickle.loads(pickle.dumps(journal))  # noqa: S301 - our own bytes, as Spark sends them
+    assert copy == journal
+    assert copy.batches() == [0]

@@ -1,0 +1,132 @@
+"""What a restart does to a journal, and what it keeps beside the states."""
+
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from unskew.grouping.spark.journal import KEPT_BATCHES, Journal, Routes
+from unskew.grouping.spark.route import Router
+
+
+class Clock:
+    """Each look is a second later."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 1.0
+        return self.now
+
+
+def chunks() -> Iterator[pa.Array]:
+    for seed in range(3):
+        yield pa.array(np.random.default_rng(seed).integers(0, 50, 100))
+
+
+def routed(router: Router) -> list[int]:
+    return [route for part in router.route_keys(chunks()) for route in part.to_pylist()]
+
+
+def test_routing_seconds_are_kept_once_and_are_no_part_of_the_state(tmp_path: Path) -> None:
+    timed = Router("level", 4, journal=Journal(str(tmp_path / "timed")), clock=Clock())
+    plain = Router("level", 4, journal=Journal(str(tmp_path / "plain")))
+    assert routed(timed) == routed(plain)
+    both = [router.journal for router in (timed, plain)]
+    assert both[0] is not None
+    assert both[1] is not None
+    assert both[0].states(0)[0].checksum() == both[1].states(0)[0].checksum()
+    seconds = both[0].routing_seconds(0)
+    assert both[1].routing_seconds(0) == {}
+    assert not both[0].write_routing(0, 0, 99.0)
+    assert both[0].routing_seconds(0) == seconds
+
+
+def test_the_journal_knows_routes_by_number_and_checksum(tmp_path: Path) -> None:
+    found = {}
+    for name, seed in (("first", 1), ("again", 1), ("other", 2)):
+        journal = Journal(str(tmp_path / name))
+        routes = np.array(routed(Router("w_choices", 4, seed, journal=journal)), np.int32)
+        found[name] = journal.routes(0)[0]
+        cut = Routes().plus(routes[:7]).plus(routes[7:])
+        assert found[name] == Routes().plus(routes) == cut
+    assert found["first"].records == 300
+    assert found["first"] == found["again"]
+    assert found["first"].checksum != found["other"].checksum
+
+
+def test_waiting_for_rows_is_no_routing(tmp_path: Path) -> None:
+    clock = Clock()
+
+    def slow() -> Iterator[pa.Array]:
+        for one in chunks():
+            clock.now += 1000
+            yield one
+
+    journal = Journal(str(tmp_path))
+    list(Router("key", 4, journal=journal, clock=clock).route_keys(slow()))
+    (seconds,) = journal.routing_seconds(0).values()
+    assert 0 < seconds < 20
+
+
+def test_batches_that_were_not_committed_are_dropped(tmp_path: Path) -> None:
+    journal = Journal(str(tmp_path))
+    for batch in (3, 4, 5):
+        journal.write_routing(batch, 0, 1.0)
+    journal.drop_from(5)
+    assert journal.batches() == [3, 4]
+    journal.drop_from(9)
+    journal.drop_from(0)
+    assert journal.batches() == []
+
+
+def test_forgotten_states_leave_reports_and_the_rest(tmp_path: Path) -> None:
+    router = Router("fish", 4, journal=Journal(str(tmp_path)), clock=Clock())
+    routed(router)
+    journal = router.journal
+    assert journal is not None
+    seconds = journal.routing_seconds(0)
+    journal.forget_states()
+    assert journal.states(0) == {}
+    assert journal.newest_sources(1) == 0
+    assert journal.routing_seconds(0) == seconds
+    assert journal.routes(0)[0].records == 300
+
+
+def test_what_may_be_purged_between_two_attempts_is_not_looked_at(tmp_path: Path) -> None:
+    router = Router("fish", 4, journal=Journal(str(tmp_path)))
+    journal = router.journal
+    assert journal is not None
+    journal.write_state(5, 0, router.grouping_for(5, 0).snapshot())
+    newest = 5 + KEPT_BATCHES
+    assert journal.state_before(newest, 0) is not None
+    assert journal.newest_sources(newest) == 1
+    # The service may purge now, or a moment later.
+    assert journal.state_before(newest + 1, 0) is None
+    assert journal.newest_sources(newest + 1) == 0
+    journal.purge(newest - KEPT_BATCHES)
+    assert journal.state_before(newest, 0) is not None
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.ENOTSUP, errno.EIO])
+def test_a_disk_without_hard_links_will_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(number, "no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    journal = Journal(str(tmp_path))
+    if number == errno.EIO:
+        with pytest.raises(OSError, match="no links here"):
+            journal.write_routing(0, 0, 1.0)
+        return
+    assert journal.write_routing(0, 0, 1.0)
+    assert not journal.write_routing(0, 0, 2.0)
+    assert journal.routing_seconds(0) == {0: 1.0}
+    assert [path.name for path in (tmp_path / "000000000000").iterdir()] == ["source-00000.routing"]

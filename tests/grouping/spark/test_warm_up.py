@@ -1,0 +1,58 @@
+"""After a rehearsal there is nothing left to compile."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# As a query's tasks do it: batch by batch, with a journal, and with reports from the second on.
+TASKS = """
+import sys
+from pathlib import Path
+import numpy as np, pyarrow as pa
+from unskew.grouping.spark.journal import Journal
+from unskew.grouping.registry import create
+from unskew.grouping.spark.warm_up import rehearse
+from unskew.grouping.spark.report import PartitionReport
+from unskew.grouping.spark.route import Router
+
+name, cache, folder = sys.argv[1:]
+rehearse(create(name, partitions=4, seed=1))
+compiled = sorted(Path(cache).rglob("*.nbc"))
+assert compiled
+journal = Journal(folder)
+router = Router(name, 4, 1, 2, {}, journal)
+for batch in range(4):
+    for source in range(2):
+        grouping = router.grouping_for(batch, source)
+        keys = pa.array(np.random.default_rng(batch).zipf(1.5, 20_000).astype(np.uint64)).to_numpy()
+        times = pa.array(np.arange(20_000) + batch).to_numpy()
+        for _ in grouping.route_chunks([(keys, times), (keys[:0], times[:0]), (keys, times)]):
+            pass
+        journal.write_state(batch, source, grouping.snapshot())
+    for number in range(4):
+        hashes = np.arange(9, dtype=np.uint64)
+        report = PartitionReport(
+            number + 1, 9, 0.5, 0,
+            heavy_hashes=hashes, heavy_records=np.arange(9), heavy_seconds=np.arange(9.0),
+        )
+        journal.write_report(batch, number, report.to_snapshot(4))
+late = [path.name for path in sorted(Path(cache).rglob("*.nbc")) if path not in compiled]
+assert not late, late
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["fish", "level", "posg"])
+def test_tasks_find_all_machine_code_in_the_cache(name: str, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    words = [sys.executable, "-c", TASKS, name, str(cache), str(tmp_path / "journal")]
+    done = subprocess.run(
+        words,
+        env={"NUMBA_CACHE_DIR": str(cache), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,50 @@
+"""One process a checkpoint."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from unskew.config.errors import ExternalError
+from unskew.jobs.checkpoint.lock import LOCK, lock_checkpoint
+
+HOLD = """
+import sys
+from unskew.jobs.checkpoint.lock import owned
+with owned(sys.argv[1]):
+    print("held", flush=True)
+    input()
+"""
+
+
+def test_a_second_start_is_told_whose_it_is(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", HOLD, str(tmp_path / "checkpoint")]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as first:
+        assert first.stdout is not None
+        try:
+            assert first.stdout.readline() == "held\n"
+            with (
+                pytest.raises(ExternalError) as error,
+                lock_checkpoint(str(tmp_path / "checkpoint")),
+            ):
+                pass
+            (problem,) = error.value.problems
+            assert f"{tmp_path}/checkpoint: in use by process {first.pid}; stop" in problem
+        finally:
+            # However it ends, the checkpoint is free again.
+            first.kill()
+            first.wait()
+        with lock_checkpoint(f"file:{tmp_path}/checkpoint"):
+            assert (tmp_path / "checkpoint" / LOCK).read_text().isdecimal()
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(ExternalError, match=r"cannot be used: .*; check the path and its owner"),
+        lock_checkpoint(str(tmp_path / "file" / "checkpoint")),
+    ):
+        pass

@@ -1,0 +1,41 @@
+import json
+import zipfile
+from pathlib import Path
+
+from unskew.jobs.checkpoint.merge_state import MergePartition, merge_state
+
+
+def snapshot(folder: Path, version: int, keys: int, sizes: tuple[int, ...]) -> int:
+    """A snapshot as Spark's RocksDB provider writes it; its own size."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = [{"localFileName": f"{n}.sst", "sizeBytes": size} for n, size in enumerate(sizes)]
+    with zipfile.ZipFile(folder / f"{version}.zip", "w") as archive:
+        archive.writestr("CURRENT", "MANIFEST-000005")
+        archive.writestr("metadata", "v1\n" + json.dumps({"sstFiles": files, "numKeys": keys}))
+    return (folder / f"{version}.zip").stat().st_size
+
+
+def test_rows_are_of_the_newest_snapshot_and_bytes_are_what_a_restart_loads(tmp_path: Path) -> None:
+    folder = tmp_path / "state" / "0" / "3"
+    snapshot(folder, 9, 5, (1000,))
+    size = snapshot(folder, 10, 7, (1000, 500))
+    for version, length in ((9, 90), (10, 100), (11, 110)):
+        (folder / f"{version}.changelog").write_bytes(b"x" * length)
+    (tmp_path / "state" / "0" / "_metadata").mkdir()
+    assert merge_state(str(tmp_path)) == (MergePartition(3, 7, 1500 + size + 110),)
+
+
+def test_before_the_first_snapshot_only_the_changes_are_there(tmp_path: Path) -> None:
+    for partition in (10, 2):
+        folder = tmp_path / "state" / "0" / str(partition)
+        folder.mkdir(parents=True)
+        (folder / "1.changelog").write_bytes(b"x" * partition)
+    assert merge_state(str(tmp_path)) == (MergePartition(2, None, 2), MergePartition(10, None, 10))
+
+
+def test_a_snapshot_that_spark_is_writing_is_not_an_error(tmp_path: Path) -> None:
+    folder = tmp_path / "state" / "0" / "0"
+    folder.mkdir(parents=True)
+    (folder / "4.zip").write_bytes(b"PK half")
+    assert merge_state(str(tmp_path)) == (MergePartition(0, None, 7),)
+    assert merge_state(str(tmp_path / "nothing")) == ()

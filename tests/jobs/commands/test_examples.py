@@ -1,0 +1,59 @@
+"""The examples of the documentation run, and show what they say."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from pyspark.sql import SparkSession
+
+from unskew.grouping.spark.journal import KEPT_BATCHES, Journal
+from unskew.grouping.spark.route import route
+
+pytestmark = pytest.mark.spark
+
+
+def example(root: Path, name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, root / "docs" / "examples" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_users_own_operator_behind_route(
+    root: Path, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = example(root, "route_before_your_own_operator")
+    shown.main(spark, tmp_path)
+
+    lines = capsys.readouterr().out.splitlines()
+    hashed, routed = (eval(line.partition(":")[2]) for line in lines[1:3])  # noqa: S307 - ours
+    assert sum(hashed) == sum(routed) == 6000
+    assert max(hashed) > 3000
+    assert max(routed) - min(routed) <= 3
+    assert lines[3].startswith("the busiest user: {'user': 'busy', 'risk': ")
+    assert lines[3].endswith("'events': 3000}")
+    assert lines[4] == "batch and stream agree: True"
+
+
+def test_route_keeps_the_newest_batches_of_its_journal(spark: SparkSession, tmp_path: Path) -> None:
+    batches = KEPT_BATCHES + 4
+    (tmp_path / "in").mkdir()
+    for batch in range(batches):
+        (tmp_path / "in" / f"{batch:02}").write_text(f"{batch}\n")
+    lines = spark.readStream.option("maxFilesPerTrigger", 1).text(str(tmp_path / "in"))
+    journal = Journal(str(tmp_path / "checkpoint" / "unskew"))
+    routed = route(lines, key="value", grouping="shuffle", partitions=2, journal=journal)
+    query = (
+        routed.writeStream.format("memory")
+        .queryName("kept")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+
+    assert spark.table("kept").count() == batches
+    assert journal.batches() == list(range(batches - KEPT_BATCHES - 1, batches))

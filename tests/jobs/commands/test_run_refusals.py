@@ -1,0 +1,196 @@
+"""What `unskew run` refuses before Spark starts: one line a problem, exit code 1."""
+
+import json
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.running import job_words, make_topics
+from unskew.config.loader import load_job
+from unskew.grouping.spark.journal import FOLDER
+from unskew.jobs.__main__ import main
+from unskew.jobs.checkpoint.files import journal_of
+from unskew.jobs.checkpoint.identity import FILE, identity, routing_changed, write
+from unskew.jobs.commands.run import overrides
+from unskew.jobs.engine.pipeline import Pipeline
+from unskew.jobs.kafka.broker import Broker
+
+pytestmark = pytest.mark.e2e
+Refused = Callable[..., list[str]]
+
+
+@pytest.fixture
+def refused(broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Refused:
+    """Runs the job with these settings; its lines of error."""
+    make_topics(broker, "refusals")
+
+    def run(*more: str, code: int = 1, **settings: object) -> list[str]:
+        words = job_words(broker.address, tmp_path, "refusals", **settings)
+        assert main([*words, "--log", "console", *more]) == code
+        return capsys.readouterr().err.splitlines()
+
+    return run
+
+
+def pipeline(broker: Broker, folder: Path, **settings: object) -> Pipeline:
+    words = job_words(broker.address, folder, "refusals", **settings)
+    job = load_job("word_count", overrides(words[3::2]))
+    return Pipeline(job, journal_of(job))
+
+
+def claim(started: Pipeline) -> bool:
+    """As a start does it: is the routing as it was?"""
+    changed = routing_changed(started.job)
+    write(started.job)
+    return not changed
+
+
+def test_topics_that_are_missing_are_named_all_at_once(refused: Refused, broker: Broker) -> None:
+    lines = refused(source__subscribe="[refusal, refusals]", dead_letters__topic="nowhere")
+    assert lines == [
+        f'source.subscribe: refusal on {broker.address}: no such topic; did you mean "refusals"?',
+        next(line for line in lines if line.startswith("dead_letters.topic: nowhere on")),
+    ]
+
+
+def test_a_broker_that_is_away_is_named(refused: Refused) -> None:
+    lines = refused(source__bootstrap_servers="127.0.0.1:1")
+    (line,) = lines
+    assert line.startswith("bootstrap_servers: 127.0.0.1:1: no broker answers within 5 s; start it")
+
+
+def test_brokers_that_ask_who_we_are_are_left_to_spark(broker: Broker, tmp_path: Path) -> None:
+    from unskew.jobs.engine.preflight import check
+
+    known = pipeline(broker, tmp_path)
+    options = {"kafka.security.protocol": "SASL_SSL"}
+    source = known.job.source.model_copy(
+        update={"bootstrap_servers": "127.0.0.1:1", "options": options}
+    )
+    check(Pipeline(known.job.model_copy(update={"source": source}), known.journal))
+
+
+def test_a_checkpoint_of_another_job(refused: Refused, broker: Broker, tmp_path: Path) -> None:
+    made(broker, tmp_path)
+    (line,) = refused(name="other")
+    assert line == (
+        f'checkpoint: {tmp_path}/refusals: belongs to the job "word_count", not to "other"; name'
+        " another checkpoint folder to begin anew"
+    )
+
+
+def test_settings_that_a_checkpoint_fixes(refused: Refused, broker: Broker, tmp_path: Path) -> None:
+    made(broker, tmp_path)
+    lines = refused(
+        merge__partitions=3, window="{type: tumbling, duration: 1 minute}", lateness="10 s"
+    )
+    assert [line.split(" when ")[0] for line in lines] == [
+        "window: was type none",
+        "merge.partitions: was 2",
+    ]
+    assert all("change it back, or name another checkpoint folder" in line for line in lines)
+
+
+def test_settings_of_the_routing_may_change_and_begin_anew(broker: Broker, tmp_path: Path) -> None:
+    made(broker, tmp_path)
+    assert claim(pipeline(broker, tmp_path)) is True
+    assert claim(pipeline(broker, tmp_path, partitions=9)) is False
+    assert claim(pipeline(broker, tmp_path, partitions=9)) is True
+    assert claim(pipeline(broker, tmp_path, partitions=9, grouping__type="fish")) is False
+
+
+def test_a_checkpoint_that_unskew_did_not_make(
+    refused: Refused, broker: Broker, tmp_path: Path
+) -> None:
+    made(broker, tmp_path)
+    (tmp_path / "refusals" / FILE).unlink()
+    assert "belongs to a query that Unskew did not start" in refused()[0]
+    (tmp_path / "refusals" / FILE).write_text("{")
+    assert "cannot be read; restore it" in refused()[0]
+    newer = identity(pipeline(broker, tmp_path).job) | {"version": 99}
+    (tmp_path / "refusals" / FILE).write_text(json.dumps(newer))
+    assert "of another version of Unskew (format 99)" in refused()[0]
+
+
+def test_a_job_that_failed_before_its_query_began_holds_no_checkpoint(
+    broker: Broker, tmp_path: Path
+) -> None:
+    claim(pipeline(broker, tmp_path))
+    assert claim(pipeline(broker, tmp_path, merge__partitions=3)) is True
+
+
+def test_a_damaged_journal(refused: Refused, broker: Broker, tmp_path: Path) -> None:
+    made(broker, tmp_path)
+    folder = tmp_path / "refusals" / FOLDER / f"{3:012d}"
+    folder.mkdir(parents=True)
+    (folder / "source-00000.state").write_bytes(b"garbage")
+    (line,) = refused()
+    assert line.startswith(f"journal: {folder}/source-00000.state: ")
+    assert "remove the journal's folder" in line
+
+
+def test_folders_that_cannot_be_made(refused: Refused, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    lines = refused(checkpoint=tmp_path / "file" / "c")
+    assert lines[0].startswith(f"checkpoint: {tmp_path}/file/c: cannot be written: ")
+    assert len(lines) == 1
+
+
+def test_a_port_that_is_taken_and_a_master_that_is_none(refused: Refused) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        (line,) = refused(metrics__port=port)
+        assert line.startswith(f"metrics: 127.0.0.1:{port}: cannot be listened on: Address already")
+    (line,) = refused(spark__spark__master="loca")
+    assert line.startswith("spark.spark.master: loca: no master that Spark knows")
+
+
+def test_debug_shows_the_trace_and_json_logs_stay_json(
+    refused: Refused, capsys: pytest.CaptureFixture[str]
+) -> None:
+    away = {"source__bootstrap_servers": "127.0.0.1:1"}
+    assert "Traceback" in refused("--debug", **away)[0]
+    (line,) = refused("--log", "json", **away)
+    event = json.loads(line)
+    assert (event["event"], event["level"]) == ("failed", "error")
+    assert event["problems"][0].startswith("bootstrap_servers: 127.0.0.1:1: no broker")
+
+
+def test_set_replaces_values_of_every_kind() -> None:
+    assert overrides(
+        ["partitions=3", "sinks.0.topic=a=b", "lateness=null", "source.subscribe=[a, b]"],
+        available_now=True,
+    ) == {
+        "partitions": 3,
+        "sinks.0.topic": "a=b",
+        "lateness": None,
+        "source.subscribe": ["a", "b"],
+        "trigger": {"type": "available_now"},
+    }
+    changes = overrides(["spark.spark.sql.ansi.enabled=false", "source.options.kafka.client.id=x"])
+    job = load_job("word_count", changes)
+    assert job.spark["spark.sql.ansi.enabled"] == "false"
+    assert job.source.options == {"kafka.client.id": "x"}  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("word", ["partitions", "=3", ".a=3", "a..b=1", "a=[", "a=010"])
+def test_a_wrong_set_is_an_error_of_use(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "word_count", "--set", word]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("run: --set")
+    assert error.count("\n") == 1
+
+
+def test_a_wrong_value_is_found_where_the_file_has_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "word_count", "--set", "partitions=none"]) == 2
+    assert ": partitions: " in capsys.readouterr().err
+
+
+def made(broker: Broker, folder: Path) -> None:
+    """A checkpoint as a query leaves it."""
+    claim(pipeline(broker, folder))
+    (folder / "refusals" / "offsets").mkdir()

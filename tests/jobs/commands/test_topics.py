@@ -1,0 +1,120 @@
+"""`unskew topics`: what jobs name is on the broker afterwards, and nothing else changed."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+
+from unskew.jobs.kafka.broker import Broker
+
+SHIPPED = ("word_count", "vwap", "hashtags")
+
+
+def topics(*words: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "unskew", "topics", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def cleanup_policy(client: AdminClient, topic: str) -> str:
+    (answer,) = client.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
+    return str(answer.result(20)["cleanup.policy"].value)
+
+
+@pytest.mark.e2e
+def test_makes_what_the_jobs_name_and_leaves_what_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with Broker() as broker:
+        monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", broker.address)
+        broker.create_topics(["lines"], partitions=2)
+        done = topics(*SHIPPED, "--partitions", "3")
+        # The others are made all the same.
+        assert done.returncode == 1
+        assert done.stderr == (
+            "topics: lines: has 2 partitions, --partitions asks for 3;"
+            " add some with Kafka's own kafka-topics.sh, or ask for fewer\n"
+        )
+        assert done.stdout.splitlines()[0] == "lines: is there, partitions: 2"
+        again = topics(*SHIPPED, "--partitions", "2")
+        assert (again.returncode, again.stderr) == (0, "")
+        assert again.stdout.count(": is there, partitions: ") == 8
+        client = AdminClient({"bootstrap.servers": broker.address, "log_level": 0})
+        known = client.list_topics(timeout=20).topics
+        assert {name: len(known[name].partitions) for name in known if name[0] != "_"} == {
+            "lines": 2,
+            "word-counts": 3,
+            "word-count-dead-letters": 3,
+            "trades": 3,
+            "vwap": 3,
+            "vwap-dead-letters": 3,
+            "posts": 3,
+            "hashtags": 3,
+        }
+        assert cleanup_policy(client, "word-counts") == "compact,delete"
+        assert cleanup_policy(client, "word-count-dead-letters") == "delete"
+        assert cleanup_policy(client, "posts") == "delete"
+
+
+@pytest.mark.e2e
+def test_what_the_broker_refuses_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Broker() as broker:
+        monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", broker.address)
+        done = topics("word_count", "--replication", "3")
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert done.stderr.startswith("topics: lines: cannot be made: ")
+
+
+def test_a_broker_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
+    done = topics("word_count")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("topics: 127.0.0.1:1: no broker answers within ")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_wrong_jobs_and_options_are_told_before_anything_is_asked() -> None:
+    done = topics("no_such_job")
+    assert (done.returncode, done.stdout) == (2, "")
+    done = topics("word_count", "--partitions", "0")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].endswith("partitions are from 1 to 10000 (got '0')")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "kafka.security.protocol: SSL",
+        "kafka.security.protocol: SASL_SSL, kafka.sasl.mechanism: PLAIN",
+    ],
+)
+def test_brokers_with_tls_are_refused_before_they_are_asked(options: str, tmp_path: Path) -> None:
+    job = Path("config/jobs/word_count.yaml").read_text()
+    start = "  start: earliest\n"
+    assert start in job
+    (tmp_path / "job.yaml").write_text(job.replace(start, f"{start}  options: {{{options}}}\n"))
+    done = topics(str(tmp_path / "job.yaml"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(
+        "topics: word_count: kafka.security.protocol: brokers with TLS or a log-in are not served"
+    )
+
+
+def test_a_pattern_names_no_topic_that_could_be_made(tmp_path: Path) -> None:
+    job = Path("config/jobs/word_count.yaml").read_text()
+    for old, new in (
+        ("subscribe: [lines]", "pattern: lines-.*"),
+        ("- type: kafka\n    topic: word-counts", "- type: console"),
+    ):
+        assert old in job
+        job = job.replace(old, new)
+    head, section, _ = job.partition("\ndead_letters:")
+    assert section
+    rest = (
+        f"\ndead_letters: {{type: files, path: {tmp_path / 'bad'}}}\ncheckpoint: {tmp_path}/own\n"
+    )
+    (tmp_path / "job.yaml").write_text(head + rest)
+    done = topics(str(tmp_path / "job.yaml"))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "lines-.*: a pattern, so what it is to match is made by hand\n"

@@ -1,0 +1,116 @@
+"""Refused records on their way: in pieces, once, however large, and gone from the journal."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Producer
+from pyspark.sql import SparkSession
+
+from tests.support.in_process import Ran, job_over
+from tests.support.running import consumed
+from unskew.config.models.job import Job
+from unskew.grouping.spark.journal import PIECE_BYTES, Journal
+from unskew.jobs.checkpoint.files import journal_of
+from unskew.jobs.kafka.broker import Broker
+from unskew.jobs.sinks.dead_letters import publish
+
+BATCH = 7
+# More than the Kafka client sends by default, and than a topic takes by default.
+LARGE = 1_060_000
+TOPIC_BYTES = str(2 << 20)
+
+
+def letters(offsets: range, value: bytes = b"\xff") -> pa.Table:
+    """Refused records as a task keeps them."""
+    count = len(offsets)
+    return pa.table(
+        {
+            "reason": ["not_utf8"] * count,
+            "key": pa.nulls(count, pa.binary()),
+            "value": [value] * count,
+            "topic": ["lines"] * count,
+            "partition": pa.array([0] * count, pa.int32()),
+            "offset": list(offsets),
+            "timestamp": pa.array(
+                [datetime(2026, 3, 1, tzinfo=UTC)] * count, pa.timestamp("us", "UTC")
+            ),
+        }
+    )
+
+
+def leave(journal: Journal) -> None:
+    """Six letters of three partitions."""
+    for partition in range(3):
+        journal.write_bad(BATCH, partition, letters(range(2 * partition, 2 * partition + 2)))
+
+
+def sent(job: Job) -> list[int]:
+    """The offsets of the letters in the job's folder."""
+    files = Path(job.dead_letters.path).glob("batch_id=*/*.json")  # type: ignore[union-attr]
+    return sorted(
+        json.loads(line)["offset"] for one in files for line in one.read_text().splitlines()
+    )
+
+
+@pytest.mark.spark
+def test_each_goes_once_and_then_leaves_the_journal(spark: SparkSession, tmp_path: Path) -> None:
+    job = job_over({"type": "files", "path": str(tmp_path / "in")}, tmp_path, "letters")
+    journal = journal_of(job)
+    leave(journal)
+    assert publish(spark, job, journal, BATCH) == 6
+    assert sent(job) == list(range(6))
+    assert list(journal.bad(BATCH)) == []
+    assert publish(spark, job, journal, BATCH) == 0
+
+    # As a crash leaves it between the mark and the removal.
+    leave(journal)
+    assert publish(spark, job, journal, BATCH) == 0
+    assert list(journal.bad(BATCH)) == []
+
+    # As a crash leaves it in the midst of sending: what went out is replaced.
+    leave(journal)
+    (Path(journal.location) / f"{BATCH:012d}" / "dead-letters.published").unlink()
+    assert publish(spark, job, journal, BATCH) == 6
+    assert sent(job) == list(range(6))
+
+
+def test_many_of_a_partition_are_read_in_pieces(tmp_path: Path) -> None:
+    journal = Journal(str(tmp_path))
+    table = letters(range(64), value=bytes(1 << 20))
+    journal.write_bad(BATCH, 0, table)
+    pieces = list(journal.bad(BATCH))
+    assert max(piece.nbytes for piece in pieces) <= PIECE_BYTES
+    assert pa.concat_tables(pieces).equals(table)
+
+
+@pytest.mark.spark
+@pytest.mark.e2e
+def test_one_larger_than_kafkas_default_is_sent(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    broker.create_topics(["large", "large-dead"], max_message_bytes=TOPIC_BYTES)
+    producer = Producer(
+        {"bootstrap.servers": broker.address, "message.max.bytes": 2 << 20, "log_level": 0}
+    )
+    producer.produce("large", b"a word")
+    producer.produce("large", b"\xff" * LARGE)
+    assert producer.flush(30) == 0
+    ran = Ran(
+        spark,
+        tmp_path,
+        "large",
+        source={"type": "kafka", "bootstrap_servers": broker.address, "subscribe": ["large"]},
+        decode={"type": "text"},
+        operator={"type": "word_count"},
+        event_time="timestamp",
+        window={"type": "none"},
+        lateness=None,
+        dead_letters={"type": "kafka", "topic": "large-dead"},
+    )
+    assert ran.bad == {"not_utf8": 1}
+    (letter,) = consumed(broker, "large-dead")
+    assert letter.value() == b"\xff" * LARGE
+    assert dict(letter.headers())["offset"] == b"1"

@@ -1,0 +1,73 @@
+"""What a start refuses so that nothing that was written before is lost."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.in_process import job_over
+from tests.support.oracles import WINDOWS
+from unskew.config.errors import ExternalError
+from unskew.grouping.snapshot import Snapshot
+from unskew.jobs.checkpoint.files import journal_of
+from unskew.jobs.checkpoint.identity import write
+from unskew.jobs.engine.pipeline import Pipeline
+from unskew.jobs.engine.preflight import check
+
+
+def pipeline(folder: Path, name: str) -> Pipeline:
+    """A job whose results and dead letters are files."""
+    (folder / "in").mkdir(exist_ok=True)
+    job = job_over(
+        {"type": "files", "path": str(folder / "in")},
+        folder,
+        name,
+        window=WINDOWS["tumbling"],
+        lateness="10 s",
+        merge={"partitions": 2, "output": "append"},
+        sinks=[{"type": "console"}, {"type": "files", "path": str(folder / "out")}],
+    )
+    return Pipeline(job, journal_of(job))
+
+
+@pytest.mark.parametrize("progress", ["offsets", "unskew-refused/offsets"])
+def test_a_new_checkpoint_does_not_replace_the_batches_of_another(
+    tmp_path: Path, progress: str
+) -> None:
+    check(pipeline(tmp_path, "first"))
+    for folder in ("bad", "out"):
+        (tmp_path / folder / "batch_id=0").mkdir(parents=True)
+    with pytest.raises(ExternalError) as error:
+        check(pipeline(tmp_path, "second"))
+    rule = (
+        "holds batches of another checkpoint, which this new one, counting from 0, would replace;"
+        " name another folder, or move them away"
+    )
+    assert list(error.value.problems) == [
+        f"sinks.1.path: {tmp_path}/out: {rule}",
+        f"dead_letters.path: {tmp_path}/bad: {rule}",
+    ]
+
+    # The checkpoint that wrote them goes on.
+    write(pipeline(tmp_path, "first").job)
+    place = tmp_path / "checkpoints" / "first" / progress
+    place.mkdir(parents=True)
+    (place / "0").write_text("")
+    check(pipeline(tmp_path, "first"))
+
+
+def test_every_state_that_the_next_batch_needs_is_checked(tmp_path: Path) -> None:
+    started = pipeline(tmp_path, "damaged")
+    state = Snapshot("key", 1, 3, 0, {"active": np.ones(3, np.uint8)})
+    for batch in range(4):
+        started.journal.write_state(batch, 0, state)
+    # The newest of a source that had nothing to route since.
+    started.journal.write_state(0, 1, state)
+    check(started)
+    place = Path(started.journal.location) / "000000000000"
+    for source in (0, 1):
+        (place / f"source-0000{source}.state").write_bytes(b"garbage")
+    with pytest.raises(ExternalError) as error:
+        check(started)
+    (line,) = error.value.problems
+    assert line.startswith(f"journal: {place}/source-00001.state: cannot be read; routing cannot")

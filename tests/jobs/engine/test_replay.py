@@ -1,0 +1,180 @@
+"""What runs twice counts once: retried tasks and killed workers change no total and no route."""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.faults import MOMENTS, STAGES, FailingPipeline, ImpurePipeline
+from tests.support.in_process import Ran, utc, write_lines
+from tests.support.oracles import OPERATORS, START, WINDOWS, Place, expected, records
+from unskew.config.models.grouping import GROUPING_MODELS
+from unskew.grouping.registry import create
+from unskew.grouping.spark.journal import Journal
+from unskew.grouping.spark.report import PartitionReport
+from unskew.jobs.engine.pipeline import Pipeline
+from unskew.jobs.observe.health import Health
+from unskew.jobs.observe.metrics import Board
+
+pytestmark = pytest.mark.spark
+
+ROUTED = [name for name in GROUPING_MODELS if name != "none"]
+QUICK = ("w_choices",)
+ROWS = 400
+BATCHES = 5
+Totals = dict[Place, dict[str, Any]]
+
+
+def seen(journal: Journal) -> dict[str, Any]:
+    """All that a journal says of routes: by source, and by what each partition got of each key.
+
+    There are so few keys that the reports name them all.
+    """
+    found: dict[str, Any] = {}
+    for batch in journal.batches():
+        for source, routes in journal.routes(batch).items():
+            state = journal.states(batch)[source].checksum()
+            found[f"{batch} source {source}"] = (routes, state)
+        for partition, snapshot in journal.reports(batch).items():
+            report = PartitionReport.from_snapshot(snapshot)
+            keys = zip(report.heavy_hashes.tolist(), report.heavy_records.tolist(), strict=True)
+            found[f"{batch} partition {partition}"] = (
+                report.records,
+                sorted(keys),
+                report.sample_hashes.tolist(),
+                dict(report.bad),
+            )
+            assert report.keys == report.heavy_hashes.size == report.sample_hashes.size
+    return found
+
+
+def written(folder: Path) -> Totals:
+    """The total of each window and key in a folder of results, which has none twice."""
+    files = folder.glob("batch_id=*/*.json")
+    rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    places = [(row["window_start"], row["window_end"], row["key"]) for row in rows]
+    assert len(set(places)) == len(places)
+    return {place: {"count": row["count"]} for place, row in zip(places, rows, strict=True)}
+
+
+class Pair:
+    """The same job undisturbed, and with tasks that fail in each of its stages."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        folder: Path,
+        grouping: str,
+        pipeline: type[Pipeline] = FailingPipeline,
+    ) -> None:
+        rows = [{**row, "text": f"{row['symbol']} {row['user']}"} for row in records(23, ROWS)]
+        # So late that it closes all windows but its own.
+        end = {**rows[0], "at": (START + timedelta(hours=1)).isoformat()}
+        for batch in range(BATCHES):
+            lines = rows[batch::BATCHES] + ([end] if batch == BATCHES - 1 else [])
+            write_lines(folder / "in", f"{batch}.json", lines)
+        self.oracle = {
+            (_iso(place[0]), _iso(place[1]), place[2]): total
+            for place, total in expected(rows, "word_count", WINDOWS["tumbling"]).items()
+        }
+        self.calm, self.calm_totals = self._run(spark, folder, "calm", grouping)
+        self.struck, self.struck_totals = self._run(
+            spark, folder, "struck", grouping, pipeline=pipeline
+        )
+        self.strikes = {one.name for one in (folder / "checkpoints" / "struck-struck").iterdir()}
+
+    def _run(
+        self, spark: SparkSession, folder: Path, name: str, grouping: str, **more: Any
+    ) -> tuple[Ran, Totals]:
+        results = folder / f"results-{name}"
+        ran = Ran(
+            spark,
+            folder,
+            name,
+            # Written by the tasks that merge: those that fail at their end have written all.
+            sinks=[{"type": "files", "path": str(results), "format": "json"}],
+            operator=OPERATORS["word_count"],
+            window=WINDOWS["tumbling"],
+            lateness="5 minutes",
+            merge={"partitions": 2, "output": "append"},
+            grouping={"type": grouping},
+            **more,
+        )
+        return ran, written(results)
+
+
+def _iso(time: Any) -> str:
+    return f"{time.isoformat()}.000Z"
+
+
+@pytest.fixture(autouse=True)
+def _utc() -> Iterator[None]:
+    with utc():
+        yield
+
+
+@pytest.mark.parametrize(
+    "grouping",
+    [pytest.param(one, marks=[] if one in QUICK else pytest.mark.long) for one in ROUTED],
+)
+def test_failed_tasks_change_no_total_and_no_route(
+    spark: SparkSession, tmp_path: Path, grouping: str
+) -> None:
+    pair = Pair(spark, tmp_path, grouping)
+
+    assert pair.strikes == {f"{stage}-{moment}" for stage in STAGES for moment in MOMENTS}
+    assert pair.calm_totals == pair.oracle
+    assert pair.struck_totals == pair.oracle
+    if not create(grouping, partitions=3).wants_feedback:
+        assert seen(pair.struck.journal) == seen(pair.calm.journal)
+    _metrics_are_the_journals(pair.struck, pair.calm)
+
+
+@pytest.mark.long
+def test_the_check_of_routes_bites(spark: SparkSession, tmp_path: Path) -> None:
+    pair = Pair(spark, tmp_path, "partial_key", ImpurePipeline)
+
+    assert pair.struck_totals == pair.oracle
+    assert seen(pair.struck.journal) != seen(pair.calm.journal)
+
+
+def _metrics_are_the_journals(struck: Ran, calm: Ran) -> None:
+    """A task that ran twice is counted once: by records, keys and refused records."""
+    page = _board(struck)
+    journal = struck.journal
+    reports = [
+        {
+            number: PartitionReport.from_snapshot(one)
+            for number, one in journal.reports(batch).items()
+        }
+        for batch in journal.batches()
+    ]
+    for number in range(3):
+        mine = [of_batch[number] for of_batch in reports if number in of_batch]
+        records = sum(one.records for one in mine)
+        assert page.value("partition_records", str(number)) == records
+        assert len({one.place for one in mine}) == 1  # a session has one executor
+        busy = sum(one.busy_seconds for one in mine)
+        assert page.value("partition_busy_seconds", str(number)) == pytest.approx(busy)
+        latencies = page.value("partition_latency_seconds", str(number))
+        assert latencies.counts == tuple(np.sum([one.latency_counts for one in mine], axis=0))
+        assert sum(latencies.counts) == records
+    assert (
+        page.value("records")
+        == _board(calm).value("records")
+        == sum(one.records for of_batch in reports for one in of_batch.values())
+    )
+    seconds = sum(sum(journal.routing_seconds(batch).values()) for batch in journal.batches())
+    assert page.value("routing_seconds") == pytest.approx(seconds)
+
+
+def _board(ran: Ran) -> Board:
+    board = Board("totals", Health(60.0))
+    for done in ran.batches:
+        board.batch(done)
+    return board

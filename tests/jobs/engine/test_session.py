@@ -1,0 +1,57 @@
+"""How a job's queries treat the files of their checkpoint."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
+
+from unskew.jobs.engine.session import renames_without_processes
+
+pytestmark = pytest.mark.spark
+
+MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+
+
+@pytest.mark.parametrize("place", ["/data/c", "data/c", "file:/data/c", "file:///data/c"])
+def test_on_a_local_disk_queries_rename_files_themselves(spark: SparkSession, place: str) -> None:
+    with renames_without_processes(spark, place):
+        assert str(spark.conf.get(MANAGER)).endswith("FileSystemBasedCheckpointFileManager")
+    assert spark.conf.get(MANAGER, None) is None
+
+
+@pytest.mark.parametrize("place", ["hdfs://name/c", "s3a://bucket/c", "gs://bucket/c"])
+def test_elsewhere_they_do_what_spark_does(spark: SparkSession, place: str) -> None:
+    with renames_without_processes(spark, place):
+        assert spark.conf.get(MANAGER, None) is None
+
+
+def test_the_users_own_choice_stays(spark: SparkSession) -> None:
+    spark.conf.set(MANAGER, "my.Manager")
+    try:
+        with renames_without_processes(spark, "/data/c"):
+            assert spark.conf.get(MANAGER) == "my.Manager"
+        assert spark.conf.get(MANAGER) == "my.Manager"
+    finally:
+        spark.conf.unset(MANAGER)
+
+
+def test_a_checkpoint_made_the_other_way_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+    words, checkpoint, name = tmp_path / "words", tmp_path / "checkpoint", "goes_on"
+    words.mkdir()
+
+    def drain() -> dict[str, int]:
+        counted = spark.readStream.text(str(words)).groupBy("value").agg(sf.count("*").alias("n"))
+        writer = counted.writeStream.outputMode("complete").format("memory").queryName(name)
+        query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+        query.start().awaitTermination()
+        return {row.value: row.n for row in spark.table(name).collect()}
+
+    (words / "1").write_text("a\nb\na\n")
+    assert drain() == {"a": 2, "b": 1}
+    (words / "2").write_text("a\nc\n")
+    with renames_without_processes(spark, str(checkpoint)):
+        assert drain() == {"a": 3, "b": 1, "c": 1}
+    (words / "3").write_text("c\n")
+    assert drain() == {"a": 3, "b": 1, "c": 2}
+    assert list(checkpoint.rglob(".*.crc")), "no checksums beside the files"

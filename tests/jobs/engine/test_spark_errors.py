@@ -1,0 +1,68 @@
+import pytest
+
+from unskew.config.loader import load_job
+from unskew.jobs.engine.spark_errors import brief, explain_spark_error
+
+JOB = load_job("word_count")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
+            (
+                "org.apache.spark.sql.AnalysisException: [UNRESOLVED_COLUMN.WITH_SUGGESTION] A"
+                " column with name `nope` cannot be resolved. Did you mean [`value`]?"
+                " SQLSTATE: 42703;\n"
+                "'Project ['nope]\n+- Relation"
+            ),
+            "A column with name `nope` cannot be resolved. Did you mean [`value`]?",
+        ),
+        (
+            (
+                "org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n"
+                '  File "x.py", line 1, in f\n    raise SnapshotError()\n'
+                "grouping.errors.SnapshotError: journal: /c/1: damaged; restore it\n\n\tat a(C)"
+            ),
+            "journal: /c/1: damaged; restore it",
+        ),
+        (
+            (
+                "org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n"
+                '  File "x.py", line 1, in f\nValueError: not so\n\tat a.b(C.java)'
+            ),
+            "ValueError: not so",
+        ),
+        (
+            (
+                "org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage"
+                " 1.0 failed 1 times, most recent failure: Lost task 0.0 in stage 1.0 (TID 3) (h"
+                " executor driver): java.io.IOException: the disk is gone\n\tat a.b(C.java)\n"
+            ),
+            "IOException: the disk is gone",
+        ),
+        ("java.net.ConnectException: Connection refused", "ConnectException: Connection refused"),
+        ("java.lang.OutOfMemoryError", "OutOfMemoryError"),
+        ("", "it failed without a reason"),
+    ],
+)
+def test_one_line_is_left_of_a_trace(text: str, line: str) -> None:
+    assert brief(text) == line
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("[KAFKA_DATA_LOSS.START_OFFSET_RESET] Some data may have been lost", "fail_on_data_loss"),
+        ("UnknownTopicOrPartitionException: This server does not host this", "a topic is not"),
+        ("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log", "another query writes"),
+        ("java.io.IOException: No space left on device", "make room"),
+        ("TimeoutException: Timed out waiting for a node assignment", "Kafka does not answer"),
+        ("x" * 600 + "No space left on device", "x" * 100),
+    ],
+)
+def test_what_is_known_is_told_in_the_words_of_a_job(text: str, part: str) -> None:
+    line = explain_spark_error(JOB, RuntimeError(text))
+    assert line.startswith("word_count: ")
+    assert part in line
+    assert "\n" not in line

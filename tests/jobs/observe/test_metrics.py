@@ -1,0 +1,297 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from docs.reference.metrics import PAGE, main, page
+from tests.support.batches import done, progress
+from unskew.grouping.spark.journal import Journal
+from unskew.grouping.spark.report import PartitionReport
+from unskew.grouping.spark.route import Router
+from unskew.jobs.observe.batch import BatchDone, lag_of, routing_of
+from unskew.jobs.observe.batch_stats import read_batch_stats
+from unskew.jobs.observe.health import Health
+from unskew.jobs.observe.metrics import METRICS, Board
+
+EXPORTED = {
+    "unskew_query_info": ("gauge", "grouping", "operator"),
+    "unskew_query_up": ("gauge",),
+    "unskew_query_state": ("gauge", "state"),
+    "unskew_query_start_timestamp_seconds": ("gauge",),
+    "unskew_trigger_interval_seconds": ("gauge",),
+    "unskew_last_batch_timestamp_seconds": ("gauge",),
+    "unskew_last_batch_number": ("gauge",),
+    "unskew_partitions": ("gauge",),
+    "unskew_batches_total": ("counter",),
+    "unskew_batch_seconds": ("histogram",),
+    "unskew_batch_part_seconds": ("gauge", "part"),
+    "unskew_source_records_total": ("counter",),
+    "unskew_batch_source_records": ("gauge",),
+    "unskew_records_total": ("counter",),
+    "unskew_batch_records": ("gauge",),
+    "unskew_partition_records_total": ("counter", "partition"),
+    "unskew_partition_batch_records": ("gauge", "partition"),
+    "unskew_partition_batch_under_key_records": ("gauge", "partition"),
+    "unskew_partition_busy_seconds_total": ("counter", "partition"),
+    "unskew_partition_batch_busy_seconds": ("gauge", "partition"),
+    "unskew_partition_latency_seconds": ("histogram", "partition"),
+    "unskew_partition_state_keys": ("gauge", "partition"),
+    "unskew_partition_state_bytes": ("gauge", "partition"),
+    "unskew_max_over_mean_ratio": ("gauge",),
+    "unskew_under_key_max_over_mean_ratio": ("gauge",),
+    "unskew_busy_max_over_mean_ratio": ("gauge",),
+    "unskew_replication_ratio": ("gauge",),
+    "unskew_hot_keys": ("gauge",),
+    "unskew_hot_key_records": ("gauge", "key"),
+    "unskew_sources": ("gauge",),
+    "unskew_routing_seconds_total": ("counter",),
+    "unskew_batch_routing_seconds": ("gauge",),
+    "unskew_grouping_signal": ("gauge", "over_sources", "signal"),
+    "unskew_late_partials_total": ("counter",),
+    "unskew_late_records_total": ("counter",),
+    "unskew_dead_letters_total": ("counter", "reason"),
+    "unskew_kafka_lag_records": ("gauge", "kafka_partition", "topic"),
+    "unskew_merge_state_rows": ("gauge",),
+    "unskew_merge_state_bytes": ("gauge",),
+    "unskew_merge_partition_state_rows": ("gauge", "merge_partition"),
+    "unskew_merge_partition_state_bytes": ("gauge", "merge_partition"),
+    "unskew_journal_bytes": ("gauge",),
+    "unskew_journal_batches": ("gauge",),
+    "unskew_journal_unreadable_files": ("gauge",),
+}
+
+
+def board(hot_keys: int = 10) -> Board:
+    return Board("q", Health(10.0, lambda: 0.0), ("level", "word_count"), hot_keys, 10.0)
+
+
+def samples(of: Board) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    """Every sample by name and labels, as a scraper reads them; the label `query` left out."""
+    found = {}
+    for family in text_string_to_metric_families(generate_latest(of.registry()).decode()):
+        for sample in family.samples:
+            labels = {**sample.labels}
+            assert labels.pop("query") == "q"
+            found[sample.name, tuple(sorted(labels.items()))] = sample.value
+    return found
+
+
+def test_exactly_these_metrics_are_exported_with_these_labels() -> None:
+    full = board()
+    full.batch(done(0))
+    found = {}
+    for family in text_string_to_metric_families(generate_latest(full.registry()).decode()):
+        labels = set().union(*(sample.labels for sample in family.samples))
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        found[name] = (family.type, *sorted(labels - {"query", "le"}))
+    assert found == EXPORTED
+
+
+def test_every_metric_is_there_before_the_first_batch() -> None:
+    text = generate_latest(board().registry()).decode()
+    assert {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")} == set(
+        EXPORTED
+    )
+
+
+def test_names_follow_the_rules() -> None:
+    for metric in METRICS:
+        assert metric.help.endswith("."), metric.name
+        assert "seconds" in metric.name or "time" not in metric.name.split("_"), metric.name
+        assert not metric.name.endswith("_total"), metric.name
+        assert list(dict.fromkeys(metric.all_labels)) == list(metric.all_labels), metric.name
+    assert len({metric.name for metric in METRICS}) == len(METRICS)
+
+
+def test_gauges_show_the_last_batch_and_counters_all() -> None:
+    shown = board()
+    shown.batch(done(0))
+    shown.batch(done(1))
+    found = samples(shown)
+    at = (("partition", "0"),)
+    assert found["unskew_partition_batch_records", at] == 30
+    assert found["unskew_partition_records_total", at] == 60
+    assert found["unskew_partition_busy_seconds_total", at] == 1.0
+    assert found["unskew_partition_state_keys", at] == 3
+    assert found["unskew_partition_state_bytes", at] == 300
+    assert found["unskew_source_records_total", ()] == 1998
+    assert found["unskew_batch_source_records", ()] == 999
+    assert found["unskew_records_total", ()] == 80
+    assert found["unskew_batch_records", ()] == 40
+    assert found["unskew_max_over_mean_ratio", ()] == 1.5
+    assert found["unskew_partition_batch_under_key_records", at] == 35
+    assert found["unskew_under_key_max_over_mean_ratio", ()] == 1.75
+    assert found["unskew_replication_ratio", ()] == 1.25
+    assert found["unskew_late_partials_total", ()] == 4
+    assert found["unskew_late_records_total", ()] == 10
+    assert found["unskew_dead_letters_total", (("reason", "not_utf8"),)] == 4
+    assert found["unskew_batch_part_seconds", (("part", "add_batch"),)] == 1.2
+    assert found["unskew_routing_seconds_total", ()] == 0.25
+    signal = (("over_sources", "max"), ("signal", "head_keys"))
+    assert found["unskew_grouping_signal", signal] == 2.0
+    assert found["unskew_merge_partition_state_bytes", (("merge_partition", "0"),)] == 10
+    assert ("unskew_merge_partition_state_rows", (("merge_partition", "0"),)) not in found
+
+
+def test_a_batch_without_rows_leaves_the_figures_of_the_last_one() -> None:
+    shown, once = board(), board()
+    for one in (shown, once):
+        one.batch(done(4))
+    empty = progress(5, numInputRows=0, durationMs={"triggerExecution": 10, "addBatch": 7})
+    shown.batch(BatchDone(empty, None, journal_bytes=1000, journal_batches=5))
+    found, before = samples(shown), samples(once)
+    changed = {name for name in before if found.get(name) != before[name]}
+    assert {name for name, _ in changed} == {
+        "unskew_batches_total",
+        "unskew_late_partials_total",
+        "unskew_last_batch_timestamp_seconds",
+        "unskew_query_start_timestamp_seconds",
+        "unskew_merge_partition_state_bytes",
+        "unskew_merge_partition_state_rows",
+    }
+    assert found["unskew_batches_total", ()] == 2
+    assert found["unskew_last_batch_number", ()] == 4
+    assert found["unskew_batch_seconds_count", ()] == 1
+
+
+def test_files_that_cannot_be_read_are_shown_until_a_batch_is_done() -> None:
+    shown = board()
+    shown.unreadable(3)
+    before = samples(shown)["unskew_journal_unreadable_files", ()]
+    shown.batch(done(0))
+    assert (before, samples(shown)["unskew_journal_unreadable_files", ()]) == (3, 0)
+
+
+def test_the_triggers_interval_is_shown_where_there_is_one() -> None:
+    once = Board("q", Health(10.0))
+    interval = "unskew_trigger_interval_seconds", ()
+    assert samples(board())[interval] == 10.0
+    assert interval not in samples(once)
+
+
+def test_latencies_are_cumulative_buckets() -> None:
+    shown = board()
+    shown.batch(done(0))
+    found = samples(shown)
+
+    def bucket(partition: str, le: str) -> float:
+        labels = (("le", le), ("partition", partition))
+        return found["unskew_partition_latency_seconds_bucket", labels]
+
+    assert [bucket("1", le) for le in ("0.025", "0.05", "300.0", "+Inf")] == [0, 10, 10, 11]
+    assert found["unskew_partition_latency_seconds_sum", (("partition", "1"),)] == 0.6
+    assert found["unskew_batch_seconds_bucket", (("le", "1.0"),)] == 0
+    assert found["unskew_batch_seconds_bucket", (("le", "2.5"),)] == 1
+
+
+def test_hot_keys_are_hashes_unless_the_job_shows_names() -> None:
+    hashed, named, few, none = board(), board(), board(1), board(0)
+    for shown, names in ((hashed, False), (named, True), (few, False), (none, False)):
+        shown.batch(done(0, names))
+
+    def keys(of: Board) -> list[str]:
+        return [
+            dict(labels)["key"] for name, labels in samples(of) if name == "unskew_hot_key_records"
+        ]
+
+    assert keys(hashed) == ["ffffffffffffffff", "0000000000000005"]
+    assert keys(named) == ["x" * 80 + "...", "b"]
+    assert keys(few) == ["ffffffffffffffff"]
+    assert keys(none) == []
+
+
+def test_a_key_that_left_the_hot_ones_is_no_longer_shown() -> None:
+    shown = board()
+    shown.batch(done(0, names=True))
+    shown.batch(done(1))
+    assert ("unskew_hot_key_records", (("key", "b"),)) not in samples(shown)
+
+
+def test_lag_is_of_the_latest_look() -> None:
+    assert lag_of(progress(0)) == {("lines", "0"): 10, ("lines", "1"): 0}
+    files = {"sources": [{"endOffset": '{"logOffset": 3}', "latestOffset": None}]}
+    assert lag_of(files) == {}
+    assert lag_of({"sources": [{"endOffset": None, "latestOffset": {"t": {"0": 5}}}]}) == {}
+    shown = board()
+    shown.batch(done(0))
+    shown.idle({("lines", "0"): 0})
+    lags = {labels: v for (name, labels), v in samples(shown).items() if "lag" in name}
+    assert lags == {(("kafka_partition", "0"), ("topic", "lines")): 0}
+
+
+def test_without_reports_spark_counts_and_partitions_stay_empty() -> None:
+    shown = board()
+    shown.batch(BatchDone(progress(0), None))
+    shown.refused({"null_key": 3})
+    found = samples(shown)
+    assert found["unskew_records_total", ()] == 999
+    assert found["unskew_dead_letters_total", (("reason", "null_key"),)] == 3
+    assert ("unskew_late_records_total", ()) not in found
+    assert not [name for name, _ in found if name.startswith("unskew_partition")]
+
+
+def test_state_of_the_query_is_that_of_its_health() -> None:
+    now = [0.0]
+    health = Health(10.0, lambda: now[0])
+    shown = Board("q", health)
+
+    def state() -> tuple[list[str], float]:
+        found = samples(shown)
+        on = [
+            dict(labels)["state"]
+            for (name, labels), value in found.items()
+            if name == "unskew_query_state" and value
+        ]
+        return on, found["unskew_query_up", ()]
+
+    assert state() == (["starting"], 0)
+    health.beat()
+    assert state() == (["running"], 1)
+    now[0] = 11.0
+    assert state() == (["stalled"], 0)
+    health.beat()
+    health.enter("failed")
+    assert state() == (["failed"], 0)
+
+
+def test_a_slow_batch_that_was_well_raises_the_limit() -> None:
+    now = [0.0]
+    health = Health(10.0, lambda: now[0])
+    health.beat(batch_seconds=5.0)
+    now[0] = 49.0
+    assert (health.alive, health.ready) == (True, True)
+    now[0] = 51.0
+    assert (health.alive, health.ready) == (False, False)
+
+
+def test_the_groupings_signals_come_from_the_states_in_the_journal(tmp_path: Path) -> None:
+    journal = Journal(str(tmp_path))
+    router = Router("w_choices", 4, sources=2, journal=journal)
+    for source in (0, 1):
+        routed = router.grouping_for(0, source)
+        routed.route(np.full(1000 * (source + 1), 7, np.uint64))
+        journal.write_state(0, source, routed.snapshot())
+        journal.write_routing(0, source, 0.5)
+    journal.write_report(0, 0, PartitionReport(3000, 1, 0.0, 0).to_snapshot(4))
+    found = routing_of(router, journal, 0)
+    assert found is not None
+    assert (found.sources, found.seconds, found.hot_keys) == (2, 1.0, 1)
+    assert found.signals["head_keys"] == (1.0, 1.0)
+    assert routing_of(router, journal, 1) is None
+    loaded = read_batch_stats(journal, 0)
+    assert loaded is not None
+    assert loaded.total == 3000
+
+
+def test_the_page_in_docs_is_fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert PAGE.read_text("utf-8") == page()
+    assert main(["--check"]) == 0
+    old = tmp_path / "metrics.md"
+    old.write_text("old")
+    monkeypatch.setattr("docs.reference.metrics.PAGE", old)
+    assert main(["--check"]) == 1
+    assert main([]) == 0
+    assert main(["--check"]) == 0
+    assert all(f"`{name}`" in old.read_text() for name in EXPORTED)

@@ -1,0 +1,201 @@
+import json
+import re
+from base64 import b64encode
+from hashlib import sha256
+from typing import Any
+
+import pytest
+
+from tests.jobs.observe.test_server import at, get, serving
+from tests.support.batches import done, progress
+from tests.support.paging import followed, job, skewed
+from unskew.config.models.metrics import BasicAuth, Metrics
+from unskew.config.types.secrets import Secret
+from unskew.jobs.observe.batch import BatchDone
+from unskew.jobs.observe.health import Health
+from unskew.jobs.observe.metrics import Board
+from unskew.jobs.observe.page.page import BATCHES_MAX, BYTES_MAX, DOCUMENT, HEADERS, LivePage
+from unskew.jobs.observe.server import MetricsServer
+
+POLICY = dict(HEADERS)["Content-Security-Policy"]
+
+
+def asked(page: LivePage, query: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(page.data(query))
+    return found
+
+
+def numbers(found: dict[str, Any]) -> list[int]:
+    return [one["batch"] for one in found["batches"]]
+
+
+def test_a_batch_is_told_by_the_numbers_of_its_reports() -> None:
+    page = LivePage(job(), Health(10.0), clock=lambda: 1000.0)
+    page.batch(done(3))
+    (entry,) = asked(page)["batches"]
+    assert entry == {
+        "batch": 3,
+        "at": 1000.0,
+        "seconds": 1.5,
+        "records": 40,
+        "records_per_second": 40 / 1.5,
+        "lag": 10,
+        "routing": {"sources": 2, "seconds": 0.125, "hot_keys": 4},
+        "partitions": {
+            "records": [30, 10],
+            "under_key": [35, 5],
+            "busy_seconds": [0.5, 0.25],
+            "keys": [3, 1],
+        },
+        "max_over_mean": 1.5,
+        "under_key_max_over_mean": 1.75,
+        "imbalance": 0.25,
+        "replication": 1.25,
+        "hot_keys": [["ffffffffffffffff", 20], ["0000000000000005", 10]],
+        "dead_letters": {"not_utf8": 2},
+    }
+
+
+def test_the_head_says_what_runs_and_how_it_is() -> None:
+    health = Health(10.0)
+    page = LivePage(job(partitions=2), health, clock=lambda: 1000.0)
+    page.batch(done(0))
+    page.batch(done(1))
+    page.refused({"null_key": 5})
+    page.idle({("lines", "0"): 7, ("lines", "1"): 1})
+    health.beat()
+    found = asked(page)
+    run = found.pop("run")
+    assert re.fullmatch("[0-9a-f]{16}", run)
+    del found["batches"]
+    assert found == {
+        "job": "word_count",
+        "grouping": "level",
+        "operator": "word_count",
+        "partitions": 2,
+        "hot_key_names": False,
+        "port_fixed": False,
+        "started": 1000.0,
+        "now": 1000.0,
+        "state": "running",
+        "lag": 8,
+        "waiting": True,
+        "dead_letters": 9,
+        "late_partials": 4,
+    }
+
+
+def test_only_what_is_new_is_told_but_all_of_another_run() -> None:
+    page = followed(job(), range(5))
+    run = asked(page)["run"]
+    assert numbers(asked(page, f"run={run}&after=2")) == [3, 4]
+    assert numbers(asked(page, f"run={run}&after=4")) == []
+    for query in (
+        "run=other&after=3",
+        "after=3",
+        f"run={run}",
+        f"run={run}&after=-1",
+        f"run={run}&after=x",
+        f"run={run}&after={'9' * 5000}",
+        "%ff=%00&&==",
+    ):
+        assert numbers(asked(page, query)) == [0, 1, 2, 3, 4], query
+
+
+def test_what_is_kept_is_bounded_by_number_and_bytes() -> None:
+    few, many = followed(job(), range(1)), followed(job(partitions=2000), range(1))
+    for number in range(1, 200):
+        few.batch(done(number))
+    for number in range(1, 60):
+        many.batch(skewed(number, partitions=2000))
+    assert numbers(asked(few)) == list(range(200 - BATCHES_MAX, 200))
+    kept = numbers(asked(many))
+    assert kept == list(range(60 - len(kept), 60))
+    assert 10 < len(kept) < 60
+    assert len(many.data()) < BYTES_MAX + 1000
+
+
+def test_one_batch_that_is_too_large_is_still_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unskew.jobs.observe.page.page.BYTES_MAX", 10)
+    assert numbers(asked(followed(job(), range(3)))) == [2]
+
+
+def test_names_of_keys_are_shown_only_if_the_job_says_so() -> None:
+    hashed, few = job(), job(**{"metrics.hot_keys": 1})
+    for settings in (hashed, few):
+        page = LivePage(settings, Health(10.0))
+        page.batch(done(0, names=True))
+        assert asked(page)["hot_key_names"] is False
+        keys = asked(page)["batches"][0]["hot_keys"]
+        assert all(re.fullmatch("[0-9a-f]{16}", name) for name, _ in keys)
+        assert len(keys) == min(2, settings.metrics.hot_keys)
+    named = LivePage(job(**{"metrics.hot_key_names": True}), Health(10.0))
+    named.batch(done(0, names=True))
+    assert [name for name, _ in asked(named)["batches"][0]["hot_keys"]] == ["x" * 80 + "...", "b"]
+
+
+def test_without_reports_there_are_no_partitions() -> None:
+    page = LivePage(job(grouping={"type": "none"}), Health(10.0))
+    page.batch(BatchDone(progress(0, sources=[]), None))
+    (entry,) = asked(page)["batches"]
+    assert (entry["partitions"], entry["routing"], entry["lag"]) == (None, None, None)
+    assert (entry["records"], entry["hot_keys"]) == (999, [])
+
+
+def test_the_document_is_small_and_loads_nothing() -> None:
+    assert len(DOCUMENT) < 30_000
+    links = re.findall(
+        rb"(?:https?:)?//[\w.]+", re.sub(rb"^\s*//.*$", b"", DOCUMENT, flags=re.MULTILINE)
+    )
+    assert set(links) == {b"http://www.w3.org"}  # the name of SVG
+    assert re.findall(rb"(?:src|href)=[\"']?([^\"' >]+)", DOCUMENT)[1:] == [b"metrics", b"metrics"]
+    assert b"innerHTML" not in DOCUMENT
+    assert re.search(rb"<[^>]+\s(style|on\w+)=", DOCUMENT) is None
+
+
+def test_the_policy_allows_this_script_and_style_and_nothing_else() -> None:
+    rules = dict(rule.split(" ", 1) for rule in POLICY.split("; "))
+    for rule, tag in (("script-src", "script"), ("style-src", "style")):
+        (text,) = re.findall(f"<{tag}>(.*?)</{tag}>".encode(), DOCUMENT, re.DOTALL)
+        assert rules.pop(rule) == f"'sha256-{b64encode(sha256(text).digest()).decode()}'"
+    assert rules == {
+        "default-src": "'none'",
+        "connect-src": "'self'",
+        "img-src": "data:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "frame-ancestors": "'none'",
+    }
+
+
+def test_page_and_data_are_served_with_their_headers() -> None:
+    settings = job()
+    page = followed(settings, range(2))
+    with MetricsServer(settings.metrics, Board("q", Health(1.0)), Health(1.0), page) as server:
+        assert server.page_url == server.url.removesuffix("metrics")
+        code, kind, text = get(server.page_url)
+        assert (code, kind) == (200, "text/html; charset=utf-8")
+        assert text.encode() == DOCUMENT
+        code, kind, text = get(at(server, "/batches.json?after=0"))
+        assert (code, kind) == (200, "application/json")
+        assert numbers(json.loads(text)) == [0, 1]
+        assert get(server.url)[0] == 200
+        for path in ("/page.html", "/batches.jsonx", "/../jobs/observe/page/page.py"):
+            assert get(at(server, path))[0] == 404, path
+
+
+def test_the_page_asks_for_the_password_of_the_metrics() -> None:
+    auth = BasicAuth(user="u", password=Secret("p"))
+    settings = job()
+    page = followed(settings, range(1))
+    with MetricsServer(Metrics(basic_auth=auth), Board("q", Health(1)), Health(1), page) as server:
+        for path in ("/", "/batches.json"):
+            assert get(at(server, path))[0] == 401
+            right = {"Authorization": "Basic " + b64encode(b"u:p").decode()}
+            assert get(at(server, path), right)[0] == 200
+
+
+def test_where_there_is_no_page_there_is_none() -> None:
+    with serving(Metrics()) as server:
+        assert get(server.page_url)[0] == 404
+        assert get(at(server, "/batches.json"))[0] == 404

@@ -1,0 +1,376 @@
+"""The live page as a person has it: a real server, a real browser."""
+
+import re
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser
+
+from tests.support.batches import done, progress
+from tests.support.paging import Seen, browser, followed, job, served, skewed
+from unskew.config.models.metrics import BasicAuth
+from unskew.config.types.secrets import Secret
+from unskew.jobs.local.child_processes import free_ports
+from unskew.jobs.observe.batch import BatchDone
+from unskew.jobs.observe.health import Health
+from unskew.jobs.observe.page.page import LivePage
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """A browser for all tests of this file."""
+    with browser() as one:
+        yield one
+
+
+@pytest.fixture
+def running(chromium: Browser) -> Iterator[Browser]:
+    """The browser, which closes what a test opened: open pages go on asking."""
+    yield chromium
+    for context in chromium.contexts:
+        context.close()
+
+
+def expected(loads: Any, top: int, height: float) -> list[float]:
+    return [pytest.approx(height * load / top, abs=1.0) for load in loads.tolist()]
+
+
+def test_bars_are_the_loads_of_the_batch_and_move_with_the_next(running: Browser) -> None:
+    settings = job()
+    page = followed(settings, range(3))
+    with served(page, settings) as server:
+        seen = Seen(running, server.page_url)
+        seen.wait("title", "^Batch 2$")
+        before = seen.heights("routed")
+        page.batch(skewed(3))
+        seen.wait("title", "^Batch 3$")
+        stats = skewed(3).stats
+        assert stats is not None
+        height = seen.page.eval_on_selector("#routed", "box => box.clientHeight")
+        top = int(stats.under_key.max())
+        assert seen.heights("routed") == expected(stats.records, top, height)
+        assert seen.heights("under") == expected(stats.under_key, top, height)
+        assert seen.heights("routed") != before
+        assert seen.text("max") == "1.00 \N{MULTIPLICATION SIGN}"
+        assert (
+            seen.text("under-max") == f"{stats.under_key_max_over_mean:.2f} \N{MULTIPLICATION SIGN}"
+        )
+        assert f"under key it would have {top:,}: " in seen.text("verdict")
+        seen.page.locator("summary").click()
+        seen.page.locator("#table tbody tr").nth(15).wait_for()  # the browser fills it later
+        rows = seen.page.locator("#table tbody tr").all_inner_texts()
+        assert [row.split("\t")[:3] for row in rows] == [
+            [str(p), f"{stats.records[p]:,}", f"{stats.under_key[p]:,}"] for p in range(16)
+        ]
+        keys = [row.split("\t") for row in seen.page.locator("#hot tbody tr").all_inner_texts()]
+        assert [row[0] for row in keys] == [f"{key.hash:016x}" for key in stats.hot_keys]
+        assert [row[1] for row in keys] == [f"{key.records:,}" for key in stats.hot_keys]
+        assert len(seen.heights("timeline")) == 4
+        assert all(address.startswith(server.page_url) for address in seen.asked)
+        assert seen.errors == []
+
+
+def test_bars_move_smoothly_unless_that_is_not_wanted(running: Browser) -> None:
+    settings = job()
+    with served(followed(settings, range(1)), settings) as server:
+        for wanted, seconds in (("no-preference", "0.45s"), ("reduce", "0s")):
+            seen = Seen(running, server.page_url, reduced_motion=wanted)
+            seen.wait("title", "^Batch 0$")
+            moves = "at => getComputedStyle(at).transitionDuration"
+            assert seen.page.eval_on_selector("#routed i", moves) == seconds
+
+
+def test_one_long_batch_does_not_flatten_the_timeline(running: Browser) -> None:
+    settings = job()
+    page = followed(settings)
+    for number, taken in enumerate((60_000, 1000, 1000, 500)):
+        one = skewed(number)
+        one.progress["durationMs"]["triggerExecution"] = taken
+        page.batch(one)
+    with served(page, settings) as server:
+        seen = Seen(running, server.page_url)
+        seen.wait("title", "^Batch 3$")
+        full, *others = seen.heights("timeline")
+        assert others == pytest.approx([full / 3, full / 3, full / 6], abs=1)
+        assert "up to 60.00 s. Striped bars are cut at 3.00 s." in seen.text("span")
+
+
+def _silent_for(seen: Seen) -> int:
+    """The seconds that the page says it has heard nothing."""
+    silent = re.fullmatch(r"Silent for (?:(\d+) min )?(\d+) s\.", seen.text("age"))
+    assert silent is not None
+    return 60 * int(silent[1] or 0) + int(silent[2])
+
+
+def test_a_silent_job_is_told_with_its_age_and_a_new_start_is_recognised(running: Browser) -> None:
+    (port,) = free_ports(1)
+    settings = job(**{"metrics.port": port})
+    with served(followed(settings, range(5)), settings) as server:
+        seen = Seen(running, server.page_url)
+        seen.wait("state", "running")
+        assert seen.page.locator("#note").is_hidden()
+    seen.wait("why", r"The job does not answer\. Shown is batch 4 of \d\d:\d\d:\d\d\.")
+    first = _silent_for(seen)
+    # Not until one value: a page that is held up may step over it.
+    deadline = time.monotonic() + 20
+    while _silent_for(seen) < first + 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert seen.text("state") == "no answer"
+    assert seen.text("title") == "Batch 4"
+    assert "another port" not in seen.text("why")
+    again = job(**{"metrics.port": port}, grouping={"type": "key"})
+    with served(followed(again, range(5, 7)), again):
+        seen.wait("why", r"The job was started anew at \d\d:\d\d:\d\d\.")
+        assert seen.text("state") == "running"
+        assert seen.text("title") == "Batch 6"
+        assert seen.text("verdict").startswith("This is the grouping key: the fullest partition")
+        assert len(seen.heights("timeline")) == 7
+        edges = seen.page.eval_on_selector_all(
+            "#timeline > i", "bars => bars.map(bar => bar.classList.contains('new'))"
+        )
+        assert edges == [False] * 5 + [True, False]
+        # What was before the new start is shown as it was.
+        seen.page.locator("#pick").fill("0")
+        assert seen.text("title") == "Batch 0"
+        assert seen.text("routed-by") == "As routed by level"
+
+
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [
+        ("failed", "The query has failed; its log says why. Shown is batch 0"),
+        ("stopping", "The query is stopping. Shown is batch 0"),
+    ],
+)
+def test_what_is_wrong_with_the_query_is_told(running: Browser, state: str, expected: str) -> None:
+    settings = job()
+    health = Health(10.0)
+    page = LivePage(settings, health)
+    with served(page, settings) as server:
+        seen = Seen(running, server.page_url)
+        seen.wait("why", "The job starts; its first batch is to come")
+        assert seen.page.locator("main").is_hidden()
+        page.batch(skewed(0))
+        health.beat()
+        seen.wait("state", "running")
+        assert seen.page.locator("#note").is_hidden()
+        health.enter(state)
+        seen.wait("state", state)
+        assert seen.text("why").startswith(expected)
+
+
+def test_all_works_from_the_keyboard(running: Browser) -> None:
+    settings = job()
+    with served(followed(settings, range(9)), settings) as server:
+        seen = Seen(running, server.page_url)
+        seen.wait("title", "^Batch 8$")
+
+        def press(*keys: str) -> None:
+            for key in keys:
+                seen.page.keyboard.press(key)
+
+        def focused() -> str:
+            name: str = seen.page.evaluate("document.activeElement.id")
+            return name
+
+        press("Tab")
+        assert focused() == "routed-plot"
+        press("Home", "ArrowRight", "ArrowRight", "ArrowLeft")
+        assert seen.text("readout").startswith("Partition 1: ")
+        plot = seen.page.locator("#routed-plot")
+        assert plot.get_attribute("aria-valuenow") == "1"
+        assert plot.get_attribute("aria-valuetext") == seen.text("readout")
+        marked = seen.page.eval_on_selector_all(
+            ".bars i", "all => all.map((bar, at) => [at, bar.className]).filter(one => one[1])"
+        )
+        assert marked[:2] == [[1, "on"], [17, "on"]]
+        press("End")
+        assert seen.text("readout").startswith("Partition 15: ")
+        press("Tab", "Enter")
+        seen.page.locator("#table tbody tr").nth(15).wait_for()
+        assert seen.page.locator("#table tbody tr").count() == 16
+        press("Tab", "Tab")
+        assert focused() == "pick"
+        press("ArrowLeft", "ArrowLeft")
+        assert seen.text("title") == "Batch 6"
+        assert seen.text("picked").startswith("6: ")
+        press("Shift+Tab")
+        assert focused() == "live"
+        press("Enter")
+        assert seen.text("title") == "Batch 8"
+        assert seen.page.locator("#live").is_hidden()
+        assert seen.errors == []
+
+
+@pytest.mark.parametrize("partitions", [2, 16, 1000])
+def test_it_fits_from_a_phone_to_a_wide_screen(running: Browser, partitions: int) -> None:
+    settings = job(partitions=partitions, name="a" * 63)
+    with served(followed(settings, range(3)), settings) as server:
+        for width in (360, 800, 2000):
+            seen = Seen(running, server.page_url, viewport={"width": width, "height": 800})
+            seen.wait("title", "^Batch 2$")
+            seen.page.locator("summary").click()
+            assert not seen.scrolls_sideways(), width
+            bars = seen.heights("routed")
+            assert len(bars) >= min(partitions, 80)
+            drawn = seen.page.evaluate("document.querySelector('#routed').scrollWidth")
+            assert drawn <= seen.page.evaluate("document.querySelector('#routed').clientWidth")
+            assert ("A bar is the fullest of" in seen.text("loads")) == (len(bars) < partitions)
+
+
+def test_bars_of_many_partitions_show_the_fullest_of_each_few(running: Browser) -> None:
+    settings = job(partitions=1000)
+    with served(followed(settings, range(1)), settings) as server:
+        seen = Seen(running, server.page_url, viewport={"width": 360, "height": 800})
+        seen.wait("title", "^Batch 0$")
+        bars = seen.heights("under")
+        stats = skewed(0, partitions=1000).stats
+        assert stats is not None
+        each = -(-1000 // len(bars))
+        while -(-1000 // each) > len(bars):
+            each += 1
+        padded = np.append(stats.under_key, np.zeros(each * len(bars) - 1000, np.int64))
+        height = seen.page.eval_on_selector("#under", "box => box.clientHeight")
+        loads = padded.reshape(-1, each).max(axis=1)
+        assert bars == expected(loads, int(loads.max()), height)
+
+
+def luminance(colour: str) -> float:
+    parts = [int(part) / 255 for part in colour[colour.index("(") + 1 : -1].split(",")[:3]]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return sum(share * part for share, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_light_and_dark_are_readable(running: Browser, scheme: Any) -> None:
+    settings = job()
+    with served(followed(settings, range(2)), settings) as server:
+        seen = Seen(running, server.page_url, color_scheme=scheme)
+        seen.wait("title", "^Batch 1$")
+
+        def colour(selector: str, of: str) -> float:
+            style = f"at => getComputedStyle(at)['{of}']"
+            return luminance(seen.page.eval_on_selector(selector, style))
+
+        ground = colour("body", "backgroundColor")
+        assert (ground > 0.5) == (scheme == "light")
+        for selector, least in (("#verdict", 7), (".tiles dt", 4.5), ("#when", 4.5)):
+            low, high = sorted((colour(selector, "color"), colour(".card", "backgroundColor")))
+            assert (high + 0.05) / (low + 0.05) >= least, selector
+        low, high = sorted(
+            (colour("#routed i", "backgroundColor"), colour(".card", "backgroundColor"))
+        )
+        assert (high + 0.05) / (low + 0.05) >= 3
+
+
+def test_everything_that_is_drawn_has_a_name(running: Browser) -> None:
+    settings = job()
+    with served(followed(settings, range(2)), settings) as server:
+        seen = Seen(running, server.page_url)
+        seen.wait("title", "^Batch 1$")
+        tree = seen.page.context.new_cdp_session(seen.page).send("Accessibility.getFullAXTree")
+        named = {role: [] for role in ("image", "slider", "region", "button", "heading")}
+        for node in tree["nodes"]:
+            role = node.get("role", {}).get("value")
+            if role in named and not node["ignored"]:
+                named[role].append(node["name"]["value"])
+        assert {role: len(names) for role, names in named.items()} == {
+            "image": 3,
+            "slider": 2,
+            "region": 3,
+            "button": 0,
+            "heading": 4,
+        }
+        assert all(name for names in named.values() for name in names)
+        assert seen.page.get_by_role("slider", name="Show batch").count() == 1
+        label = seen.page.locator("#under-plot").get_attribute("aria-label") or ""
+        stats = skewed(1).stats
+        assert stats is not None
+        most = int(stats.under_key.argmax())
+        assert label.startswith("Under key, records of 16 partitions: mean 1,250, ")
+        assert label.endswith(f"fullest partition {most} with {stats.under_key[most]:,}")
+
+
+def test_without_routing_it_says_so(running: Browser) -> None:
+    settings = job(grouping={"type": "none"})
+    page = followed(settings)
+    page.batch(BatchDone(progress(0), None))
+    with served(page, settings) as server:
+        seen = Seen(running, server.page_url)
+        seen.wait("verdict", "^Grouping none: nothing is routed")
+        assert seen.page.locator("#loads").is_hidden()
+        assert seen.page.locator("#lines").is_hidden()
+        assert seen.text("records") == "999 records"
+        assert seen.text("max") == "\N{EN DASH}"
+        assert seen.errors == []
+
+
+def test_a_key_is_text_whatever_it_says(running: Browser) -> None:
+    settings = job(**{"metrics.hot_key_names": True})
+    page = followed(settings)
+    name = "<img src=/x onerror=alert(1)><script>alert(1)</script>"
+    hostile = skewed(0)
+    assert hostile.stats is not None
+    for key in hostile.stats.hot_keys:
+        object.__setattr__(key, "name", name)
+    page.batch(hostile)
+    with served(page, settings) as server:
+        seen = Seen(running, server.page_url)
+        seen.wait("title", "^Batch 0$")
+        assert seen.page.locator("#hot tbody th").first.inner_text() == name
+        assert seen.page.locator("#hot img").count() == 0
+        assert seen.errors == []
+        # And were it markup after all, the policy would not run it.
+        dialogs: list[Any] = []
+        seen.page.on("dialog", lambda dialog: (dialogs.append(dialog), dialog.dismiss()))
+        bad = "<img src=x onerror=alert(1)>"
+        seen.page.evaluate("bad => document.body.insertAdjacentHTML('beforeend', bad)", bad)
+        seen.page.wait_for_timeout(300)
+        assert any("Content Security Policy" in error for error in seen.errors)
+        assert dialogs == []
+
+
+def test_the_password_is_used_for_the_data_too(running: Browser) -> None:
+    auth = BasicAuth(user="u", password=Secret("p"))
+    plain = job()
+    metrics = plain.metrics.model_copy(update={"basic_auth": auth})
+    settings = plain.model_copy(update={"metrics": metrics})
+    with served(followed(settings, range(2)), settings) as server:
+        credentials = {"username": "u", "password": "p"}
+        seen = Seen(running, server.page_url, http_credentials=credentials)
+        seen.wait("title", "^Batch 1$")
+
+
+def test_an_open_page_costs_the_driver_under_one_per_cent(running: Browser) -> None:
+    settings = job(partitions=1000)
+    page = followed(settings, range(2))
+    coming = [skewed(number, partitions=1000) for number in range(2, 10)]
+    with served(page, settings) as server:
+        seen = Seen(running, server.page_url)
+        seen.wait("title", "^Batch 1$")
+        started, worked = time.monotonic(), time.process_time()
+        for one in coming:
+            page.batch(one)
+            time.sleep(1.0)
+        share = (time.process_time() - worked) / (time.monotonic() - started)
+        print(f"{share:.2%} of a core")
+        assert share < 0.01
+        seen.wait("title", "^Batch 9$")
+
+
+def test_a_job_without_records_says_what_it_waits_for(running: Browser) -> None:
+    settings = job()
+    page = followed(settings)
+    with served(page, settings) as server:
+        page._health.beat()
+        seen = Seen(running, server.page_url)
+        seen.wait("why", "The query waits for its first records")
+        page.batch(done(0))
+        page.idle({})
+        seen.wait("when", "ago, no records since")

@@ -1,0 +1,73 @@
+"""The live page of a real job: its numbers are the journal's, and it outlives the job."""
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.paging import Seen, browser
+from tests.support.running import Running, inspected, job_words, make_topics, produce, running
+from unskew.jobs.kafka.broker import Broker
+from unskew.jobs.local.child_processes import free_ports
+
+pytestmark = [pytest.mark.spark, pytest.mark.e2e]
+
+
+def page_agrees(seen: Seen, checkpoint: Path) -> None:
+    """What the page shows is what the journal says."""
+    found: Any = inspected(checkpoint)
+    last = found["batches"][-1]
+    seen.wait("title", f"^Batch {last['batch']}$")
+    ratio = "\N{MULTIPLICATION SIGN}"
+    assert seen.text("records") == f"{last['records']:,} records"
+    assert seen.text("max") == f"{last['max_over_mean']:.2f} {ratio}"
+    assert seen.text("under-max") == f"{last['under_key_max_over_mean']:.2f} {ratio}"
+    assert seen.text("replication") == f"{last['replication']:.2f}"
+    rows = [row.split("\t") for row in seen.page.locator("#table tbody tr").all_inner_texts()]
+    assert rows == [
+        [
+            str(one["partition"]),
+            f"{one['last_batch']['records']:,}",
+            f"{one['last_batch']['under_key_records']:,}",
+            f"{one['last_batch']['busy_seconds']:.2f}",
+            f"{one['last_batch']['state_keys']:,}",
+        ]
+        for one in found["partitions"]
+    ]
+    if len(found["batches"]) == 1:
+        keys = [row.split("\t")[:2] for row in seen.page.locator("#hot tbody tr").all_inner_texts()]
+        assert keys == [[key["hash"], f"{key['records']:,}"] for key in found["hot_keys"]]
+
+
+@pytest.mark.timeout(400)
+def test_the_page_is_the_journal_and_outlives_its_job(broker: Broker, tmp_path: Path) -> None:
+    make_topics(broker, "paged")
+    (port,) = free_ports(1)
+    produce(broker, "paged", 2000, seed=1)
+    words = job_words(broker.address, tmp_path, "paged", metrics__port=port)
+    with browser() as chromium:
+        with running([*words, "--set", "grouping.type=level"], tmp_path / "1.log") as job:
+            first = job.wait_for_records(5 * 1980)
+            seen = _opened(chromium, job)
+            page_agrees(seen, tmp_path / "paged")
+            assert first["unskew_max_over_mean_ratio", ""] < 1.01
+            assert first["unskew_under_key_max_over_mean_ratio", ""] > 1.2
+            assert job.stop(signal.SIGTERM)[0] == 0
+        seen.wait("why", "The job does not answer")
+        produce(broker, "paged", 1000, seed=2)
+        with running([*words, "--set", "grouping.type=key"], tmp_path / "2.log") as job:
+            job.wait_for_records(5 * 990)
+            seen.wait("state", "running")
+            page_agrees(seen, tmp_path / "paged")
+            rows = [row.split("\t") for row in seen.page.locator("#table tr").all_inner_texts()[1:]]
+            assert [row[1] for row in rows] == [row[2] for row in rows]
+            assert seen.text("verdict").startswith("This is the grouping key")
+
+
+def _opened(chromium: Any, job: Running) -> Seen:
+    seen = Seen(chromium, job.events()[0]["page"])
+    seen.wait("state", "running")
+    seen.page.locator("summary").click()
+    assert seen.errors == []
+    return seen

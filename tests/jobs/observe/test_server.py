@@ -1,0 +1,150 @@
+import socket
+import ssl
+import subprocess
+import urllib.error
+import urllib.request
+from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from unskew.config.errors import ExternalError
+from unskew.config.models.metrics import BasicAuth, Metrics, Tls
+from unskew.config.types.secrets import Secret
+from unskew.jobs.local.child_processes import free_ports
+from unskew.jobs.observe.health import Health
+from unskew.jobs.observe.metrics import Board
+from unskew.jobs.observe.server import CONNECTIONS_MAX, MetricsServer
+
+
+@contextmanager
+def serving(settings: Metrics, health: Health | None = None) -> Iterator[MetricsServer]:
+    known = health or Health(10.0)
+    with MetricsServer(settings, Board("q", known), known) as server:
+        yield server
+
+
+def get(
+    url: str, headers: dict[str, str] | None = None, tls: ssl.SSLContext | None = None
+) -> tuple[int, str, str]:
+    request = urllib.request.Request(url, headers=headers or {})  # noqa: S310 - ours
+    try:
+        with urllib.request.urlopen(request, timeout=20, context=tls) as answer:  # noqa: S310
+            return answer.status, answer.headers["Content-Type"], answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.headers["Content-Type"], error.read().decode()
+
+
+def at(server: MetricsServer, path: str) -> str:
+    return server.url.removesuffix("/metrics") + path
+
+
+def test_any_free_port_of_loopback_is_taken() -> None:
+    with serving(Metrics()) as first, serving(Metrics(port=0)) as second:
+        assert first.url.startswith("http://127.0.0.1:")
+        assert first.url != second.url
+        code, kind, text = get(first.url)
+        assert (code, kind.split(";")[0]) == (200, "text/plain")
+        assert 'unskew_query_up{query="q"} 0.0' in text
+
+
+def test_prometheus_gets_the_format_that_it_asks_for() -> None:
+    with serving(Metrics()) as server:
+        _, kind, text = get(server.url, {"Accept": "application/openmetrics-text; version=1.0.0"})
+        assert kind.startswith("application/openmetrics-text")
+        assert text.endswith("# EOF\n")
+
+
+def test_probes_are_red_when_the_query_failed_or_stalled() -> None:
+    now = [0.0]
+    health = Health(10.0, lambda: now[0])
+    with serving(Metrics(), health) as server:
+
+        def probes() -> list[tuple[int, str]]:
+            answers = [get(at(server, path)) for path in ("/healthz", "/readyz")]
+            return [(code, text.strip()) for code, _, text in answers]
+
+        assert probes() == [(200, "starting"), (503, "starting")]
+        health.beat()
+        assert probes() == [(200, "running"), (200, "running")]
+        now[0] = 60.0
+        assert probes() == [(503, "stalled"), (503, "stalled")]
+        health.enter("stopping")
+        assert probes() == [(200, "stopping"), (503, "stopping")]
+        health.enter("failed")
+        assert probes() == [(503, "failed"), (503, "failed")]
+        assert get(at(server, "/other"))[0] == 404
+
+
+def test_a_password_is_asked_for_metrics_but_not_by_probes() -> None:
+    auth = BasicAuth(user="prometheus", password=Secret("s3cret"))
+    with serving(Metrics(basic_auth=auth)) as server:
+        right = {"Authorization": "Basic " + b64encode(b"prometheus:s3cret").decode()}
+        wrong = {"Authorization": "Basic " + b64encode(b"prometheus:secret").decode()}
+        assert get(server.url)[0] == 401
+        assert get(server.url, wrong)[0] == 401
+        assert get(server.url, right)[0] == 200
+        assert get(at(server, "/healthz"))[0] == 200
+
+
+def test_metrics_over_tls(tmp_path: Path) -> None:
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
+            *("-nodes", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"),
+            *("-keyout", str(key), "-out", str(certificate)),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    tls = Tls(certificate_file=str(certificate), key_file=str(key))
+    with serving(Metrics(tls=tls)) as server:
+        assert server.url.startswith("https://")
+        trusting = ssl.create_default_context(cafile=str(certificate))
+        assert get(server.url, tls=trusting)[0] == 200
+        # One that speaks no TLS, and one that says nothing, hold nobody up.
+        port = int(server.url.split(":")[2].split("/")[0])
+        with socket.create_connection(("127.0.0.1", port)) as plain:
+            plain.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+            with socket.create_connection(("127.0.0.1", port)):
+                assert get(server.url, tls=trusting)[0] == 200
+
+
+def test_a_certificate_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    missing = Tls(certificate_file=str(tmp_path / "no.pem"), key_file=str(tmp_path / "no.key"))
+    with pytest.raises(ExternalError, match=r"metrics.tls: .*no.pem .*No such file"):
+        MetricsServer(Metrics(tls=missing), Board("q", Health(1.0)), Health(1.0))
+
+
+def test_a_taken_port_is_one_line_with_advice() -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with (
+            pytest.raises(ExternalError, match=f"127.0.0.1:{port}.*in use; choose another port"),
+            serving(Metrics(port=port)),
+        ):
+            pass
+
+
+def test_a_fixed_port_is_free_again_afterwards() -> None:
+    (port,) = free_ports(1)
+    for _ in range(2):
+        with serving(Metrics(port=port)) as server:
+            assert get(server.url)[0] == 200
+
+
+def test_scrapers_that_never_read_leave_room_for_probes_in_time() -> None:
+    with serving(Metrics()) as server:
+        port = int(server.url.split(":")[2].split("/")[0])
+        silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(CONNECTIONS_MAX - 1)]
+        try:
+            assert get(at(server, "/healthz"))[0] == 200
+        finally:
+            for one in silent:
+                one.close()

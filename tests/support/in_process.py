@@ -1,0 +1,119 @@
+"""A whole job in the tests' own session: the service as it is, over a pipeline of a test."""
+
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tests.support.oracles import SCHEMA, Place
+from unskew.config.loader import load_job
+from unskew.config.models.job import Job
+from unskew.grouping.spark.journal import Journal
+from unskew.jobs.engine.pipeline import Pipeline
+from unskew.jobs.engine.service import BatchDone, Service
+from unskew.jobs.observe.batch_stats import read_batch_stats
+from unskew.jobs.observe.follower import Follower
+
+
+def job_over(source: dict[str, Any], folder: Path, name: str, **changes: Any) -> Job:
+    """A small job that reads what is there and then ends."""
+    return load_job(
+        "word_count",
+        {
+            "name": "totals",
+            "source": source,
+            "decode": {"type": "json", "schema": SCHEMA},
+            "event_time": "at",
+            "partitions": 3,
+            "merge": {"partitions": 2, "output": "update"},
+            "trigger": {"type": "available_now"},
+            "sinks": [{"type": "memory", "table": "totals"}],
+            "dead_letters": {"type": "files", "path": str(folder / "bad")},
+            "checkpoint": str(folder / "checkpoints" / name),
+            **changes,
+        },
+    )
+
+
+@contextmanager
+def utc() -> Iterator[None]:
+    """`collect` gives timestamps in the process's own zone: here in UTC."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+class _Kept(Service):
+    """The service, with its queries kept for a look at what Spark executed."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.queries: list[StreamingQuery] = []
+
+    def _start(self) -> Iterator[StreamingQuery]:
+        for query in super()._start():
+            self.queries.append(query)
+            yield query
+
+
+class Ran(Follower):
+    """A job run to its end, by default over files: its results, and what was refused."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        folder: Path,
+        name: str,
+        source: dict[str, Any] | None = None,
+        pipeline: Callable[[Job, Journal], Pipeline] = Pipeline,
+        **changes: Any,
+    ) -> None:
+        files = {"type": "files", "path": str(folder / "in"), "files_per_batch": 1}
+        self.batches: list[BatchDone] = []
+        self.job = job_over(source or files, folder, name, **changes)
+        service = _Kept(self.job, spark, (self,))
+        self.journal: Journal = service.journal
+        service._pipeline = pipeline(self.job, service.journal)
+        service.run()
+        self.query = service.queries[-1]
+        self.rows: list[dict[str, Any]] = []
+        self.types: dict[str, str] = {}
+        if self.job.sinks[0].type == "memory":
+            table = spark.table("totals").orderBy("batch_id")
+            self.rows = [row.asDict() for row in table.collect()]
+            self.types = {field.name: field.dataType.simpleString() for field in table.schema}
+        self.bad: Counter[str] = Counter()
+        for batch in service.journal.batches():
+            facts = read_batch_stats(service.journal, batch)
+            self.bad.update(facts.bad if facts else {})
+
+    def batch(self, done: BatchDone) -> None:
+        self.batches.append(done)
+
+    @property
+    def last(self) -> dict[Place, dict[str, Any]]:
+        """The last result of each window and key."""
+        found = {}
+        for row in self.rows:
+            columns = {name: value for name, value in row.items() if name != "batch_id"}
+            place = [columns.pop(name) for name in ("window_start", "window_end") if name in row]
+            found[*place, columns.pop("key")] = columns
+        return found
+
+
+def write_lines(folder: Path, name: str, rows: list[dict[str, Any]]) -> None:
+    """Records as a file of JSON lines, which is one batch; files are read as they were written."""
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    written = 1_700_000_000 + len(list(folder.iterdir()))
+    os.utime(folder / name, (written, written))

@@ -1,0 +1,149 @@
+"""A live page to look at: real batches of skewed keys, a real server, a real browser."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.support.batches import progress
+from tests.support.tools import tool
+from unskew.config.loader import load_job
+from unskew.config.models.job import Job
+from unskew.grouping.registry import create
+from unskew.grouping.spark.report import LATENCY_BOUNDS_SECONDS, homes_of
+from unskew.jobs.observe.batch import BatchDone, Routing
+from unskew.jobs.observe.batch_stats import BatchStats, HotKey
+from unskew.jobs.observe.health import Health
+from unskew.jobs.observe.metrics import Board
+from unskew.jobs.observe.page.page import LivePage
+from unskew.jobs.observe.server import MetricsServer
+
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def job(**changes: Any) -> Job:
+    """A word count under `level`, with changes by path."""
+    return load_job("word_count", {"partitions": 16, **changes})
+
+
+def skewed(
+    number: int,
+    grouping: str = "level",
+    partitions: int = 16,
+    records: int = 20_000,
+    z: float = 1.2,
+) -> BatchDone:
+    """A batch of Zipf keys as this grouping, asked itself, would have spread it."""
+    generator = np.random.default_rng(number)
+    share = np.arange(1, 2001) ** -z
+    keys = generator.choice(2000, records, p=share / share.sum()).astype(np.uint64)
+    routed = create(grouping, partitions=partitions, seed=0).route(keys)
+    hashes, counts = np.unique(keys, return_counts=True)
+    homes, loads = homes_of(hashes, counts, partitions, 0)
+    under_key = np.zeros(partitions, np.int64)
+    under_key[homes] = loads
+    pairs = np.unique(np.stack([keys, routed.astype(np.uint64)]), axis=1)
+    load = np.bincount(routed, minlength=partitions)
+    facts = BatchStats(
+        number,
+        records=load,
+        keys=np.bincount(pairs[1].astype(np.int64), minlength=partitions),
+        busy_seconds=load * 1e-4,
+        state_bytes=load,
+        latency_counts=np.zeros((partitions, len(LATENCY_BOUNDS_SECONDS) + 1), np.int64),
+        latency_seconds=np.zeros(partitions),
+        under_key=under_key,
+        replication=pairs.shape[1] / hashes.size,
+        bad={"not_utf8": 3} if number % 10 == 7 else {},
+        hot_keys=tuple(
+            HotKey(int(hashes[at]) * 0x9E3779B97F4A7C15 % 2**64, f"w{hashes[at]}", int(counts[at]))
+            for at in np.argsort(-counts, kind="stable")[:10]
+        ),
+    )
+    taken = {"triggerExecution": int(load.max() / 8 + 250 + 40 * generator.random())}
+    return BatchDone(
+        progress(number, durationMs={**taken, "addBatch": 1}), facts, Routing(2, 0.0213, 4, {})
+    )
+
+
+@contextmanager
+def served(followed: LivePage, settings: Job) -> Iterator[MetricsServer]:
+    """The page of a job at its metrics port."""
+    health = followed._health
+    with MetricsServer(settings.metrics, Board(settings.name, health), health, followed) as server:
+        yield server
+
+
+def followed(settings: Job, batches: range = range(0), **kind: Any) -> LivePage:
+    """A page that has seen these batches of a running query."""
+    health = Health(1e6)
+    page = LivePage(settings, health)
+    for number in batches:
+        page.batch(skewed(number, settings.grouping.type, settings.partitions, **kind))
+    if batches:
+        health.beat()
+    return page
+
+
+@contextmanager
+def browser() -> Iterator[Browser]:
+    """A headless Chromium."""
+    with sync_playwright() as play:
+        running = play.chromium.launch(executable_path=str(tool("chromium")), args=FLAGS)
+        try:
+            yield running
+        finally:
+            running.close()
+
+
+class Seen:
+    """An open page, all it asked for, and what went wrong in it; closed with its browser."""
+
+    def __init__(self, running: Browser, url: str, **context: Any) -> None:
+        given = {"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce", **context}
+        self.page: Page = running.new_context(**given).new_page()
+        self.errors: list[str] = []
+        self.asked: list[str] = []
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("console", self._heard)
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.goto(url)
+
+    def _heard(self, message: Any) -> None:
+        if message.type in {"error", "warning"}:
+            self.errors.append(message.text)
+
+    def text(self, name: str) -> str:
+        """The text of the element of this id."""
+        return self.page.locator(f"#{name}").inner_text()
+
+    def wait(self, name: str, text: str) -> None:
+        """Until the element holds it."""
+        found = self.page.locator(f"#{name}").filter(has_text=re.compile(text))
+        found.wait_for(state="attached", timeout=20_000)
+
+    def heights(self, name: str) -> list[float]:
+        """How high the bars of a chart are."""
+        found: list[float] = self.page.eval_on_selector_all(
+            f"#{name} > i", "bars => bars.map(bar => bar.getBoundingClientRect().height)"
+        )
+        return found
+
+    def scrolls_sideways(self) -> bool:
+        """Is the page wider than its window?"""
+        wide: bool = self.page.evaluate(
+            "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+        )
+        return wide

@@ -1,0 +1,1 @@
+"""Unskew: skew-proof partitioning for PySpark Structured Streaming."""
