@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from unskew.grouping.registry import GROUPINGS
 from unskew.grouping.simulation.compare import ranked, verdict
-from unskew.jobs.commands.simulation_options import Experiment, add_options, read_options
-from unskew.jobs.commands.simulation_output import draw, print_table, run_all
+from unskew.jobs.commands.simulation.options import Experiment, add_options, read_options
+from unskew.jobs.commands.simulation.output import draw, print_table, run_all
 
 _BATCHES = 10
 

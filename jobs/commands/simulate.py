@@ -4,8 +4,8 @@ import argparse
 import json
 
 from unskew.grouping.registry import GROUPINGS
-from unskew.jobs.commands.simulation_options import add_options, read_options
-from unskew.jobs.commands.simulation_output import draw, print_table, run_all
+from unskew.jobs.commands.simulation.options import add_options, read_options
+from unskew.jobs.commands.simulation.output import draw, print_table, run_all
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -43,7 +43,7 @@ def test_data_of_every_job_reaches_prometheus(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "services", "told"),
+    ("old", "new", "services", "expected"),
     [
         ("word_count, vwap, hashtags,", "word_count, hashtags,", ["vwap"], "no such topic"),
         ("kafka:29092\n", "kafka:29093\n", ["topics"], "no broker answers"),

@@ -42,7 +42,7 @@ def test_without_prometheus_nothing_of_a_job_is_known(tmp_path: Path) -> None:
 
 @pytest.mark.e2e
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "expected"),
     [
         ("retention.time=7d", "retention.time=week", "prometheus: ended with "),
         ("rules:/etc/prometheus/rules:", "rules:/etc/rules:", "prometheus: has no rule Unskew"),

@@ -35,7 +35,7 @@ FOUND = instructions(DOCKERFILE.read_text())
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "expected"),
     [
         ("", "", ""),
         ("python:3.11.13-slim-bookworm\n", "python:latest\n", "DL3007"),

@@ -127,7 +127,7 @@ def missing_code(page: Path) -> list[str]:
             if not (ROOT / name).exists():
                 found.append(name)
         elif member := re.fullmatch(r"([A-Z]\w+)\.(_?[a-z]\w+)", name):
-            text = (ROOT / "jobs" / f"{member.group(1).lower()}.py").read_text()
+            text = (ROOT / "jobs" / "engine" / f"{member.group(1).lower()}.py").read_text()
             if f"def {member.group(2)}(" not in text:
                 found.append(name)
     return found

@@ -26,7 +26,7 @@ def test_a_relative_path_is_made_absolute(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("location", "told"),
+    ("location", "expected"),
     [
         ("wasbs://c@a.net/x", "wasbs: is nothing that can be opened here; use a path, file:, s3a:"),
         ("file://host/x", "file: URIs name no host (got file://host/x); write file:/PATH"),

@@ -11,8 +11,8 @@ from unskew.jobs.checkpoint.lock import LOCK, lock_checkpoint
 
 HOLD = """
 import sys
-from unskew.jobs.checkpoint.lock import owned
-with owned(sys.argv[1]):
+from unskew.jobs.checkpoint.lock import lock_checkpoint
+with lock_checkpoint(sys.argv[1]):
     print("held", flush=True)
     input()
 """

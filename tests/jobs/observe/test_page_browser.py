@@ -142,7 +142,7 @@ def test_a_silent_job_is_told_with_its_age_and_a_new_start_is_recognised(running
 
 
 @pytest.mark.parametrize(
-    ("state", "told"),
+    ("state", "expected"),
     [
         ("failed", "The query has failed; its log says why. Shown is batch 0"),
         ("stopping", "The query is stopping. Shown is batch 0"),

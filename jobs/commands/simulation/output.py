@@ -19,7 +19,7 @@ from rich.table import Table
 from unskew.grouping.simulation.reports import SimulationReport
 from unskew.grouping.simulation.simulate import Progress as Report_Progress
 from unskew.grouping.simulation.simulate import simulate
-from unskew.jobs.commands.simulation_options import Experiment
+from unskew.jobs.commands.simulation.options import Experiment
 
 _PIPE_WIDTH = 250
 _NAME = "grouping"

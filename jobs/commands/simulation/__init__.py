@@ -1,0 +1,1 @@
+"""What `simulate` and `compare` share: their options, their tables and plots."""
