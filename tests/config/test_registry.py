@@ -1,0 +1,67 @@
+"""Classes by name: those of a table, and those that other distributions install."""
+
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from unskew.config.registry import Registry, RegistryError
+
+SHIPPED = {"decimal": "decimal:Decimal", "fraction": "fractions:Fraction"}
+ENTRY_POINTS = """[test.numbers]
+roman = roman_numbers:Roman
+arabic = arabic_numbers:Arabic
+decimal = roman_numbers:Roman
+broken = roman_numbers:Greek
+"""
+
+
+@pytest.fixture
+def numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
+    """A registry with a package installed that brings further numbers."""
+    info = tmp_path / "roman_numbers-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Name: roman_numbers\n")
+    (info / "entry_points.txt").write_text(ENTRY_POINTS)
+    (tmp_path / "roman_numbers.py").write_text("class Roman:\n    pass\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "roman_numbers", raising=False)
+    return Registry(SHIPPED, "test.numbers")
+
+
+def test_names_are_those_of_the_table_then_the_installed_ones(numbers: Registry) -> None:
+    assert numbers.shipped_names() == ["decimal", "fraction"]
+    assert numbers.installed_names() == ["arabic", "broken", "roman"]
+    assert numbers.names() == ["decimal", "fraction", "arabic", "broken", "roman"]
+    assert "roman_numbers" not in sys.modules
+
+
+def test_a_class_is_imported_when_it_is_loaded(numbers: Registry) -> None:
+    assert numbers.load("roman").__name__ == "Roman"
+
+
+def test_a_name_of_the_table_cannot_be_replaced(numbers: Registry) -> None:
+    assert numbers.load("decimal") is Decimal
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (
+            "arabic",
+            "arabic_numbers:Arabic cannot be imported: ModuleNotFoundError: No module named \
+'arabic_numbers'",
+        ),
+        (
+            "broken",
+            "roman_numbers:Greek cannot be imported: AttributeError: module 'roman_numbers' has no \
+attribute 'Greek'",
+        ),
+        ("chinese", "no installed package brings chinese as test.numbers"),
+    ],
+)
+def test_what_cannot_be_loaded_is_named(numbers: Registry, name: str, message: str) -> None:
+    with pytest.raises(RegistryError) as raised:
+        numbers.load(name)
+    assert str(raised.value) == message
