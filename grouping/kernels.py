@@ -1,25 +1,80 @@
 """`@kernel`: how every inner loop here is compiled.
 
+numba takes a second to import, and what only reads options (`lint`, `schema`, `explain`) never
+routes: so numba is imported when the first kernel is called.
+
 numba keys its on-disk cache by the file of a kernel alone, so a change in a file it calls into
 would leave old machine code in use. The cache folder therefore carries a digest of all our sources.
 """
 
+import functools
 import hashlib
 import os
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar, cast
-
-import numba
-from numba.core import config
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 from unskew.grouping.cache import cache_folder, own_temporary_folder
 
 P = ParamSpec("P")
 R = TypeVar("R")
 _KEPT_SECONDS = 30 * 86_400
+
+
+class Kernel(Generic[P, R]):
+    """A function that numba compiles on its first call; later processes load the machine code."""
+
+    def __init__(self, function: Callable[P, R]) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self._name = function.__qualname__
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the machine code."""
+        return cast("R", self.dispatcher(*args, **kwargs))
+
+    @functools.cached_property
+    def dispatcher(self) -> Any:
+        """What numba makes of the function."""
+        # Two threads may come here at the same time: both get the one that was set first.
+        return self.__dict__.setdefault("dispatcher", _dispatcher(self.function))
+
+    @property
+    def _numba_type_(self) -> Any:
+        # What numba asks a value in compiled code for: so a kernel can call this one.
+        return self.dispatcher._numba_type_
+
+    def __reduce__(self) -> str:
+        # By name, as functions are.
+        return self._name
+
+
+_KERNELS: list[Kernel[..., Any]] = []
+
+
+def kernel(function: Callable[P, R]) -> Kernel[P, R]:
+    """Compile `function` with numba on its first call."""
+    made = Kernel(function)
+    _KERNELS.append(made)
+    return made
+
+
+def load_numba() -> None:
+    """Do now what the first call of each imported kernel would do: for a process that will fork."""
+    for each in _KERNELS:
+        assert each.dispatcher
+
+
+def _dispatcher(function: Callable[..., Any]) -> Any:
+    import numba  # noqa: PLC0415 - see above
+    from numba.core import config  # noqa: PLC0415
+
+    settings: Any = config  # its attributes are made at run time
+    if not settings.CACHE_DIR:
+        settings.CACHE_DIR = str(machine_code_folder())
+    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
 
 
 def _sources_digest() -> str:
@@ -31,10 +86,10 @@ def _sources_digest() -> str:
 
 def machine_code_folder() -> Path:
     """Where machine code is kept; jars may lie in a cache that is read-only, this may not."""
-    place = "numba", _sources_digest()
-    folder = cache_folder(*place)
+    name = "numba", _sources_digest()
+    folder = cache_folder(*name)
     if not os.access(folder, os.W_OK):
-        return own_temporary_folder(*place)
+        return own_temporary_folder(*name)
     _forget_old(folder)
     return folder
 
@@ -49,14 +104,3 @@ def _forget_old(newest: Path) -> None:
         with suppress(OSError):  # another process may be as tidy
             if folder.stat().st_mtime < long_ago:
                 shutil.rmtree(folder)
-
-
-numba_config: Any = config  # its attributes are made at run time
-if not numba_config.CACHE_DIR:
-    numba_config.CACHE_DIR = str(machine_code_folder())
-
-
-def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile `function` with numba on its first call; later processes load the machine code."""
-    compiled = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    return cast("Callable[P, R]", compiled)

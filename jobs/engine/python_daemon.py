@@ -22,11 +22,13 @@ from pyspark import (
 
 import unskew.jobs.engine.partial
 import unskew.jobs.operators  # noqa: F401 - what tasks run
+from unskew.grouping.kernels import load_numba
 from unskew.grouping.registry import create
 
 
 def _prepare() -> None:
-    # numba sets itself up at the first call of a kernel, whichever it is.
+    load_numba()
+    # numba sets the rest of itself up at the first call of a kernel, whichever it is.
     create("key", partitions=2).route(np.arange(2, dtype=np.uint64))
     # What is here stays: no collection in a worker need look at it, or copy its pages.
     gc.collect()

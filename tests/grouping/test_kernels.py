@@ -1,0 +1,77 @@
+"""Kernels are functions that import numba when they are first called."""
+
+import copy
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from unskew.grouping.hashing import mix64
+from unskew.grouping.kernels import Kernel, kernel
+
+_LISTED = "print(sorted({'numba', 'llvmlite'} & set(sys.modules)))"
+
+
+def _loaded(code: str) -> str:
+    """Which of numba's packages `code` has imported in a process of its own."""
+    command = [sys.executable, "-c", f"import sys\n{code}\n{_LISTED}"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_options_are_read_without_numba(root: Path) -> None:
+    algorithms = (path.stem for path in (root / "grouping" / "algorithms").glob("[a-z]*.py"))
+    modules = [f"unskew.grouping.algorithms.{name}" for name in algorithms]
+    assert len(modules) == 12
+    modules += ["unskew.config.lint", "unskew.config.explain", "unskew.config.json_schema"]
+    assert _loaded("\n".join(f"import {module}" for module in modules)) == "[]"
+
+
+@pytest.mark.parametrize("command", ["lint word_count", "explain word_count", "schema"])
+def test_commands_that_read_options_run_without_numba(command: str) -> None:
+    code = (
+        "from contextlib import redirect_stdout, suppress\nfrom io import StringIO\n"
+        "from unskew.jobs.__main__ import main\n"
+        f"with redirect_stdout(StringIO()), suppress(SystemExit): main({command.split()!r})"
+    )
+    assert _loaded(code) == "[]"
+
+
+def test_the_first_call_of_a_kernel_imports_numba() -> None:
+    code = "from unskew.grouping.registry import create\ncreate('key', partitions=2)"
+    routed = code + ".route(__import__('numpy').arange(2, dtype='uint64'))"
+    assert _loaded(routed) == "['llvmlite', 'numba']"
+
+
+def test_a_kernel_looks_like_its_function() -> None:
+    assert mix64.__name__ == "mix64"
+    assert mix64.__module__ == "unskew.grouping.hashing"
+    assert "MurmurHash3" in (mix64.__doc__ or "")
+    with np.errstate(over="ignore"):
+        assert mix64(np.uint64(7)) == mix64.function(np.uint64(7))
+
+
+def test_a_kernel_is_pickled_by_its_name() -> None:
+    assert mix64.__reduce__() == "mix64"
+    assert copy.copy(mix64) is mix64
+    assert copy.deepcopy({"hash": mix64})["hash"] is mix64
+
+
+def test_threads_share_what_numba_made() -> None:
+    compiled: Kernel[[int], int] = kernel(lambda value: value + 1)
+    start = threading.Barrier(4)
+    made: list[object] = []
+
+    def use() -> None:
+        start.wait()
+        made.append(compiled.dispatcher)
+
+    threads = [threading.Thread(target=use) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(made) == 4
+    assert len({id(dispatcher) for dispatcher in made}) == 1
