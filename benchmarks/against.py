@@ -1,0 +1,109 @@
+"""Two checkouts against each other: batch times of `overhead` and `tiny`, in interleaved pairs.
+
+    python -m benchmarks.against OTHER_CHECKOUT [--pairs 7]
+
+Each pair runs both checkouts one after the other, the first of them in turn, so that what slows the
+machine meets both. What counts is the ratio within a pair; the table shows the median of the ratios
+and their spread. Both checkouts run with this environment's packages.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+from benchmarks.tables import Row, Table, show
+
+ROOT = Path(__file__).resolve().parent.parent
+RATIO_MAX = 1.03
+# Uses only what both checkouts have: one broker and one session for each table.
+_MEASURE = """
+import json, logging
+from statistics import median
+from benchmarks.engine_measure import bench, zipf
+from benchmarks.engine_overhead import EXPONENT, _runs
+
+batches, tiny_batches, records = 4, 16, 500_000
+taken = {}
+with bench() as made:
+    made.fill("overhead", zipf(records * batches, EXPONENT))
+    made.fill("tiny", zipf(16 * tiny_batches, EXPONENT), partitions=1)
+    for table, size in (("overhead", records), ("tiny", 16)):
+        for name, runs in _runs(made, table, size, 1, ("level", "partial_key")).items():
+            taken[f"{table} {name}"] = median(second for run in runs for second in run.seconds)
+print("measured: " + json.dumps(taken))
+"""
+
+
+def measure(checkout: Path) -> dict[str, float]:
+    """Median seconds of a batch, by table and grouping, of one checkout in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", _MEASURE],
+        cwd=checkout,
+        env={**os.environ, "PYTHONPATH": str(checkout)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    for line in done.stdout.splitlines():
+        if line.startswith("measured: "):
+            seconds: dict[str, float] = json.loads(line.removeprefix("measured: "))
+            return seconds
+    raise SystemExit(f"{checkout}: measured nothing (exit code {done.returncode}):\n{done.stderr}")
+
+
+def pairs_of(other: Path, count: int) -> list[tuple[dict[str, float], dict[str, float]]]:
+    """So many pairs (other, this), each side first in turn."""
+    pairs = []
+    for number in range(count):
+        order = (other, ROOT) if number % 2 == 0 else (ROOT, other)
+        seconds = {checkout: measure(checkout) for checkout in order}
+        pairs.append((seconds[other], seconds[ROOT]))
+        print(f"pair {number + 1} of {count}: {_ratios(pairs[-1:])}", file=sys.stderr, flush=True)
+    return pairs
+
+
+def _ratios(pairs: Sequence[tuple[dict[str, float], dict[str, float]]]) -> dict[str, list[float]]:
+    return {name: [round(new[name] / old[name], 3) for old, new in pairs] for name in pairs[0][0]}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure the pairs and print the table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.against", description=__doc__)
+    parser.add_argument("other", type=Path, help="the checkout to compare this one with")
+    parser.add_argument("--pairs", type=int, default=7)
+    chosen = parser.parse_args(arguments)
+    pairs = pairs_of(chosen.other.resolve(), chosen.pairs)
+    rows: list[Row] = [
+        {
+            "batch of": name,
+            "other s": median(old[name] for old, _ in pairs),
+            "this s": median(new[name] for _, new in pairs),
+            "median": median(ratios),
+            "least": min(ratios),
+            "most": max(ratios),
+            "meets": "yes" if median(ratios) <= RATIO_MAX else "no: time",
+        }
+        for name, ratios in _ratios(pairs).items()
+    ]
+    formats = {
+        "batch of": "<22",
+        "other s": "8.3f",
+        "this s": "8.3f",
+        "median": "7.3f",
+        "least": "7.3f",
+        "most": "7.3f",
+    }
+    line = (
+        f"Seconds of a warm batch in {chosen.pairs} interleaved pairs, and the ratio this / other"
+        f" within each pair; its median must be at most {RATIO_MAX}."
+    )
+    show(Table("against", line, formats, rows))
+
+
+if __name__ == "__main__":
+    main()
