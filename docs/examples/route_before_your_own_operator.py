@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from unskew.grouping.spark.route import route
+from unskew import route
 
 PARTITIONS = 8
 EVENTS = "user string, cents bigint"

@@ -1,6 +1,6 @@
 """Groupings in Spark: `route` gives a DataFrame its `partition_key` and repartitions it by that.
 
-    from unskew.grouping.spark.route import route
+    from unskew import route
 
     routed = route(events, key="user_id", grouping="level", partitions=16, journal=path)
     routed.mapInArrow(my_operator, schema)

@@ -85,7 +85,7 @@ def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
     from unskew.jobs.checkpoint.files import journal_of  # noqa: PLC0415
     from unskew.jobs.engine.pipeline import Pipeline  # noqa: PLC0415
     from unskew.jobs.engine.preflight import check  # noqa: PLC0415
-    from unskew.jobs.engine.service import run_job  # noqa: PLC0415
+    from unskew.jobs.engine.service import run_in_session  # noqa: PLC0415
     from unskew.jobs.local.signals import Stop, signals_to  # noqa: PLC0415
     from unskew.jobs.observe.board import HealthFollower, board_of  # noqa: PLC0415
     from unskew.jobs.observe.health import Health, stall_seconds  # noqa: PLC0415
@@ -109,7 +109,7 @@ def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
         check(Pipeline(job, journal_of(job)))
         status.event("metrics", url=server.url, page=server.page_url)
         try:
-            run_job(job, HealthFollower(health, board), page, status, stop=stop)
+            run_in_session(job, HealthFollower(health, board), page, status, stop=stop)
         except Exception:
             # A signal to the whole process group may have ended the JVM before us.
             if not stop.asked:

@@ -198,8 +198,8 @@ class _Tasks:
         return done != before
 
 
-def run_job(job: Job, *followers: Follower, stop: Stop | None = None) -> None:
-    """Run a job in a session of its own."""
+def run_in_session(job: Job, *followers: Follower, stop: Stop | None = None) -> None:
+    """Run a job in a Spark session of its own, which is stopped at the end."""
     with translate_spark_errors(job), job_session(job) as spark:
         if stop is None or not stop.asked:
             Service(job, spark, followers=followers, stop=stop).run()
