@@ -33,6 +33,7 @@ from unskew.grouping.registry import create
 from unskew.grouping.spark.journal import KEPT_BATCHES, Journal, Routes
 from unskew.grouping.spark.report import feedback_of
 from unskew.grouping.spark.warm_up import warm_up
+from unskew.grouping.spark.workers_python import choose_workers_python
 
 PARTITION_KEY = "partition_key"
 _BATCH_ID = "streaming.sql.batchId"
@@ -159,6 +160,7 @@ def route(
     Groupings that learn from what partitions report (`posg`, `fish`) get no reports here, since
     those are written by a job's own partial stage; they route by what they see of the keys.
     """
+    choose_workers_python(frame.sparkSession)
     place = journal if isinstance(journal, Journal) or journal is None else Journal(str(journal))
     parallel = max(1, frame.sparkSession.sparkContext.defaultParallelism)
     settings = dict(options or {})

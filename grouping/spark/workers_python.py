@@ -1,0 +1,71 @@
+"""Which Python Spark's workers run, found out before the first task and not by its failure.
+
+Without `PYSPARK_PYTHON` Spark starts `python3`, the first on the PATH. In a virtual environment
+that is not activated this is another Python than the driver's, without this package.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from unskew.grouping.errors import GroupingError
+
+_checked: set[tuple[str, str]] = set()
+"""Applications and their workers' Pythons that can route."""
+
+
+def choose_workers_python(spark: SparkSession) -> None:
+    """On one machine let the workers run the driver's Python; elsewhere check that they can route.
+
+    Spark reads the choice whenever a function in Python is made, so it holds for all that follow.
+    """
+    context = spark.sparkContext
+    if str(context.master).startswith("local"):
+        if sys.executable and "PYSPARK_PYTHON" not in os.environ:
+            context.pythonExec = sys.executable
+        if context.pythonExec == sys.executable:
+            return
+    application = (str(context.applicationId), context.pythonExec)
+    if application not in _checked:
+        _check(context)
+        _checked.add(application)
+
+
+def _check(context: SparkContext) -> None:
+    """Import in one task what every task will need."""
+    try:
+        missing = context.parallelize([0], 1).map(_import_router()).collect()[0]
+    except Exception as error:  # no worker, or one of another version: Spark says which
+        raise _cannot_route(context, _last_line(error)) from error
+    if missing:
+        raise _cannot_route(context, missing)
+
+
+def _import_router() -> Callable[[int], str]:
+    # A nested function is sent whole: one of a module would need that module to be there already.
+    def import_router(_: int) -> str:
+        try:
+            import unskew.grouping.spark.route  # noqa: F401, PLC0415 - it is what is tried
+        except ImportError as error:
+            return str(error)
+        return ""
+
+    return import_router
+
+
+def _cannot_route(context: SparkContext, reason: str) -> GroupingError:
+    return GroupingError(
+        f"Spark's workers run {context.pythonExec}, which cannot route: {reason}; set"
+        " PYSPARK_PYTHON to a Python that has this package on every machine, before Spark starts"
+        f" (this program's own is {sys.executable})"
+    )
+
+
+def _last_line(error: Exception) -> str:
+    """What a worker said, without its trace."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    texts = [line for line in lines if "Error" in line or "Exception" in line]
+    return (texts or lines)[-1]
