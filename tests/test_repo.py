@@ -2,6 +2,7 @@
 
 import ast
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -119,10 +120,33 @@ def test_every_decision_is_numbered_and_says_what_was_looked_at(root: Path) -> N
 
 
 def test_changelog_fragments_have_a_known_kind(root: Path) -> None:
-    kinds = {"added", "changed", "fixed", "removed"}
-    for path in (root / "changelog.d").iterdir():
-        assert path.name.split(".")[-2] in kinds, path
+    for path in fragments(root):
+        assert path.name.split(".")[-2] in {"added", "changed", "fixed", "removed"}, path
         assert path.read_text().strip()
+
+
+def test_towncrier_builds_a_release_from_every_fragment(root: Path, tmp_path: Path) -> None:
+    for name in ("pyproject.toml", "CHANGELOG.md", "changelog.d", "unskew/__init__.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        copy = shutil.copytree if (root / name).is_dir() else shutil.copy
+        copy(root / name, tmp_path / name)
+    (tmp_path / "changelog.d" / "last.removed.md").write_text("Two lines\nof one fragment.\n")
+    texts = [" ".join(path.read_text().split()) for path in fragments(tmp_path)]
+    command = [sys.executable, "-m", "towncrier", "build", "--yes", "--version", "99.0.0"]
+
+    subprocess.run([*command, "--date", "2026-01-02"], cwd=tmp_path, check=True, timeout=60)
+
+    page = (tmp_path / "CHANGELOG.md").read_text()
+    assert page.count("\n\n## 99.0.0 (2026-01-02)\n\n### ") == 1
+    assert "\n\n### Removed\n\n- Two lines\n  of one fragment.\n" in page
+    assert "\n\n\n" not in page
+    assert fragments(tmp_path) == []
+    assert [text for text in texts if text not in " ".join(page.split())] == []
+
+
+def fragments(root: Path) -> list[Path]:
+    folder = root / "changelog.d"
+    return sorted(path for path in folder.iterdir() if path.name != "template.md.jinja")
 
 
 def test_published_ports_are_loopback(root: Path) -> None:
