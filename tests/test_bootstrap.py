@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.attended import attended
+from tests.support.processes import default_signals
 
 pytestmark = pytest.mark.e2e
 
@@ -84,7 +84,7 @@ def test_ctrl_c_ends_it_with_130_and_no_process_left(checkout: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
         env=offline(),
-        preexec_fn=attended,  # noqa: PLW1509 - no threads are here
+        preexec_fn=default_signals,  # noqa: PLW1509 - no threads are here
     )
     assert process.stderr is not None
     process.stderr.readline()  # it is at work: the environment is being made

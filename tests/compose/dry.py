@@ -24,8 +24,7 @@ from threading import Event
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from tests.compose.asks import answers, asked, get, loaded_rules, sample
-from tests.compose.file import (
+from tests.compose.compose_file import (
     KAFKA,
     OURS,
     ROOT,
@@ -39,6 +38,7 @@ from tests.compose.file import (
     resolved,
     seconds,
 )
+from tests.compose.http_checks import answers, asked, get, loaded_rules, sample
 from unskew.config.errors import ExternalError, UnskewError
 from unskew.jobs.local.child_processes import Child
 from unskew.jobs.local.jars import jars

@@ -11,7 +11,7 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from dashboards.__main__ import FOLDER, main, pages
-from tests.support.pages import (
+from tests.support.dashboards import (
     UIDS,
     Query,
     annotations,

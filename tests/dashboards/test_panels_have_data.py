@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.attended import ended
-from tests.support.pages import UIDS, Query, annotations, page, queries, substituted, variable
-from tests.support.running import job_words, make_topics, produce, running
-from tests.support.tools import tool
+from tests.support.dashboards import UIDS, Query, annotations, page, queries, substituted, variable
+from tests.support.job_process import job_words, make_topics, produce, running
+from tests.support.processes import end_process
+from tests.support.programs import find_program
 from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.local.child_processes import free_ports
 
@@ -83,7 +83,7 @@ class Prometheus:
 @contextmanager
 def prometheus(folder: Path, address: str) -> Iterator[Prometheus]:
     """Prometheus over an address; whatever happens, it ends."""
-    program = tool("prometheus")
+    program = find_program("prometheus")
     (port,) = free_ports(1)
     scrape = {"job_name": "unskew", "static_configs": [{"targets": [address]}]}
     settings = {
@@ -106,7 +106,7 @@ def prometheus(folder: Path, address: str) -> Iterator[Prometheus]:
         _wait(found.ready, folder / "prometheus.log")
         yield found
     finally:
-        assert ended(process, 30), "Prometheus did not end"
+        assert end_process(process, 30), "Prometheus did not end"
 
 
 def _wait(done: Any, log: Path) -> None:

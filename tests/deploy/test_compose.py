@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.compose.file import ROOT, Native, in_order, resolved
+from tests.compose.compose_file import ROOT, Native, in_order, resolved
 from tests.support.compose_checks import CHECKS, Compose, texts_of_the_checkout
 from tests.support.compose_doubles import BROKEN, broken
-from tests.support.tools import tool
+from tests.support.programs import find_program
 from unskew.jobs.kafka.broker import Broker
 
 Check = Callable[[Compose], list[str]]
@@ -111,7 +111,7 @@ def test_promtool_accepts_the_settings_and_rules_as_mounted(
     native.mount("prometheus")
     file = native.place("prometheus", "/etc/prometheus/prometheus.yml")
     file.write_text(file.read_text().replace(old, new))
-    command = [tool("promtool"), "check", "config", file]
+    command = [find_program("promtool"), "check", "config", file]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stdout + done.stderr
     assert code or "2 rule files found" in done.stdout
@@ -123,7 +123,11 @@ def test_promtool_accepts_the_settings_and_rules_as_mounted(
 def test_amtool_accepts_the_settings(old: str, new: str, code: int, tmp_path: Path) -> None:
     text = (ROOT / "deploy" / "compose" / "alertmanager.yml").read_text()
     (tmp_path / "a.yml").write_text(text.replace(old, new))
-    command = [tool("amtool", "prometheus-alertmanager"), "check-config", tmp_path / "a.yml"]
+    command = [
+        find_program("amtool", "prometheus-alertmanager"),
+        "check-config",
+        tmp_path / "a.yml",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stdout + done.stderr
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.compose.file import ROOT, resolved
-from tests.support.tools import tool
+from tests.compose.compose_file import ROOT, resolved
+from tests.support.programs import find_program
 
 pytestmark = [pytest.mark.spark, pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(1200)]
 JOBS = {"word-count": "word_count", "vwap": "vwap", "hashtags": "hashtags"}
@@ -28,8 +28,8 @@ def compose_dry(*words: str, tmp: Path) -> "subprocess.CompletedProcess[str]":
 
 
 def test_data_of_every_job_reaches_prometheus(tmp_path: Path) -> None:
-    tool("prometheus")
-    tool("prometheus-alertmanager")
+    find_program("prometheus")
+    find_program("prometheus-alertmanager")
     done = compose_dry(tmp=tmp_path)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
     for service, job in JOBS.items():
@@ -65,8 +65,8 @@ def test_a_broken_double_ends_with_the_reason(
 
 
 def test_a_prometheus_that_tells_its_alerts_to_nobody_is_found(tmp_path: Path) -> None:
-    tool("prometheus")
-    tool("prometheus-alertmanager")
+    find_program("prometheus")
+    find_program("prometheus-alertmanager")
     settings = yaml.safe_load((ROOT / "deploy" / "compose" / "prometheus.yml").read_text())
     del settings["alerting"]
     (tmp_path / "prometheus.yml").write_text(yaml.safe_dump(settings))

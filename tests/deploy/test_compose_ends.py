@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.compose.compose_file import ROOT, resolved, seconds
 from tests.compose.dry import Dry
-from tests.compose.file import ROOT, resolved, seconds
-from tests.support.tools import tool
+from tests.support.programs import find_program
 from unskew.config.errors import ExternalError
 from unskew.jobs.local.child_processes import Child
 
@@ -51,7 +51,7 @@ def test_without_prometheus_nothing_of_a_job_is_known(tmp_path: Path) -> None:
 def test_what_is_wrong_with_prometheus_is_told(
     old: str, new: str, expected: str, tmp_path: Path
 ) -> None:
-    tool("prometheus")
+    find_program("prometheus")
     file = edited(old, new, tmp_path)
     done = compose_dry("--file", file, "prometheus", TMPDIR=str(tmp_path))
     assert done.returncode == 1, done.stdout
@@ -62,7 +62,7 @@ def test_what_is_wrong_with_prometheus_is_told(
 
 @pytest.mark.e2e
 def test_prometheus_alone_has_its_rules() -> None:
-    tool("prometheus")
+    find_program("prometheus")
     done = compose_dry("prometheus")
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert " rules\n" in done.stdout

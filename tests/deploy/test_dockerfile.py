@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.compose.file import dockerfile_health_check
+from tests.compose.compose_file import dockerfile_health_check
 from tests.support.dockerfile import (
     DOCKERFILE,
     ROOT,

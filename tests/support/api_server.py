@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from tests.support.attended import ended
 from tests.support.kustomize import Resource
+from tests.support.processes import end_process
 
 _PATH = re.compile(r"/api/v1/namespaces/([^/]+)/(\w+)(?:/([^/]+))?")
 ADDRESS = "127.0.0.1"
@@ -71,7 +71,7 @@ class Cluster:
                 self.pods.pop(name, None)
                 process = self._processes.pop(name, None)
                 if process is not None:
-                    ended(process, 20)
+                    end_process(process, 20)
 
     def chosen(self, query: dict[str, list[str]]) -> list[Resource]:
         """The pods that a label selector means."""
@@ -92,8 +92,8 @@ def _environment(pod: Resource, container: dict[str, Any]) -> dict[str, str]:
         "metadata.namespace": pod["metadata"]["namespace"],
     }
     return {
-        one["name"]: one.get("value") or fields.get(_field(one), "")
-        for one in container.get("env", ())
+        variable["name"]: variable.get("value") or fields.get(_field(variable), "")
+        for variable in container.get("env", ())
     }
 
 
@@ -134,7 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(503, {"kind": "Status", "status": "Failure", "code": 503})
         elif name:
             self._note("get", kind)
-            self._one(self.of.pods.get(name))
+            self._answer_with(self.of.pods.get(name))
         else:
             self._note("list", kind)
             items = self.of.chosen(query) if kind == "pods" else []
@@ -149,33 +149,33 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(201, self.of.add(body) if kind == "pods" else body)
 
     def do_PATCH(self) -> None:
-        """Change: taken, and left as it is."""
+        """Change: accepted, without effect."""
         _, kind, name, _ = self._where()
         self._note("patch", kind)
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        self._one(self.of.pods.get(name))
+        self._answer_with(self.of.pods.get(name))
 
     def do_DELETE(self) -> None:
-        """Delete one, or all that are selected."""
+        """Delete variable, or all that are selected."""
         _, kind, name, query = self._where()
         self._note("delete" if name else "deletecollection", kind)
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
         if kind == "pods":
-            found = [name] if name else [pod["metadata"]["name"] for pod in self.of.chosen(query)]
-            self.of.remove(found)
+            names = [name] if name else [pod["metadata"]["name"] for pod in self.of.chosen(query)]
+            self.of.remove(names)
         self._answer(200, {"kind": "Status", "apiVersion": "v1", "status": "Success"})
 
     def _where(self) -> tuple[str, str, str, dict[str, list[str]]]:
         address = urlsplit(self.path)
-        found = _PATH.fullmatch(unquote(address.path))
-        if found is None:
+        match = _PATH.fullmatch(unquote(address.path))
+        if match is None:
             return "", address.path, "", {}
-        return found[1], found[2], found[3] or "", parse_qs(address.query)
+        return match[1], match[2], match[3] or "", parse_qs(address.query)
 
     def _note(self, verb: str, kind: str) -> None:
         self.of.calls.append((verb, kind))
 
-    def _one(self, resource: Resource | None) -> None:
+    def _answer_with(self, resource: Resource | None) -> None:
         missing = {"kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound"}
         self._answer(404 if resource is None else 200, resource or missing)
 
@@ -188,7 +188,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, *_args: object) -> None:
-        """Requests are no news."""
+        """Do not log requests."""
 
 
 def image_environment(spark_home: Path, java_home: Path, folder: Path) -> dict[str, str]:

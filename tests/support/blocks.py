@@ -21,13 +21,13 @@ class Block:
 
 def blocks(page: Path, language: str = "", under: str = "") -> list[Block]:
     """The page's blocks, perhaps only those of one language or under one heading."""
-    found, heading = [], ""
+    all_blocks, heading = [], ""
     fence, kind, name, start = "", "", "", 0
     lines: list[str] = []
     for number, line in enumerate(page.read_text("utf-8").splitlines(), 1):
         match = _FENCE.match(line)
         if fence and line.startswith(fence):
-            found.append(Block(heading, kind, name, "\n".join(lines) + "\n", start))
+            all_blocks.append(Block(heading, kind, name, "\n".join(lines) + "\n", start))
             fence = ""
         elif fence:
             lines.append(line)
@@ -39,7 +39,7 @@ def blocks(page: Path, language: str = "", under: str = "") -> list[Block]:
     assert not fence, f"{page}:{start}: this block does not end"
     return [
         block
-        for block in found
+        for block in all_blocks
         if language in ("", block.language) and under in ("", block.heading)
     ]
 

@@ -30,19 +30,19 @@ class Cluster:
 
     def executors(self) -> list[psutil.Process]:
         """The JVMs that run tasks now, in the order of their workers."""
-        found = []
+        jvms = []
         for pid in self._workers:
-            found += [one for one in _children(pid) if one.name() == "java"]
-        return found
+            jvms += [child for child in _children(pid) if child.name() == "java"]
+        return jvms
 
 
 def python_workers(jvm: psutil.Process) -> list[psutil.Process]:
     """The Python processes that work for a JVM: forked by their daemon, which is its child."""
-    found = []
+    workers = []
     for daemon in _children(jvm.pid):
         if "python" in daemon.name():
-            found += _children(daemon.pid)
-    return found
+            workers += _children(daemon.pid)
+    return workers
 
 
 def _children(pid: int) -> list[psutil.Process]:
@@ -92,11 +92,11 @@ def _spark_class(name: str, words: list[str], folder: Path) -> Iterator[int]:
     try:
         yield process.pid
     finally:
-        everyone = [psutil.Process(process.pid), *psutil.Process(process.pid).children(True)]
+        processes = [psutil.Process(process.pid), *psutil.Process(process.pid).children(True)]
         process.terminate()
-        _, left = psutil.wait_procs(everyone, 10)
-        for one in left:
-            one.kill()
+        _, left = psutil.wait_procs(processes, 10)
+        for survivor in left:
+            survivor.kill()
         process.wait()
 
 

@@ -1,13 +1,12 @@
 """What docker-compose.yml and the files it mounts must agree on, with the code and each other.
 
-Each check returns its complaints; compose_doubles.py has an edit for each to complain about.
+Each check returns its problems; compose_doubles.py has edits that each check must reject.
 """
 
 import argparse
 import contextlib
 import io
 import re
-import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.compose.file import (
+from tests.compose.compose_file import (
     KAFKA,
     OURS,
     ROOT,
@@ -26,6 +25,7 @@ from tests.compose.file import (
     resolved,
     seconds,
 )
+from unskew import __version__
 from unskew.config.loader import load
 from unskew.jobs.__main__ import _parser
 from unskew.jobs.commands.run import overrides
@@ -63,7 +63,9 @@ class Compose:
 
     def ours(self) -> dict[str, dict[str, Any]]:
         """The services of our image."""
-        return {name: one for name, one in self.services.items() if repository(one) == OURS}
+        return {
+            name: service for name, service in self.services.items() if repository(service) == OURS
+        }
 
 
 def texts_of_the_checkout() -> dict[str, str]:
@@ -72,18 +74,18 @@ def texts_of_the_checkout() -> dict[str, str]:
 
 
 def parsed(words: list[str]) -> argparse.Namespace | str:
-    """The command line as `unskew` reads it, or what it says of it."""
-    told = io.StringIO()
+    """The command line as `unskew` reads it, or its error message."""
+    stderr = io.StringIO()
     try:
-        with contextlib.redirect_stderr(told):
+        with contextlib.redirect_stderr(stderr):
             return _parser(words).parse_args(words)
     except SystemExit:
-        return told.getvalue().splitlines()[-1]
+        return stderr.getvalue().splitlines()[-1]
 
 
 def loaded_jobs(compose: Compose) -> dict[str, Any]:
     """By service, its job as its command says, with its environment and nothing else of ours."""
-    found = {}
+    jobs = {}
     for service, job in job_services(compose.services).items():
         with pytest.MonkeyPatch.context() as patch:
             for name in ("KAFKA_BOOTSTRAP_SERVERS", "METRICS_HOST", "METRICS_PORT", "SPARK_MASTER"):
@@ -92,44 +94,44 @@ def loaded_jobs(compose: Compose) -> dict[str, Any]:
                 patch.setenv(name, value)
             arguments = parsed(compose.services[service]["command"])
             assert not isinstance(arguments, str), arguments
-            found[service] = load(job, overrides(arguments.set))
-    return found
+            jobs[service] = load(job, overrides(arguments.set))
+    return jobs
 
 
 def commands_are_understood(compose: Compose) -> list[str]:
     """By the command line's own parser; a generator's values too."""
-    found = []
+    problems = []
     for name, service in compose.ours().items():
         arguments = parsed(service["command"])
         if isinstance(arguments, str):
-            found.append(f"{name}: {arguments}")
+            problems.append(f"{name}: {arguments}")
         elif arguments.command == "generate":
             read_plan(arguments)
-    return found
+    return problems
 
 
 def jobs_lint_in_their_environment(compose: Compose) -> list[str]:
     """Nothing is wrong with a job where it runs, and jobs read every variable they are given."""
     loaded = loaded_jobs(compose)
-    found = [f"{name}: {line}" for name, one in loaded.items() for line in one.lines()]
+    problems = [f"{name}: {line}" for name, job in loaded.items() for line in job.lines()]
     given = {variable for name in loaded for variable in compose.services[name]["environment"]}
-    texts = "".join(Path(one.file).read_text() for one in loaded.values())
+    texts = "".join(Path(job.file).read_text() for job in loaded.values())
     unread = {variable for variable in given - {LOCAL} if f"${{env:{variable}" not in texts}
-    return found + [f"{variable} is read by no job" for variable in sorted(unread)]
+    return problems + [f"{variable} is read by no job" for variable in sorted(unread)]
 
 
 def brokers_are_the_broker(compose: Compose) -> list[str]:
     """Every client asks an address that the broker advertises to containers."""
-    found = []
-    kafka = next(one for one in compose.services.values() if repository(one) == KAFKA)
+    problems = []
+    kafka = next(each for each in compose.services.values() if repository(each) == KAFKA)
     advertised = re.findall(r"://([^,]+)", kafka["environment"]["KAFKA_ADVERTISED_LISTENERS"])
     for name, service in compose.ours().items():
         servers = service["environment"].get("KAFKA_BOOTSTRAP_SERVERS")
         if servers not in advertised:
-            found.append(f"{name}: KAFKA_BOOTSTRAP_SERVERS: {servers} is none of {advertised}")
+            problems.append(f"{name}: KAFKA_BOOTSTRAP_SERVERS: {servers} is none of {advertised}")
         elif servers.startswith("127."):
-            found.append(f"{name}: {servers} is the container itself")
-    return found
+            problems.append(f"{name}: {servers} is the container itself")
+    return problems
 
 
 def topics_are_those_of_the_jobs(compose: Compose) -> list[str]:
@@ -139,61 +141,62 @@ def topics_are_those_of_the_jobs(compose: Compose) -> list[str]:
     made = set()
     for name in parsed(compose.services["topics"]["command"]).jobs:  # type: ignore[union-attr]
         made |= {topic for topics in _needed([load(name).job]).values() for topic in topics}
-    found = [f"topics: {topic} is not made" for topic in sorted(wanted - made)]
-    found += [f"topics: {topic} is of no job" for topic in sorted(made - wanted)]
+    problems = [f"topics: {topic} is not made" for topic in sorted(wanted - made)]
+    problems += [f"topics: {topic} is of no job" for topic in sorted(made - wanted)]
     read = {topic for job in jobs for topic in job.source.subscribe}
     for name, service in compose.ours().items():
         if service["command"][0] == "generate":
             target = read_plan(parsed(service["command"])).target  # type: ignore[arg-type]
             assert isinstance(target, KafkaTarget)
             if target.topic not in read:
-                found.append(f"{name}: no job reads {target.topic}")
-    return found
+                problems.append(f"{name}: no job reads {target.topic}")
+    return problems
 
 
 def ports_are_listened_on(compose: Compose) -> list[str]:
     """A published port is loopback and the one the service has; no two are the same."""
-    found, published = [], []
+    problems, published = [], []
     ports = {name: set(known) for name, known in PORTS.items()}
     exposed = set(map(int, re.findall(r"^EXPOSE (\d+)", compose.texts["dockerfile"], re.MULTILINE)))
     for name, loaded in loaded_jobs(compose).items():
         ports[name] = {loaded.job.metrics.port} if loaded.job else set()
         if ports[name] != exposed:
-            found.append(f"{name}: listens on {ports[name]}, the image exposes {exposed}")
+            problems.append(f"{name}: listens on {ports[name]}, the image exposes {exposed}")
     for name, service in compose.services.items():
         for port in service.get("ports", []):
             published.append(port["published"])
             if port.get("host_ip") != "127.0.0.1":
-                found.append(f"{name}: {port['published']} is not published on loopback")
+                problems.append(f"{name}: {port['published']} is not published on loopback")
             if port["target"] not in ports.get(name, set()):
-                found.append(f"{name}: {port['target']} is not one of {ports.get(name)}")
-    return found + [
+                problems.append(f"{name}: {port['target']} is not one of {ports.get(name)}")
+    return problems + [
         f"{port}: published twice" for port in set(published) if published.count(port) > 1
     ]
 
 
 def mounts_are_there(compose: Compose) -> list[str]:
     """What is mounted exists; what a job keeps is in a volume of its own."""
-    found, volumes = [], []
+    problems, volumes = [], []
     for name, service in compose.services.items():
         targets = [mount["target"] for mount in service.get("volumes", [])]
         for mount in service.get("volumes", []):
             if mount["type"] == "volume":
                 volumes.append(mount["source"])
             elif not Path(mount["source"]).exists():
-                found.append(f"{name}: {mount['source']} does not exist")
+                problems.append(f"{name}: {mount['source']} does not exist")
             elif not mount.get("read_only"):
-                found.append(f"{name}: {mount['target']} is not mounted read-only")
+                problems.append(f"{name}: {mount['target']} is not mounted read-only")
         for variable, value in (service.get("environment") or {}).items():
-            if variable in KEPT and not any(f"{value}/".startswith(f"{one}/") for one in targets):
-                found.append(f"{name}: {variable}: {value} is in no volume")
-    return found + [f"{one}: mounted twice" for one in set(volumes) if volumes.count(one) > 1]
+            if variable in KEPT and not any(
+                f"{value}/".startswith(f"{target}/") for target in targets
+            ):
+                problems.append(f"{name}: {variable}: {value} is in no volume")
+    return problems + [f"{name}: mounted twice" for name in set(volumes) if volumes.count(name) > 1]
 
 
 def services_are_confined(compose: Compose) -> list[str]:
     """No capability, no root, bounded memory, processors and processes; images with a version."""
-    found = []
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    problems = []
     for name, service in compose.services.items():
         image = service["image"]
         rules = {
@@ -208,134 +211,136 @@ def services_are_confined(compose: Compose) -> list[str]:
             "privileged": not service.get("privileged") and "network_mode" not in service,
             "image": bool(re.search(r":v?\d+\.\d+\.\d+$", image)),
         }
-        found += [f"{name}: {rule}" for rule, kept in rules.items() if not kept]
-        if repository(service) == OURS and image != f"{OURS}:{version}":
-            found.append(f"{name}: {image} is not version {version}")
-    return found
+        problems += [f"{name}: {rule}" for rule, kept in rules.items() if not kept]
+        if repository(service) == OURS and image != f"{OURS}:{__version__}":
+            problems.append(f"{name}: {image} is not version {__version__}")
+    return problems
 
 
 def health_orders_the_start(compose: Compose) -> list[str]:
     """A service waits for another's health, or for its end; what is waited for has that."""
-    found = []
+    problems = []
     for name, service in compose.services.items():
         check = service.get("healthcheck") or {}
         lasting = service.get("restart") != "no" and name not in generators(compose)
         has_own = repository(service) == OURS and not check.get("disable")
         if lasting and not check.get("test") and not has_own:
-            found.append(f"{name}: no health check")
+            problems.append(f"{name}: no health check")
         for port in re.findall(r":(\d{4,5})\b", " ".join(check.get("test") or [])):
             if int(port) not in PORTS[name]:
-                found += [f"{name}: its health check asks port {port}"]
+                problems += [f"{name}: its health check asks port {port}"]
         for other, wanted in (service.get("depends_on") or {}).items():
             ends = compose.services[other].get("restart") == "no"
             right = "service_completed_successfully" if ends else "service_healthy"
             if wanted["condition"] != right:
-                found.append(f"{name}: depends on {other} as {wanted['condition']}")
+                problems.append(f"{name}: depends on {other} as {wanted['condition']}")
     if "METRICS_PORT" not in " ".join(dockerfile_health_check()):
-        found.append("Dockerfile: its health check does not ask the metrics port")
+        problems.append("Dockerfile: its health check does not ask the metrics port")
     needed = {"topics": {"kafka"}, "prometheus": {"alertmanager"}, "grafana": {"prometheus"}}
     needed |= {name: {"topics"} for name in (*job_services(compose.services), *generators(compose))}
     for name, others in needed.items():
         if set(compose.services[name].get("depends_on") or {}) != others:
-            found.append(f"{name}: must wait for {', '.join(others)}")
-    return found
+            problems.append(f"{name}: must wait for {', '.join(others)}")
+    return problems
 
 
 def generators(compose: Compose) -> list[str]:
     """The services that generate."""
-    return [name for name, one in compose.ours().items() if one["command"][0] == "generate"]
+    return [name for name, service in compose.ours().items() if service["command"][0] == "generate"]
 
 
 def targets_are_services(compose: Compose) -> list[str]:
-    """Prometheus scrapes every job, tells Alertmanager, and reads rules that are mounted."""
-    found, scraped = [], set()
+    """Prometheus scrapes every job, knows Alertmanager, and reads rules that are mounted."""
+    problems, scraped = [], set()
     settings = yaml.safe_load(compose.texts["prometheus"])
     ports = {name: set(known) for name, known in PORTS.items()}
     for name, loaded in loaded_jobs(compose).items():
         ports[name] = {loaded.job.metrics.port} if loaded.job else set()
     scrapes = settings["scrape_configs"] + settings["alerting"]["alertmanagers"]
     for target in [
-        t for scrape in scrapes for one in scrape["static_configs"] for t in one["targets"]
+        t for scrape in scrapes for static in scrape["static_configs"] for t in static["targets"]
     ]:
         name, _, port = target.partition(":")
         scraped.add(name)
         if int(port) not in ports.get(name, set()):
-            found.append(f"prometheus.yml: {target} is no service's address")
-    found += [
+            problems.append(f"prometheus.yml: {target} is no service's address")
+    problems += [
         f"prometheus.yml: {name} is not scraped"
         for name in ports.keys() - scraped - {"kafka", "grafana"}
     ]
-    mounts = {one["target"]: one["source"] for one in compose.services["prometheus"]["volumes"]}
+    mounts = {
+        mount["target"]: mount["source"] for mount in compose.services["prometheus"]["volumes"]
+    }
     for pattern in settings["rule_files"]:
         folder, _, names = pattern.rpartition("/")
         if folder not in mounts or not list(Path(mounts[folder]).glob(names)):
-            found.append(f"prometheus.yml: {pattern} is nothing that is mounted")
-    return found
+            problems.append(f"prometheus.yml: {pattern} is not mounted")
+    return problems
 
 
 def failures_are_scraped(compose: Compose) -> list[str]:
-    """A job that fails stays up for three scrapes, or nobody learns why."""
-    found = []
+    """A job that fails serves its metrics for three scrapes, so that the reason is recorded."""
+    problems = []
     interval = seconds(yaml.safe_load(compose.texts["prometheus"])["global"]["scrape_interval"])
     for name, loaded in loaded_jobs(compose).items():
         linger = loaded.job.metrics.linger.amount / 1e6 if loaded.job else 0.0
         if linger < 3 * interval:
-            found.append(f"{name}: stays {linger:g} s, is scraped every {interval:g} s")
-    return found
+            problems.append(f"{name}: stays {linger:g} s, is scraped every {interval:g} s")
+    return problems
 
 
 def grafana_is_provisioned(compose: Compose) -> list[str]:
     """Its data source is Prometheus, its dashboards are mounted, nobody is anonymous."""
-    found = []
+    problems = []
     grafana = compose.services["grafana"]
-    mounts = {one["target"]: Path(one["source"]) for one in grafana["volumes"]}
+    mounts = {mount["target"]: Path(mount["source"]) for mount in grafana["volumes"]}
     (source,) = yaml.safe_load(compose.texts["datasource"])["datasources"]
     if source["url"] != "http://prometheus:9090":
-        found.append(f"data source: {source['url']} is not the service prometheus")
+        problems.append(f"data source: {source['url']} is not the service prometheus")
     if not source["isDefault"]:
-        found.append("data source: is not the default one")
+        problems.append("data source: is not the default one")
     (provider,) = yaml.safe_load(compose.texts["provider"])["providers"]
     if not list(mounts.get(provider["options"]["path"], Path("nothing")).glob("*.json")):
-        found.append(f"dashboards: none at {provider['options']['path']}")
+        problems.append(f"dashboards: none at {provider['options']['path']}")
     home = Path(grafana["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"])
     if not (mounts.get(str(home.parent), Path("nothing")) / home.name).exists():
-        found.append(f"home dashboard: {home} is not mounted")
+        problems.append(f"home dashboard: {home} is not mounted")
     for folder, target in (("datasources", "datasource"), ("dashboards", "provider")):
         mounted = mounts.get(f"/etc/grafana/provisioning/{folder}")
         if mounted != (ROOT / FILES[target]).parent:
-            found.append(f"provisioning: {folder} is not mounted")
+            problems.append(f"provisioning: {folder} is not mounted")
     closed = ("GF_AUTH_ANONYMOUS_ENABLED", "GF_USERS_ALLOW_SIGN_UP")
     values = {variable: grafana["environment"].get(variable) for variable in closed}
-    return found + [f"{name} is not false" for name, value in values.items() if value != "false"]
+    return problems + [f"{name} is not false" for name, value in values.items() if value != "false"]
 
 
-def one_service_builds_the_image(compose: Compose) -> list[str]:
+def the_image_is_built_once(compose: Compose) -> list[str]:
     """Of this checkout and this Dockerfile, in a service that every profile has."""
-    builders = {name: one["build"] for name, one in compose.services.items() if "build" in one}
-    found = [] if list(builders) == ["topics"] else [f"built by {list(builders)}"]
+    builders = {name: each["build"] for name, each in compose.services.items() if "build" in each}
+    problems = [] if list(builders) == ["topics"] else [f"built by {list(builders)}"]
     for build in builders.values():
         if not (Path(build["context"]) / build["dockerfile"]).samefile(ROOT / FILES["dockerfile"]):
-            found += [f"built of {build['dockerfile']}"]
+            problems += [f"built of {build['dockerfile']}"]
     if compose.services["topics"].get("profiles"):
-        found += ["topics: is not always there"]
-    return found
+        problems += ["topics: is not always there"]
+    return problems
 
 
 def secrets_are_asked_for(compose: Compose) -> list[str]:
-    """Each variable is required, in the example, and a password is nowhere."""
-    found = []
+    """Each variable is required, in the example, and a password has no value in a file."""
+    problems = []
     example = dict(re.findall(r"^(\w+)=(.*)$", compose.texts["example"], re.MULTILINE))
     named = re.findall(r"(?<!\$)\$\{(\w+)([^}]*)\}", compose.texts["compose"])
     for name, rest in named:
         if not rest.startswith(":?"):
-            found.append(f"{name}: is not required")
+            problems.append(f"{name}: is not required")
         if name not in example:
-            found.append(f"{name}: is not in .env.example")
-    found += [
+            problems.append(f"{name}: is not in .env.example")
+    problems += [
         f".env.example: {name} is read by nothing"
         for name in example.keys() - {n for n, _ in named} - {"COMPOSE_PROFILES"}
     ]
-    found += [
+    problems += [
         f".env.example: {name} has a value"
         for name in example
         if "PASSWORD" in name and example[name]
@@ -343,7 +348,9 @@ def secrets_are_asked_for(compose: Compose) -> list[str]:
     written = re.findall(
         r"^\s*\w*(?:PASSWORD|SECRET)\w*: *(\S.*)$", compose.texts["compose"], re.MULTILINE
     )
-    return found + [f"a password is written: {one}" for one in written if not one.startswith("${")]
+    return problems + [
+        f"a password is written: {text}" for text in written if not text.startswith("${")
+    ]
 
 
 CHECKS: list[Callable[[Compose], list[str]]] = [
@@ -358,6 +365,6 @@ CHECKS: list[Callable[[Compose], list[str]]] = [
     targets_are_services,
     failures_are_scraped,
     grafana_is_provisioned,
-    one_service_builds_the_image,
+    the_image_is_built_once,
     secrets_are_asked_for,
 ]

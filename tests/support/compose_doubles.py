@@ -1,4 +1,4 @@
-"""For each check of compose_checks.py edits of the files that it must complain about."""
+"""For each check of compose_checks.py edits of the files that it must reject."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,12 +12,12 @@ from tests.support.compose_checks import (
     health_orders_the_start,
     jobs_lint_in_their_environment,
     mounts_are_there,
-    one_service_builds_the_image,
     ports_are_listened_on,
     secrets_are_asked_for,
     services_are_confined,
     targets_are_services,
     texts_of_the_checkout,
+    the_image_is_built_once,
     topics_are_those_of_the_jobs,
 )
 
@@ -56,7 +56,7 @@ BROKEN: list[tuple[Callable[[Compose], list[str]], str, str, str]] = [
     (grafana_is_provisioned, "provider", "/etc/grafana/dashboards", "/etc/dashboards"),
     (grafana_is_provisioned, "compose", "unskew-overview.json", "overview.json"),
     (grafana_is_provisioned, "compose", 'ANONYMOUS_ENABLED: "false"', 'ANONYMOUS_ENABLED: "true"'),
-    (one_service_builds_the_image, "compose", "    build:\n      context: .\n", "    x-build:\n"),
+    (the_image_is_built_once, "compose", "    build:\n      context: .\n", "    x-build:\n"),
     (secrets_are_asked_for, "compose", "${GRAFANA_ADMIN_PASSWORD:?", "${GRAFANA_ADMIN_PASSWORD:-"),
     (secrets_are_asked_for, "example", "GRAFANA_ADMIN_PASSWORD=", "GRAFANA_ADMIN_PASSWORD=admin"),
     (secrets_are_asked_for, "example", "GRAFANA_ADMIN_USER=admin", "GRAFANA_USER=admin"),

@@ -48,14 +48,14 @@ def published(kind: str) -> dict[str, Any]:
     if trouble:
         pytest.skip(trouble)
     definition = yaml.safe_load((folder / path).read_text("utf-8"))
-    (found,) = [one for one in definition["spec"]["versions"] if one["name"] == version]
-    schema: dict[str, Any] = found["schema"]["openAPIV3Schema"]
+    (served,) = [each for each in definition["spec"]["versions"] if each["name"] == version]
+    schema: dict[str, Any] = served["schema"]["openAPIV3Schema"]
     return schema
 
 
 @cache
 def _fetched(module: str) -> tuple[Path, str]:
-    """Where a module is, or why it cannot be had: asked once, so that nobody waits again."""
+    """A module's folder, or why it cannot be fetched; a failed fetch is not repeated."""
     if shutil.which("go") is None:
         return Path(), "go is not installed: it fetches the modules that hold the schemas"
     try:
@@ -76,11 +76,11 @@ def _fetched(module: str) -> tuple[Path, str]:
 
 def _strict(schema: Any) -> Any:
     if isinstance(schema, list):
-        return [_strict(one) for one in schema]
+        return [_strict(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    found = {key: _strict(value) for key, value in schema.items()}
+    strict = {key: _strict(value) for key, value in schema.items()}
     open_ended = schema.get("x-kubernetes-preserve-unknown-fields")
     if isinstance(schema.get("properties"), dict) and "type" in schema and not open_ended:
-        found.setdefault("additionalProperties", False)
-    return found
+        strict.setdefault("additionalProperties", False)
+    return strict

@@ -12,8 +12,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DOCKERFILE = ROOT / "deploy" / "Dockerfile"
-_PLACES = ("/build", "/opt/unskew", "/opt/entrypoint.sh", "/var/lib/unskew", "/tmp")  # noqa: S108
-_PLACE = re.compile(rf"(?<![\w.])({'|'.join(_PLACES)})(?![\w.-])")
+_PATHS = ("/build", "/opt/unskew", "/opt/entrypoint.sh", "/var/lib/unskew", "/tmp")  # noqa: S108
+_PATH = re.compile(rf"(?<![\w.])({'|'.join(_PATHS)})(?![\w.-])")
 
 
 @dataclass(frozen=True)
@@ -29,31 +29,31 @@ def instructions(text: str) -> list[Instruction]:
     """All of a Dockerfile, continued lines joined."""
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
     joined = re.sub(r"\\\n\s*", "", "\n".join(lines))
-    found: list[Instruction] = []
+    read: list[Instruction] = []
     stage = -1
     for line in filter(str.strip, joined.splitlines()):
         name, _, rest = line.partition(" ")
         stage += name == "FROM"
-        found.append(Instruction(stage, name, rest.strip()))
-    return found
+        read.append(Instruction(stage, name, rest.strip()))
+    return read
 
 
-def variables(found: list[Instruction], stage: int) -> dict[str, str]:
+def variables(given: list[Instruction], stage: int) -> dict[str, str]:
     """What ENV sets in a stage."""
-    texts = [one.text for one in found if (one.stage, one.name) == (stage, "ENV")]
+    texts = [each.text for each in given if (each.stage, each.name) == (stage, "ENV")]
     return dict(word.split("=", 1) for text in texts for word in shlex.split(text))
 
 
-def copied(found: list[Instruction], stage: int) -> list[tuple[list[str], str]]:
+def copied(given: list[Instruction], stage: int) -> list[tuple[list[str], str]]:
     """What COPY takes from the context, and where it goes."""
-    words = [one.text.split() for one in found if (one.stage, one.name) == (stage, "COPY")]
-    return [(one[:-1], one[-1]) for one in words if not one[0].startswith("--from")]
+    words = [each.text.split() for each in given if (each.stage, each.name) == (stage, "COPY")]
+    return [(names[:-1], names[-1]) for names in words if not names[0].startswith("--from")]
 
 
 def in_context(path: str, ignore: str) -> bool:
     """Does .dockerignore let the builder have it? As Docker decides: the last line that fits."""
     sent = True
-    for line in filter(None, (one.strip() for one in ignore.splitlines())):
+    for line in filter(None, (text.strip() for text in ignore.splitlines())):
         if line.startswith("#"):
             continue
         pattern = line.removeprefix("!").removeprefix("**/")
@@ -69,34 +69,34 @@ class Image:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.found = instructions(DOCKERFILE.read_text())
+        self.instructions = instructions(DOCKERFILE.read_text())
         self.environment = self._base() | {
-            name: self.native(value) for name, value in variables(self.found, 1).items()
+            name: self.native(value) for name, value in variables(self.instructions, 1).items()
         }
-        path = self.native(variables(self.found, 1)["PATH"])
+        path = self.native(variables(self.instructions, 1)["PATH"])
         self.environment["PATH"] = path.replace("/usr/bin", f"{folder}/bin").replace(":/bin", "")
         self.environment["UNSKEW_ROOT"] = self.native("/opt/unskew")
 
     def native(self, text: str) -> str:
         """A text with the image's paths replaced."""
-        return _PLACE.sub(lambda found: f"{self.folder}{found[1]}", text)
+        return _PATH.sub(lambda match: f"{self.folder}{match[1]}", text)
 
     def build(self) -> None:
         """Carry out both stages, but for what needs root: the user and the folders' owner."""
         self._programs()
-        # The machine's cache of packages is used; the image's has no use for one.
-        given = variables(self.found, 0)
+        # The machine's cache of packages is used; the image's needs no cache.
+        given = variables(self.instructions, 0)
         given.pop("PIP_NO_CACHE_DIR")
         environment = {**os.environ, **{name: self.native(value) for name, value in given.items()}}
         environment["PATH"] = str(self.folder / "bin")
         environment.pop("JAVA_HOME", None)
         where = self.folder / "build"
         where.mkdir()
-        for one in self.found:
-            if one.name == "RUN" and one.stage == 0:
-                self._run(one.text, where, environment)
-            elif one.name == "COPY" and not one.text.startswith("--from"):
-                self._copy(one, where)
+        for instruction in self.instructions:
+            if instruction.name == "RUN" and instruction.stage == 0:
+                self._run(instruction.text, where, environment)
+            elif instruction.name == "COPY" and not instruction.text.startswith("--from"):
+                self._copy(instruction, where)
         (self.folder / "var/lib/unskew").mkdir(parents=True)
         (self.folder / "tmp").mkdir()
 
@@ -122,10 +122,10 @@ class Image:
         )
         assert done.returncode == 0, f"{text}\n{done.stdout}"
 
-    def _copy(self, one: Instruction, where: Path) -> None:
+    def _copy(self, instruction: Instruction, where: Path) -> None:
         ignore = (ROOT / ".dockerignore").read_text()
-        *sources, target = one.text.split()
-        place = Path(self.native(target)) if target.startswith("/") else where / target
+        *sources, target = instruction.text.split()
+        destination = Path(self.native(target)) if target.startswith("/") else where / target
         for source in sources:
             files = [ROOT / source]
             if files[0].is_dir():
@@ -135,9 +135,9 @@ class Image:
                 if not in_context(str(name), ignore):
                     continue
                 inside = file.relative_to(ROOT / source) if (ROOT / source).is_dir() else None
-                copy = place / inside if inside else place
+                copy = destination / inside if inside else destination
                 if not inside and (target.endswith("/") or target == "."):
-                    copy = place / file.name
+                    copy = destination / file.name
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(file, copy)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from tests.support.tools import tool
+from tests.support.programs import find_program
 from unskew.jobs.observe.health import STATES
 from unskew.jobs.observe.metrics import METRICS
 
@@ -25,7 +25,7 @@ _LABELS = re.compile(r"\b(?:by|without|on|ignoring|group_left|group_right)\s*\((
 def promtool(*words: object, folder: Path) -> tuple[int, str]:
     """Run it; exit code and all that it said."""
     done = subprocess.run(
-        [tool("promtool"), *map(str, words)],
+        [find_program("promtool"), *map(str, words)],
         cwd=folder,
         capture_output=True,
         text=True,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.generating import counted, generated, kafka_rows, read_oracle
+from tests.support.generated_streams import counted, generated, kafka_rows, read_oracle
 from unskew.config.errors import ExternalError, UsageError
 from unskew.jobs.commands import generate
 from unskew.jobs.generator.files import remove

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
-from tests.support.generating import generated, read_oracle
+from tests.support.generated_streams import generated, read_oracle
 from tests.support.in_process import Ran
 from unskew.jobs.generator.options import STREAMS
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.attended import attended
-from tests.support.generating import counted, read_oracle
-from tests.support.reading import topic_records
+from tests.support.generated_streams import counted, read_oracle
+from tests.support.processes import default_signals
+from tests.support.topics import topic_records
 from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.local.child_processes import free_ports
 
@@ -29,7 +29,7 @@ def generating(*words: str, **environment: str) -> Iterator["subprocess.Popen[st
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=attended,  # noqa: PLW1509 - sets signals only
+        preexec_fn=default_signals,  # noqa: PLW1509 - sets signals only
         env={**os.environ, **environment},
     )
     try:

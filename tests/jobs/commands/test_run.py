@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.jobs.engine.test_dead_letters import letters
-from tests.support.running import (
+from tests.support.job_process import (
     Samples,
     consumed,
     finished,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.running import job_words, make_topics
+from tests.support.job_process import job_words, make_topics
 from unskew.config.loader import load_job
 from unskew.grouping.spark.journal import FOLDER
 from unskew.jobs.__main__ import main

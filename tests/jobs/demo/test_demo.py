@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.attended import attended
+from tests.support.processes import default_signals
 
 pytestmark = [pytest.mark.spark, pytest.mark.e2e]
 
@@ -29,7 +29,7 @@ def demo(*words: str, folder: Path | None = None) -> Iterator["subprocess.Popen[
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=attended,  # noqa: PLW1509 - sets signals only
+        preexec_fn=default_signals,  # noqa: PLW1509 - sets signals only
         # A group of its own: a terminal's Ctrl-C goes to all of it.
         start_new_session=True,
         cwd=folder,

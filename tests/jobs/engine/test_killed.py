@@ -14,7 +14,7 @@ import pytest
 
 from tests.jobs.engine.test_replay import seen
 from tests.support.cluster import cluster, python_workers
-from tests.support.running import (
+from tests.support.job_process import (
     Running,
     finished,
     job_words,

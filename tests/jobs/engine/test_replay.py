@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.faults import MOMENTS, STAGES, FailingPipeline, ImpurePipeline
+from tests.support.failing_tasks import MOMENTS, STAGES, FailingPipeline, ImpurePipeline
 from tests.support.in_process import Ran, utc, write_lines
 from tests.support.oracles import OPERATORS, START, WINDOWS, Place, expected, records
 from unskew.config.models.grouping import GROUPING_MODELS

@@ -13,7 +13,7 @@ import psutil
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from tests.support.attended import attended
+from tests.support.processes import default_signals
 from unskew.config.errors import ExternalError
 from unskew.jobs.kafka.broker import Broker, Identity, admin
 from unskew.jobs.local.child_processes import free_ports
@@ -50,7 +50,7 @@ def command(temporary: Path, *arguments: str) -> Iterator[Running]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=attended,  # noqa: PLW1509 - sets signals only
+        preexec_fn=default_signals,  # noqa: PLW1509 - sets signals only
         env={**os.environ, "TMPDIR": str(temporary)},
     )
     assert process.stdout is not None

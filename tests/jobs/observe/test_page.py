@@ -8,7 +8,7 @@ import pytest
 
 from tests.jobs.observe.test_server import at, get, serving
 from tests.support.batches import done, progress
-from tests.support.paging import followed, job, skewed
+from tests.support.live_page import followed, job, skewed
 from unskew.config.models.metrics import BasicAuth, Metrics
 from unskew.config.types.secrets import Secret
 from unskew.jobs.observe.batch import BatchDone

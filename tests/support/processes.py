@@ -1,18 +1,18 @@
-"""Signals as a terminal gives them, also where the tests themselves run under `nohup`."""
+"""Child processes of tests: their signals and their end."""
 
 import signal
 import subprocess
 from typing import Any
 
 
-def attended() -> None:
-    """Runs in a child before its program: what was ignored for the tests is not for it."""
+def default_signals() -> None:
+    """Give a child the signals of a terminal, also where the tests run under `nohup`."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 
 
-def ended(process: "subprocess.Popen[Any]", seconds: float) -> bool:
-    """End a process and wait for that; did it end by itself in time?"""
+def end_process(process: "subprocess.Popen[Any]", seconds: float) -> bool:
+    """Terminate a process; False if it had to be killed after so many seconds."""
     process.terminate()
     try:
         process.wait(seconds)

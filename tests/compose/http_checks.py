@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from tests.compose.file import ROOT
+from tests.compose.compose_file import ROOT
 from unskew.config.errors import ExternalError
 
 

@@ -19,7 +19,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.support.attended import ended
+from tests.support.processes import end_process
 from unskew.jobs.kafka.broker import Broker
 
 WAIT_SECONDS = 150.0
@@ -121,7 +121,7 @@ def running(words: list[str], log: Path) -> Iterator[Running]:
         try:
             yield Running(process, log)
         finally:
-            ended(process, 60)
+            end_process(process, 60)
 
 
 def finished(words: list[str], *more: str) -> tuple[int, str, str]:

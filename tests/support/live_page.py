@@ -9,7 +9,7 @@ import numpy as np
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.support.batches import progress
-from tests.support.tools import tool
+from tests.support.programs import find_program
 from unskew.config.loader import load_job
 from unskew.config.models.job import Job
 from unskew.grouping.registry import create
@@ -101,7 +101,7 @@ def followed(settings: Job, batches: range = range(0), **kind: Any) -> LivePage:
 def browser() -> Iterator[Browser]:
     """A headless Chromium."""
     with sync_playwright() as play:
-        running = play.chromium.launch(executable_path=str(tool("chromium")), args=FLAGS)
+        running = play.chromium.launch(executable_path=str(find_program("chromium")), args=FLAGS)
         try:
             yield running
         finally:

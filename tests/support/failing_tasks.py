@@ -59,7 +59,7 @@ class Fault:
 
 
 def _fields(given: Any) -> dict[str, Any]:
-    return {one.name: getattr(given, one.name) for one in dataclasses.fields(given)}
+    return {field.name: getattr(given, field.name) for field in dataclasses.fields(given)}
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 REQUIRED = "UNSKEW_TOOLS"
 
 
-def tool(name: str, package: str | None = None) -> Path:
+def find_program(name: str, package: str | None = None) -> Path:
     """The path of a program, of a Debian package of its name or another.
 
     A test that needs a missing one is skipped, but fails in CI.
