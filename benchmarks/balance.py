@@ -47,7 +47,7 @@ PAIRS_MAX = 1.1
 
 @dataclass(frozen=True)
 class Cell:
-    """One place of the table: a Zipf stream and the partitions and sources it meets."""
+    """One cell of the table: a Zipf stream and the partitions and sources it meets."""
 
     partitions: int
     zipf: float
@@ -196,21 +196,21 @@ def _head_rows(options: Options) -> Iterator[Row]:
 
 
 def _head_row(subject: Subject, cell: Cell, seeds: int) -> Row:
-    found = medians(subject, cell, range(seeds))
+    figures = medians(subject, cell, range(seeds))
     line = imbalance_max(subject, cell)
     return {
         "records": cell.records,
         "n": cell.partitions,
         "z": cell.zipf,
         "grouping": subject.label,
-        "imbalance": found.imbalance,
+        "imbalance": figures.imbalance,
         "line": line,
-        "pairs": found.pairs,
-        "formula": found.formula_pairs,
-        "ratio": found.pairs_ratio,
+        "pairs": figures.pairs,
+        "formula": figures.formula_pairs,
+        "ratio": figures.pairs_ratio,
         MEETS: verdict({
-            "imbalance": None if line is None else _within(subject, found.imbalance, line),
-            "pairs": None if line is None else found.pairs_ratio <= PAIRS_MAX,
+            "imbalance": None if line is None else _within(subject, figures.imbalance, line),
+            "pairs": None if line is None else figures.pairs_ratio <= PAIRS_MAX,
         }),
     }  # fmt: skip
 

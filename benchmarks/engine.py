@@ -57,8 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"{description()}\n", flush=True)
     for name in chosen.tables or ORDER:
         part = PARTS[name]
-        with bench() as place:
-            show(results.measured(part.table(place, part.quick if chosen.quick else part.full)))
+        with bench() as workspace:
+            show(results.measured(part.table(workspace, part.quick if chosen.quick else part.full)))
         results.write()
 
 

@@ -176,13 +176,13 @@ class Processes:
 
     def _tree(self) -> list[psutil.Process]:
         me = psutil.Process()
-        found = [me]
+        processes = [me]
         for child in me.children():
             if child.pid not in self._without:
-                found.append(child)
+                processes.append(child)
                 with suppress(psutil.NoSuchProcess):
-                    found += child.children(recursive=True)
-        return found
+                    processes += child.children(recursive=True)
+        return processes
 
 
 @dataclass
@@ -293,8 +293,8 @@ def zipf(records: int, exponent: float, keys: int = KEYS, seed: int = 1) -> Int6
     weights = np.arange(1, keys + 1, dtype=np.float64) ** -exponent
     edges = np.cumsum(weights) / weights.sum()
     draws = np.random.default_rng(seed).random(records)
-    found: Int64s = np.minimum(np.searchsorted(edges, draws), keys - 1)
-    return found
+    ranks: Int64s = np.minimum(np.searchsorted(edges, draws), keys - 1)
+    return ranks
 
 
 def settle(meter: Meter) -> Run:

@@ -88,7 +88,7 @@ def _overhead(bench: Bench, size: Size, names: tuple[str, ...]) -> Iterator[Row]
 def _ratio(runs: dict[str, list[Run]], name: str, cost: Callable[[Run], float]) -> float:
     """The median over the rounds: both runs of a round had the same machine."""
     pairs = zip(runs[name], runs[HASH], strict=True)
-    return middle(cost(one) / cost(reference) for one, reference in pairs)
+    return middle(cost(measured) / cost(reference) for measured, reference in pairs)
 
 
 def tiny(bench: Bench, size: Size) -> Table:

@@ -32,9 +32,9 @@ class HashedPipeline(Pipeline):
 
     def _routed(self, prepared: DataFrame) -> DataFrame:
         count = self.job.partitions
-        place = sf.pmod(sf.col(KEY_HASH), sf.lit(count)).cast("int")
-        placed = prepared.withColumn(PARTITION_KEY, place)
-        return placed.repartitionById(count, sf.col(PARTITION_KEY)).drop(PARTITION_KEY)
+        partition = sf.pmod(sf.col(KEY_HASH), sf.lit(count)).cast("int")
+        keyed = prepared.withColumn(PARTITION_KEY, partition)
+        return keyed.repartitionById(count, sf.col(PARTITION_KEY)).drop(PARTITION_KEY)
 
 
 class HashedService(Service):

@@ -99,11 +99,11 @@ def _picture(rows: list[Mapping[str, Any]], path: Path) -> None:
     marks = "osv^<>DPX*hd8p"
     for name, mark in zip(names, marks, strict=False):
         own = sorted((row for row in rows if row["grouping"] == name), key=lambda row: row["z"])
-        places = [row["z"] for row in own]
+        exponents = [row["z"] for row in own]
         thick = 3.0 if name == "level" else 1.2
         style: dict[str, Any] = {"marker": mark, "linewidth": thick, "label": name}
-        axes[0].plot(places, [row["p50 s"] for row in own], **style)
-        axes[1].plot(places, [row["pairs/key"] for row in own], **style)
+        axes[0].plot(exponents, [row["p50 s"] for row in own], **style)
+        axes[1].plot(exponents, [row["pairs/key"] for row in own], **style)
     axes[0].set(xlabel="skew z", ylabel="seconds a batch, median", yscale="log")
     axes[1].set(xlabel="skew z", ylabel="(key, partition) pairs a key", yscale="log")
     axes[0].legend(fontsize=8, ncols=2)

@@ -114,12 +114,12 @@ def _skew(bench: Bench, size: Size) -> Iterator[Row]:
         first = paced(bench, topics[size.exponents[0]], size.records, {"type": REFERENCE})
         measure(spark, meter, first)
         for exponent, topic in topics.items():
-            found: dict[str, Cell] = {}
+            cells: dict[str, Cell] = {}
             for name in size.names:
                 batches = _batches(name, exponent, size)
                 job = paced(bench, topic, size.records, {"type": name}, batches=batches)
-                found[name] = measure(spark, meter, job)
-                yield _row(exponent, name, found)
+                cells[name] = measure(spark, meter, job)
+                yield _row(exponent, name, cells)
 
 
 def _topic(bench: Bench, exponent: float, records: int) -> str:
@@ -184,8 +184,8 @@ class _Facts(Follower):
             self.by_batch[done.batch] = done.stats
 
 
-def _row(exponent: float, name: str, found: Mapping[str, Cell]) -> Row:
-    cell, reference, baseline = found[name], found[REFERENCE], found.get(BASELINE)
+def _row(exponent: float, name: str, cells: Mapping[str, Cell]) -> Row:
+    cell, reference, baseline = cells[name], cells[REFERENCE], cells.get(BASELINE)
     x_shuffle = cell.seconds / reference.seconds
     x_key = cell.seconds / baseline.seconds if baseline else None
     return {
@@ -214,5 +214,5 @@ def _checks(
     if name == BASELINE:
         return {"slower": x_shuffle >= KEY_SLOWER_MIN}
     most = X_SHUFFLE_MAX.get(name)
-    near_one = cell.mean("replication") <= REPLICATION_MAX if name == "level" else None
-    return {"time": x_shuffle <= most if most else None, "pairs": near_one}
+    few_pairs = cell.mean("replication") <= REPLICATION_MAX if name == "level" else None
+    return {"time": x_shuffle <= most if most else None, "pairs": few_pairs}

@@ -94,8 +94,8 @@ def _stages(spark: SparkSession) -> list[Any]:
     store = context._jsc.sc().statusStore()  # noqa: SLF001 - pyspark has no public way to it
     no_quantiles = context._gateway.new_array(context._jvm.double, 0)  # noqa: SLF001
     every = context._jvm.java.util.ArrayList()  # noqa: SLF001
-    found = store.stageList(every, False, False, no_quantiles, every)
-    return [found.apply(number) for number in range(found.size())]
+    stages = store.stageList(every, False, False, no_quantiles, every)
+    return [stages.apply(number) for number in range(stages.size())]
 
 
 def _newest_stage(spark: SparkSession) -> int:
@@ -106,15 +106,15 @@ def _route_stages(spark: SparkSession, after: int) -> list[Stage]:
     """The stages since `after` that read from the source, oldest first."""
     context: Any = spark.sparkContext
     store = context._jsc.sc().statusStore()  # noqa: SLF001
-    found = []
-    for stage in sorted(_stages(spark), key=lambda one: int(one.stageId())):
+    measured = []
+    for stage in sorted(_stages(spark), key=lambda each: int(each.stageId())):
         if int(stage.stageId()) <= after or not int(stage.inputRecords()):
             continue
         tasks = store.taskList(stage.stageId(), stage.attemptId(), 10_000)
         read = [
-            int(tasks.apply(place).taskMetrics().get().inputMetrics().recordsRead())
-            for place in range(tasks.size())
+            int(tasks.apply(task).taskMetrics().get().inputMetrics().recordsRead())
+            for task in range(tasks.size())
         ]
         took = stage.completionTime().get().getTime() - stage.submissionTime().get().getTime()
-        found.append(Stage(took / 1000, len(read), max(read) * len(read) / sum(read)))
-    return found
+        measured.append(Stage(took / 1000, len(read), max(read) * len(read) / sum(read)))
+    return measured

@@ -174,7 +174,7 @@ def missed(row: Row) -> list[str]:
         "scaling below 0.25": row.scaling < 0.25,
         f"cold above {COLD_GOAL_SECONDS:.0f} s": row.cold_start_seconds > COLD_GOAL_SECONDS,
     }
-    return [problem for problem, found in checks.items() if found]
+    return [problem for problem, missed in checks.items() if missed]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -189,7 +189,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     bench = Bench(chosen.records)
     names = chosen.grouping or list(GROUPINGS)
     runs = [[measure(name, bench, chosen.rounds) for name in names] for _ in range(chosen.repeat)]
-    rows = [best(found) for found in zip(*runs, strict=True)]
+    rows = [best(repeats) for repeats in zip(*runs, strict=True)]
     if chosen.json:
         print(json.dumps([asdict(row) for row in rows], indent=2))
     else:

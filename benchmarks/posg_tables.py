@@ -160,21 +160,21 @@ def speed_ups(case: Case, seed: int) -> dict[str, float]:
     gap = float(costs.mean()) / case.partitions * case.over
     shuffle = create("shuffle", partitions=case.partitions)
     robin = float(completion_times(shuffle, keys, costs, gap).mean())
-    found = {}
+    ratios = {}
     for name, options in VARIANTS.items():
         chosen = {"memory": "stream", "epsilon": case.epsilon, **options}
         router = create("posg", partitions=case.partitions, seed=seed, **chosen)
-        found[name] = robin / float(completion_times(router, keys, costs, gap).mean())
-    found["full"] = robin / full_knowledge(np.arange(keys.size) * np.float64(gap), costs)
-    return found
+        ratios[name] = robin / float(completion_times(router, keys, costs, gap).mean())
+    ratios["full"] = robin / full_knowledge(np.arange(keys.size) * np.float64(gap), costs)
+    return ratios
 
 
 def measure(case: Case, seeds: int) -> dict[str, object]:
     """A row: the medians over the seeds."""
-    all_found = [speed_ups(case, seed) for seed in range(seeds)]
+    samples = [speed_ups(case, seed) for seed in range(seeds)]
     medians = {
-        name: round(float(np.median([found[name] for found in all_found])), 3)
-        for name in all_found[0]
+        name: round(float(np.median([sample[name] for sample in samples])), 3)
+        for name in samples[0]
     }
     return {"table": case.table, "value": case.value, "paper": case.paper, **medians}
 

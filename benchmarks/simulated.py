@@ -97,10 +97,10 @@ def _fish_rows(options: Options) -> Iterator[Row]:
             trace = f"records={records},runs={turns}"
             for n in options.widths(DRIFT_PARTITIONS):
                 for zipf in options.skews(DRIFT_ZIPFS):
-                    place = {"records": records, "runs": turns, "n": n, "z": zipf}
+                    cell = {"records": records, "runs": turns, "n": n, "z": zipf}
                     runs = [_drift(f"z={zipf},{trace}", n, seed) for seed in range(options.seeds)]
                     for name in filter(options.wants, DRIFT_GROUPINGS):
-                        yield place | _fish_row(name, n, runs)
+                        yield cell | _fish_row(name, n, runs)
 
 
 def _drift(options: str, n: int, seed: int) -> dict[str, SimulationReport]:
@@ -110,17 +110,17 @@ def _drift(options: str, n: int, seed: int) -> dict[str, SimulationReport]:
 
 
 def _fish_row(name: str, n: int, runs: list[dict[str, SimulationReport]]) -> Row:
-    time_ratio = median(_seconds(found[name]) / _seconds(found["shuffle"]) for found in runs)
-    pairs_ratio = median(found[name].pairs / found["key"].pairs for found in runs)
+    time_ratio = median(_seconds(reports[name]) / _seconds(reports["shuffle"]) for reports in runs)
+    pairs_ratio = median(reports[name].pairs / reports["key"].pairs for reports in runs)
     judged = name == "fish"
     return {
         "grouping": name,
-        "time s": median(_seconds(found[name]) for found in runs),
+        "time s": median(_seconds(reports[name]) for reports in runs),
         "x shuffle": time_ratio,
-        "x fish": median(_seconds(found[name]) / _seconds(found["fish"]) for found in runs),
-        "pairs": median(found[name].pairs for found in runs),
+        "x fish": median(_seconds(reports[name]) / _seconds(reports["fish"]) for reports in runs),
+        "pairs": median(reports[name].pairs for reports in runs),
         "x key": pairs_ratio,
-        "window": median(max(found[name].over_time.window_max_over_mean) for found in runs),
+        "window": median(max(reports[name].over_time.window_max_over_mean) for reports in runs),
         MEETS: verdict({
             "time": time_ratio <= FISH_TIME_MAX if judged else None,
             "pairs": pairs_ratio <= FISH_PAIRS_MAX if judged and n == FISH_PAIRS_AT else None,
@@ -170,8 +170,8 @@ def _level_row(
     spec = f"{trace}:records={batches * records}{skew}"
     scenario = {"partitions": n, "sources": sources, "batch_records": records}
     runs = [run("level", spec, seed, **scenario) for seed in range(seeds)]
-    excess = max(found.batches.imbalance_max for found in runs) * records
-    replication = median(found.replication for found in runs)
+    excess = max(report.batches.imbalance_max for report in runs) * records
+    replication = median(report.replication for report in runs)
     judged = zipf is not None and zipf <= LEVEL_ZIPF_MAX
     return {
         "trace": trace,
@@ -180,7 +180,7 @@ def _level_row(
         "n": n,
         "sources": sources,
         "excess": excess,
-        "max/mean": max(found.batches.max_over_mean_max for found in runs),
+        "max/mean": max(report.batches.max_over_mean_max for report in runs),
         "replication": replication,
         MEETS: verdict({
             "balance": excess < 1,
@@ -211,9 +211,9 @@ def _sources_rows(options: Options) -> Iterator[Row]:
         for n in options.widths(STREAM_PARTITIONS):
             for zipf in options.skews(STREAM_ZIPFS):
                 for name in filter(options.wants, GROUPINGS):
-                    place: Row = {"records": records, "n": n, "z": zipf, "grouping": name}
+                    cell: Row = {"records": records, "n": n, "z": zipf, "grouping": name}
                     for row in _sources_of(name, records, n, zipf, options.seeds):
-                        yield place | row
+                        yield cell | row
 
 
 def _sources_of(name: str, records: int, n: int, zipf: float, seeds: int) -> Iterator[Row]:
@@ -223,13 +223,13 @@ def _sources_of(name: str, records: int, n: int, zipf: float, seeds: int) -> Ite
     for count in SOURCES:
         scenario = {"partitions": n, "sources": count, "batch_records": batch}
         runs = [run(name, trace, seed, points=STREAM_BATCHES, **scenario) for seed in range(seeds)]
-        ratio = median(found.over_time.window_max_over_mean[-1] for found in runs)
-        replication = median(found.replication for found in runs)
+        ratio = median(report.over_time.window_max_over_mean[-1] for report in runs)
+        replication = median(report.replication for report in runs)
         first = alone is None
         alone = alone or (ratio, replication)
         yield {
             "sources": count,
-            "imbalance": median(found.batches.imbalance_mean for found in runs),
+            "imbalance": median(report.batches.imbalance_mean for report in runs),
             "max/mean": ratio,
             "x one": ratio / alone[0],
             "s/mean": count * n / batch,

@@ -81,7 +81,7 @@ class Grouping(ABC):
 
     name: ClassVar[str]
     version: ClassVar[int] = 1
-    """Of the state's layout: a snapshot of another version is refused."""
+    """Of the state's layout: a snapshot of another version is an error."""
     Params: ClassVar[type[GroupingParams]]
     splits: ClassVar[bool] = True
     """May one key go to several partitions?"""
@@ -161,9 +161,9 @@ class Grouping(ABC):
             "arrays": sorted(self.state),
         }
         for what, value in expected.items():
-            found = sorted(snapshot.arrays) if what == "arrays" else getattr(snapshot, what)
-            if found != value:
-                raise SnapshotError(f"snapshot: {what}: expected {value!r} (got {found!r})")
+            given = sorted(snapshot.arrays) if what == "arrays" else getattr(snapshot, what)
+            if given != value:
+                raise SnapshotError(f"snapshot: {what}: expected {value!r} (got {given!r})")
         _check_options(self.params, snapshot.options)
         for name, array in self.state.items():
             _check_array(name, snapshot.arrays[name], array, name in self.growing)
@@ -184,19 +184,19 @@ class Grouping(ABC):
         self.active = np.flatnonzero(self.state["active"]).astype(np.int32)
 
 
-def _check_options(params: GroupingParams, found: Mapping[str, object]) -> None:
+def _check_options(params: GroupingParams, given: Mapping[str, object]) -> None:
     # Arrays of the same shapes may stand for something else under other options.
     expected = params.model_dump(mode="json")
-    for name in sorted(expected.keys() | found.keys()):
-        if found.get(name) != expected.get(name):
+    for name in sorted(expected.keys() | given.keys()):
+        if given.get(name) != expected.get(name):
             raise SnapshotError(
                 f"snapshot: options: {name}: expected {expected.get(name)!r}"
-                f" (got {found.get(name)!r})"
+                f" (got {given.get(name)!r})"
             )
 
 
-def _check_array(name: str, found: NDArray[Any], like: NDArray[Any], growing: bool) -> None:
-    if found.dtype != like.dtype:
-        raise SnapshotError(f"snapshot: {name}: type {like.dtype} (got {found.dtype})")
-    if found.shape[growing:] != like.shape[growing:] or found.ndim != like.ndim:
-        raise SnapshotError(f"snapshot: {name}: shape {like.shape} (got {found.shape})")
+def _check_array(name: str, given: NDArray[Any], like: NDArray[Any], growing: bool) -> None:
+    if given.dtype != like.dtype:
+        raise SnapshotError(f"snapshot: {name}: type {like.dtype} (got {given.dtype})")
+    if given.shape[growing:] != like.shape[growing:] or given.ndim != like.ndim:
+        raise SnapshotError(f"snapshot: {name}: shape {like.shape} (got {given.shape})")

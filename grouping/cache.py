@@ -30,8 +30,8 @@ def own_temporary_folder(*parts: str) -> Path:
     """This user's folder for `parts` in the temporary folder, made if need be."""
     root = Path(tempfile.gettempdir(), f"unskew-{os.getuid()}")
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
-    found = root.lstat()
-    if found.st_uid != os.getuid() or found.st_mode & 0o022:
+    status = root.lstat()
+    if status.st_uid != os.getuid() or status.st_mode & 0o022:
         # Somebody else's: what he put there would be run.
         root = Path(tempfile.mkdtemp(prefix="unskew-"))
     folder = root.joinpath(*parts)

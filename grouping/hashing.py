@@ -57,13 +57,13 @@ def heaviest(
     key: np.uint64, salt: np.uint64, active: NDArray[np.int32], other_than: np.int64
 ) -> np.int64:
     """The active partition, but for one, that weighs most for `key`: rendezvous hashing."""
-    found = np.int64(-1)
+    best = np.int64(-1)
     most = np.uint64(0)
     for i in range(active.size):
         weight = partition_weight(key, salt, active[i])
-        if active[i] != other_than and (found < 0 or weight > most):
-            found, most = np.int64(active[i]), weight
-    return found
+        if active[i] != other_than and (best < 0 or weight > most):
+            best, most = np.int64(active[i]), weight
+    return best
 
 
 @kernel

@@ -79,30 +79,30 @@ def _table() -> str:
 
 def _needs(name: str) -> str:
     """What it asks for with its default options."""
-    one = create(name, partitions=2)
-    wanted = {"reports": one.wants_feedback, "times": one.wants_timestamps}
+    grouping = create(name, partitions=2)
+    wanted = {"reports": grouping.wants_feedback, "times": grouping.wants_timestamps}
     return ", ".join(what for what, asked in wanted.items() if asked)
 
 
 def kernel_rates() -> dict[str, tuple[str, str]]:
     """Million records a second with 100 partitions, and the state in kB, by grouping."""
-    found = {}
+    rates = {}
     for line in (_RESULTS / "kernels.md").read_text("utf-8").splitlines():
         words = line.split()
         if words and words[0] in GROUPINGS and len(words) == 9:
-            found[words[0]] = (words[1], words[6])
-    return found
+            rates[words[0]] = (words[1], words[6])
+    return rates
 
 
 def balance(name: str) -> dict[str, tuple[str, str]]:
     """Max over mean and pairs over keys, by skew, with 20 partitions and 5 sources."""
     text = (_RESULTS / "balance.md").read_text("utf-8").partition("## sources")[2]
-    found = {}
+    figures = {}
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if len(cells) > 9 and cells[1] == "20" and cells[3] == name and cells[4] == "5":
-            found[cells[2]] = (f"{float(cells[6]):.2f}", f"{float(cells[9]):.2f}")
-    return found
+            figures[cells[2]] = (f"{float(cells[6]):.2f}", f"{float(cells[9]):.2f}")
+    return figures
 
 
 def _none() -> str:
@@ -131,7 +131,7 @@ def _grouping(name: str) -> str:
 
 
 def _options(name: str) -> str:
-    (section,) = [one for one in sections() if one.path == f"grouping.{name}"]
+    (section,) = [each for each in sections() if each.path == f"grouping.{name}"]
     rows = option_rows([entry for entry in section.entries if entry.name != "type"])
     return rows or "None."
 

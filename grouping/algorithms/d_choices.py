@@ -21,7 +21,7 @@ independent hashes, n = 5 (d = 2: 1e-2). `raise_choices: true` closes such cells
 as often as the source sees its own imbalance grow above epsilon.
 
 Departures:
-- The guards against false heads (`grouping.parts.heads`).
+- The margin against false heads (`grouping.parts.heads`).
 - The candidates of a key are all different partitions; d is still the inequality's, which expects
   only b_1 < d of them. With independent hashes every key has its luck, and where the capacity of
   b_1 partitions is just enough for the first key, half of the seeds have less: imbalances of 1e-3
@@ -74,8 +74,8 @@ _NOISE = 3
 
 Cache = tuple[UInt64s, Int32s, Int32s, Int64s, Int32s, UInt8s]
 """Candidates of hot keys, by row: key, number of candidates, candidates, and where the search for
-the least loaded stopped: a load that none of them is below, and a place before which all are above;
-and scratch. It follows from the state, and changes no route."""
+the least loaded stopped: a load that none of them is below, and a position before which all are
+above it; and scratch. It follows from the state, and changes no route."""
 
 
 class DChoicesParams(HeadParams):
@@ -215,7 +215,7 @@ def _route_marked(
     cache: Cache,
     out: Int32s,
 ) -> None:
-    row_keys, sizes, candidates, levels, places, taken = cache
+    row_keys, sizes, candidates, levels, positions, taken = cache
     row_mask = row_keys.size - 1
     for i in range(keys.size):
         key = keys[i]
@@ -228,21 +228,21 @@ def _route_marked(
             if sizes[row] == 0 or row_keys[row] != key:
                 row_keys[row] = key
                 sizes[row] = fill(candidates[row], key, choices, salts, mask, active, taken)
-                levels[row], places[row] = -1, 0
-            size, level, place = sizes[row], levels[row], places[row]
+                levels[row], positions[row] = -1, 0
+            size, level, position = sizes[row], levels[row], positions[row]
             # As in `least_loaded`: loads only grow, so the search goes on where it stopped.
-            while place < size and loads[candidates[row, place]] != level:
-                place += 1
-            if place == size:
+            while position < size and loads[candidates[row, position]] != level:
+                position += 1
+            if position == size:
                 level = loads[candidates[row, 0]]
                 for j in range(1, size):
                     level = min(level, loads[candidates[row, j]])
-                place = 0
-                while loads[candidates[row, place]] != level:
-                    place += 1
+                position = 0
+                while loads[candidates[row, position]] != level:
+                    position += 1
                 levels[row] = level
-            places[row] = place
-            partition = np.int64(candidates[row, place])
+            positions[row] = position
+            partition = np.int64(candidates[row, position])
         loads[partition] += 1
         out[i] = partition
 

@@ -16,8 +16,8 @@ bucket's hash and a look into the small table of hitters; while learning, SpaceS
 
 A key is in at most two partitions a source: its home while learning, then its mapped one. But
 **every source has its own mapping**, because it knows its own records only, and the greedy rule
-turns small differences into other places: with 5 sources and n = 10 there are 4 pairs a key, with
-48 and n = 100 up to 30. `near_home` keeps most keys at home, hence together.
+turns small differences into other partitions: with 5 sources and n = 10 there are 4 pairs a key,
+with 48 and n = 100 up to 30. `near_home` keeps most keys at home, hence together.
 
 State: the SpaceSaving counters, epsilon_factor / theta of at most 68 bytes, and 8 bytes a bucket:
 60 kB at n = 100 by default. The mapping follows from them and is not stored. How long a source
@@ -96,9 +96,9 @@ class Mapping(NamedTuple):
     """Where everything goes, as a kernel takes it: derived from what was learned."""
 
     hitter_keys: UInt64s
-    """By place in a hash table: a heavy hitter."""
+    """By entry of a hash table: a heavy hitter."""
     hitter_partitions: Int32s
-    """Its partition; -1 in an empty place."""
+    """Its partition; -1 in an empty entry."""
     bucket_partitions: Int32s
     """By bucket."""
 
@@ -185,17 +185,17 @@ class DistributionAware(Grouping):
         buckets = _take_out(keys, weights, rest, self._salt)
         items = np.concatenate([weights, rest])
         order = np.argsort(-items, kind="stable")
-        placed = np.full(items.size, -1, np.int32)
+        assigned = np.full(items.size, -1, np.int32)
         everywhere = np.arange(self.setting.partitions, dtype=np.int32)
         if self._near_home:
             homes = np.concatenate([buckets, np.arange(rest.size)]) // self._per_home
-            stay(items, order, homes, items.sum() / everywhere.size, self._loads, placed)
-        schedule(items, order, everywhere, self._loads, placed)
+            stay(items, order, homes, items.sum() / everywhere.size, self._loads, assigned)
+        schedule(items, order, everywhere, self._loads, assigned)
         if self.active.size < everywhere.size:
-            placed[self.state["active"][placed] == 0] = -1
+            assigned[self.state["active"][assigned] == 0] = -1
             self._loads[self.state["active"] == 0] = 0
-            schedule(items, order, self.active, self._loads, placed)
-        self._mapping = _as_mapping(keys, placed)
+            schedule(items, order, self.active, self._loads, assigned)
+        self._mapping = _as_mapping(keys, assigned)
 
     def _hitters(self) -> tuple[UInt64s, Float64s]:
         """The certain heavy hitters and their weights, heaviest first."""
@@ -207,12 +207,12 @@ class DistributionAware(Grouping):
         return counters.keys[chosen][order], sure[chosen][order]
 
 
-def _as_mapping(keys: UInt64s, placed: Int32s) -> Mapping:
-    places = 4 << max(0, keys.size - 1).bit_length()
+def _as_mapping(keys: UInt64s, assigned: Int32s) -> Mapping:
+    entries = 4 << max(0, keys.size - 1).bit_length()
     table = Mapping(
-        np.zeros(places, np.uint64), np.full(places, -1, np.int32), placed[keys.size :].copy()
+        np.zeros(entries, np.uint64), np.full(entries, -1, np.int32), assigned[keys.size :].copy()
     )
-    _enter_hitters(keys, placed, table)
+    _enter_hitters(keys, assigned, table)
     return table
 
 
@@ -242,11 +242,11 @@ def _route_mapped(keys: UInt64s, mapping: Mapping, salt: np.uint64, out: Int32s)
     last = np.uint64(mapping.hitter_keys.size - 1)
     for i in range(keys.size):
         key = keys[i]
-        place = mix64(key) & last
-        partition = mapping.hitter_partitions[place]
-        while partition >= 0 and mapping.hitter_keys[place] != key:
-            place = (place + np.uint64(1)) & last
-            partition = mapping.hitter_partitions[place]
+        entry = mix64(key) & last
+        partition = mapping.hitter_partitions[entry]
+        while partition >= 0 and mapping.hitter_keys[entry] != key:
+            entry = (entry + np.uint64(1)) & last
+            partition = mapping.hitter_partitions[entry]
         if partition < 0:
             partition = mapping.bucket_partitions[pick(key, salt, mapping.bucket_partitions.size)]
         out[i] = partition
@@ -263,58 +263,58 @@ def _take_out(keys: UInt64s, weights: Float64s, rest: Float64s, salt: np.uint64)
 
 
 @kernel
-def _enter_hitters(keys: UInt64s, placed: Int32s, mapping: Mapping) -> None:
+def _enter_hitters(keys: UInt64s, assigned: Int32s, mapping: Mapping) -> None:
     last = np.uint64(mapping.hitter_keys.size - 1)
     for i in range(keys.size):
-        place = mix64(keys[i]) & last
-        while mapping.hitter_partitions[place] >= 0:
-            place = (place + np.uint64(1)) & last
-        mapping.hitter_keys[place] = keys[i]
-        mapping.hitter_partitions[place] = placed[i]
+        entry = mix64(keys[i]) & last
+        while mapping.hitter_partitions[entry] >= 0:
+            entry = (entry + np.uint64(1)) & last
+        mapping.hitter_keys[entry] = keys[i]
+        mapping.hitter_partitions[entry] = assigned[i]
 
 
 @kernel
 def stay(
-    weights: Float64s, order: Int64s, homes: Int64s, limit: float, loads: Float64s, placed: Int32s
+    weights: Float64s, order: Int64s, homes: Int64s, limit: float, loads: Float64s, assigned: Int32s
 ) -> None:
     """Each item to its home, but for those that would load it beyond `limit`."""
     for item in order:
         home = homes[item]
         if loads[home] + weights[item] <= limit:
-            placed[item] = home
+            assigned[item] = home
             loads[home] += weights[item]
 
 
 @kernel
 def schedule(
-    weights: Float64s, order: Int64s, partitions: Int32s, loads: Float64s, placed: Int32s
+    weights: Float64s, order: Int64s, partitions: Int32s, loads: Float64s, assigned: Int32s
 ) -> None:
-    """Each item not yet placed to the least loaded of `partitions`, the lowest of equals."""
+    """Each item without a partition to the least loaded of `partitions`, the lowest of equals."""
     heap = partitions.copy()
     for root in range(heap.size // 2 - 1, -1, -1):
         _sink(heap, loads, root)
     for item in order:
-        if placed[item] < 0:
-            placed[item] = heap[0]
+        if assigned[item] < 0:
+            assigned[item] = heap[0]
             loads[heap[0]] += weights[item]
             _sink(heap, loads, 0)
 
 
 @kernel
 def _sink(heap: Int32s, loads: Float64s, root: int) -> None:
-    """Partition `heap[root]` has more load now: move it down to its place."""
+    """Partition `heap[root]` has more load now: sink it in the heap."""
     partition = heap[root]
-    place = root
-    child = 2 * place + 1
+    node = root
+    child = 2 * node + 1
     while child < heap.size:
         if child + 1 < heap.size and _before(loads, heap[child + 1], heap[child]):
             child += 1
         if not _before(loads, heap[child], partition):
             break
-        heap[place] = heap[child]
-        place = child
-        child = 2 * place + 1
-    heap[place] = partition
+        heap[node] = heap[child]
+        node = child
+        child = 2 * node + 1
+    heap[node] = partition
 
 
 @kernel

@@ -116,7 +116,7 @@ class DStreamParams(GroupingParams):
     false_positive_rate: float = Field(default=0.01, ge=1e-6, le=0.5)
     """Share of the cold keys that may test as hot, with as many hot keys as expected."""
     synopsis_keys_max: int | None = Field(default=None, ge=1, le=1_000_000)
-    """Most keys in the synopsis, further ones are refused; by default 4/p + 64."""
+    """Most keys in the synopsis, further ones get no vector; by default 4/p + 64."""
 
     @model_validator(mode="after")
     def _check_together(self) -> "DStreamParams":
@@ -198,7 +198,7 @@ class DStream(Grouping):
         return {
             "synopsis_keys": float(size),
             "synopsis_touches": float(synopsis.counts[coin_flip.TOUCHES]),
-            "synopsis_refused": float(synopsis.counts[coin_flip.REFUSED]),
+            "synopsis_refused": float(synopsis.counts[coin_flip.DROPPED]),
             "hot_keys": float(np.count_nonzero(synopsis.hot[:size])),
             "filter_false_positive_rate": float(filled**self._hashes),
         }

@@ -21,7 +21,7 @@ Departures:
   replay routes the same. A cycle runs at the first record at or after its time; cycles missed in a
   gap run once. A timestamp far in the future therefore stops the cycles until time catches up.
 - When both cycles are due, babies are promoted first. Alg. 3 does not say how an empty space
-  fills; here free places are filled first. A key that falls back to baby space is back at two.
+  fills; here free slots are filled first. A key that falls back to baby space is back at two.
 - Loads are ranked since the batch's start (`memory: batch`), or since the last cycle or change of
   a key's partitions (`stream`), never over the whole life: else a new partition gets all records
   of its key until its lifetime load has caught up, and the balance is worse than before.

@@ -36,7 +36,7 @@ Departures, and why:
   a batch's partitions start when it is routed.
 - P_w is the last report's busy time per record; a partition without one has the mean of the others.
 - Equal waiting times: the first in the order of the ring, and among all partitions the first from
-  a place that is another for each source, so that sources do not all begin with the same one.
+  a partition that differs by source, so that sources do not all begin with the same.
 
 | paper | here |
 |---|---|
@@ -95,7 +95,7 @@ from unskew.grouping.parts.sketches.space_saving import Counters, admit, find
 
 _MICROSECONDS = 1e6
 _NO_TIMES = np.empty(0, np.int64)
-_STARTED, _PRIOR, _SINCE = 0, 1, 2  # places in the clock
+_STARTED, _PRIOR, _SINCE = 0, 1, 2  # indices of the clock
 
 
 class FishParams(GroupingParams):
@@ -170,7 +170,7 @@ class Fish(Grouping):
             "clock": np.zeros(3, np.int64),
         }
         self._salts = salts(setting.seed, 2)
-        self._places = ring.node_places(self._salts[1], n, params.virtual_nodes)
+        self._nodes = ring.packed_nodes(self._salts[1], n, params.virtual_nodes)
         self._active_changed()
 
     @property
@@ -227,7 +227,7 @@ class Fish(Grouping):
         super()._active_changed()
         self.state["backlog"][self.state["active"] == 0] = 0
         n, active, counters = self.setting.partitions, self.active.size, self.params.counters
-        self._ring = ring.ring_of(self._places, self.state["active"])
+        self._ring = ring.ring_of(self._nodes, self.state["active"])
         self._lists = new_lists(n, counters)
         first = self.setting.source * active // self.setting.sources
         self._all = new_everyone(np.roll(self.active, -first))

@@ -8,7 +8,7 @@ fills a partition, empties a surplus or uses up a key.
 
 The order of the moves is chosen so that sources, who see only their own share, agree on most of
 them without talking: small surpluses first, each to the next partition with room from its key's own
-place on; the largest surpluses, whose keys go nearly everywhere anyway, fill up what is left. The
+hash on; the largest surpluses, whose keys go nearly everywhere anyway, fill up what is left. The
 records beyond equal whole shares go to other partitions for each source.
 
 Guarantees, for each source and batch (m records, n active partitions):
@@ -39,7 +39,7 @@ Where keys are alike, as in the first column, the largest keys of a source's sha
 chance, and sources agree less the more of them there are. Each source still has its n - 1 at most.
 
 Departures from McNaughton: homes come first, so nothing moves without need; jobs are keys with
-whole records, and may be in several places at once; the order above for that of the
+whole records, and may run on several machines at once; the order above for that of the
 machines.
 
 | here | there |
@@ -76,7 +76,7 @@ from unskew.grouping.base import (
 )
 from unskew.grouping.hashing import salts
 from unskew.grouping.parts.key_costs import empty_costs, learn
-from unskew.grouping.parts.levelling import assign, choose, give, home_loads, place, targets
+from unskew.grouping.parts.levelling import assign, choose, give, home_loads, move_surplus, targets
 from unskew.grouping.parts.sketches.exact_counts import ExactCounts
 
 TICKS_A_MEAN_RECORD = 256
@@ -214,7 +214,7 @@ class Level(Grouping):
             chosen = choose(entries, known, ticks, codes, surplus, self._order)
             moved = np.empty(chosen.size, np.int64)
             givers = give(entries, ticks, codes, surplus, chosen, self._order, moved)
-            segments = place(
+            segments = move_surplus(
                 entries, ticks, givers, moved, rooms, self._start, mask, self.active, codes, loads
             )
             self._note_moves(givers, moved[: givers.size], codes, segments[1].size)

@@ -17,7 +17,7 @@ partitions. Any record may go anywhere, so the pairs of key and partition are th
 Cost: r hashes, r + 1 reads in the chosen partition's matrices and log2 k comparisons a record.
 State: 32 r c bytes a partition (F, W and the snapshot of the instance; F and W / F of the scheduler
 in single precision) and 14 numbers, whatever the keys are: 7.2 kB a partition with the defaults,
-0.33 GB at most (more cells are refused).
+0.33 GB at most (more cells are an error).
 
 In an engine no instance can talk to a scheduler, but the partitions' reports reach every source
 alike, so each source keeps its own copy of the instances and runs their state machines itself:

@@ -5,7 +5,8 @@ loads. The head alone is spread evenly; what the tail leaves uneven stays so, be
 can level only among themselves. Costs and state are those of W-Choices.
 
 Departures: those of `w_choices`. Loads count all records, also the head's, so that the tail's two
-choices see what the head has put on a partition. Every source begins its round at another place.
+choices see what the head has put on a partition. Sources begin their rounds at
+different partitions.
 
 | paper | here |
 |---|---|
@@ -64,15 +65,15 @@ def _route_marked(
     active: Int32s,
     out: Int32s,
 ) -> None:
-    place = turn[0] % active.size
+    position = turn[0] % active.size
     for i in range(keys.size):
         if hot[i] >= 0:
-            partition = np.int64(active[place])
-            place += 1
-            if place == active.size:
-                place = 0
+            partition = np.int64(active[position])
+            position += 1
+            if position == active.size:
+                position = 0
         else:
             partition = less_loaded_of_two(keys[i], loads, salts, mask, active)
         loads[partition] += 1
         out[i] = partition
-    turn[0] = place
+    turn[0] = position

@@ -7,7 +7,7 @@ record, whatever the skew. The price is state: a hot key is on all n partitions,
 2 |tail|` pairs. Costs a look into the table and two hashes a record; the least loaded partition is
 found in O(1), amortised. State: 68 bytes a counter (4/theta = 20 n of them) and 8 a partition.
 
-Departures: the guards against false heads and the two different choices (`grouping.parts.heads`,
+Departures: the margin against false heads and the two different choices (`grouping.parts.heads`,
 `grouping.algorithms.partial_key`), and `memory: batch`, which lets loads begin at zero in every
 micro-batch (with a single batch, or `memory: stream`, they are the paper's). What is counted hot
 stays counted from batch to batch.

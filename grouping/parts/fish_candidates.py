@@ -38,11 +38,11 @@ class Everyone(NamedTuple):
     """
 
     partitions: Int32s
-    """By place: the active partitions in the order in which they win when equal."""
+    """By leaf: the active partitions in the order in which they win when equal."""
     waits: Float64s
-    """By node: the least waiting time of the places below it, when it was last looked at."""
+    """By node: the least waiting time of the leaves below it, when it was last looked at."""
     winners: Int32s
-    """By node: that place."""
+    """By node: that leaf."""
 
 
 def new_lists(partitions: int, counters: int) -> Lists:
@@ -58,18 +58,20 @@ def new_lists(partitions: int, counters: int) -> Lists:
 
 def new_everyone(order: Int32s) -> Everyone:
     """The active partitions; of those with equal waiting times the first in `order` wins."""
-    places = 1 << (order.size - 1).bit_length()
-    return Everyone(order, np.full(2 * places, np.inf), np.zeros(2 * places, np.int32))
+    leaves = 1 << (order.size - 1).bit_length()
+    return Everyone(order, np.full(2 * leaves, np.inf), np.zeros(2 * leaves, np.int32))
 
 
 @kernel
-def look_up(lists: Lists, slot: np.int64, wanted: np.int64, nodes: Ring, place: np.int64) -> None:
-    """Put the first `wanted` candidates of the key at `place` into the pool."""
+def look_up(
+    lists: Lists, slot: np.int64, wanted: np.int64, nodes: Ring, position: np.int64
+) -> None:
+    """Put the first `wanted` candidates of the key at `position` on the ring into the pool."""
     if lists.used[0] + wanted > lists.pool.size:
         lists.lengths[:] = 0
         lists.used[0] = 0
     start = lists.used[0]
-    ring.walk(nodes, place, lists.marks, lists.pool[start : start + wanted])
+    ring.walk(nodes, position, lists.marks, lists.pool[start : start + wanted])
     lists.starts[slot] = start
     lists.lengths[slot] = wanted
     lists.used[0] = start + wanted
@@ -92,9 +94,9 @@ def least_of(pool: Int32s, start: np.int64, count: np.int64, waiting: Float64s) 
 def set_up(partitions: Int32s, waits: Float64s, winners: Int32s, waiting: Float64s) -> None:
     """Play the whole tournament: waiting times may have fallen."""
     leaves = waits.size // 2
-    for place in range(partitions.size):
-        waits[leaves + place] = waiting[partitions[place]]
-        winners[leaves + place] = place
+    for leaf in range(partitions.size):
+        waits[leaves + leaf] = waiting[partitions[leaf]]
+        winners[leaves + leaf] = leaf
     for node in range(leaves - 1, 0, -1):
         best = 2 * node + (1 if waits[2 * node + 1] < waits[2 * node] else 0)
         waits[node] = waits[best]
@@ -107,19 +109,19 @@ def least_of_all(
 ) -> np.int64:
     """The active partition with the shortest waiting time, the first of equals."""
     while True:
-        place = np.int64(winners[1])
-        partition = np.int64(partitions[place])
+        leaf = np.int64(winners[1])
+        partition = np.int64(partitions[leaf])
         wait = waiting[partition]
         if wait == waits[1]:
             return partition
-        node = waits.size // 2 + place
+        node = waits.size // 2 + leaf
         waits[node] = wait
         while node > 1:
             other = node ^ 1
             # The left one of two equals wins.
             loses = waits[other] < wait or (waits[other] == wait and other < node)
             wait = waits[other] if loses else wait
-            place = np.int64(winners[other]) if loses else place
+            leaf = np.int64(winners[other]) if loses else leaf
             node >>= 1
             waits[node] = wait
-            winners[node] = place
+            winners[node] = leaf

@@ -10,7 +10,7 @@ Baby space is cut to its most frequent keys at each promotion. Between two of th
 as it has slots for, B; when they are full, the median count is taken from each baby, and those
 left with none go. Every time at least half of the slots come free, and at least B/2 medians are
 taken off, so N records make no count too low by more than 2N/B in this way, and none is ever too
-high. A key that goes for want of a place and comes back starts again, which is within that bound.
+high. A key that goes for want of a slot and comes back starts again, which is within that bound.
 """
 
 import numpy as np
@@ -102,7 +102,7 @@ def old_cycle(
 
 @kernel
 def _position(key: np.uint64, keys: UInt64s, salt: np.uint64, table: Int32s) -> np.int64:
-    """Where `key` is in the table, or the empty place where it belongs."""
+    """Where `key` is in the table, or the empty entry where it belongs."""
     last = np.int64(table.size - 1)
     position = np.int64(mix64(key ^ salt) & np.uint64(last))
     while table[position] >= 0 and keys[table[position]] != key:
@@ -155,7 +155,7 @@ def _promote(
     sizes: Int64s,
     bounds: Int64s,
 ) -> None:
-    """Alg. 3, from sorted `space` to the sorted next older one, whose free places are filled first.
+    """Alg. 3, from sorted `space` to the sorted next older one, whose free slots are filled first.
 
     An exchanged key need not be put at the other space's head or tail: each is sorted before use.
     """

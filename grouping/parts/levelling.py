@@ -2,8 +2,8 @@
 
 Everything here is in units of work: a record's work is its key's entry in `ticks`, or 1 where
 `ticks` is empty. `targets` gives each partition its capacity, `choose` finds the largest keys of
-the partitions above it, and `place` moves their surplus to partitions below. Every step of `place`
-uses up a surplus, a room or a key, which is what bounds the extra pairs. A donor keeps what is less
+the partitions above it, and `move_surplus` moves their surplus to partitions below. Each step uses
+up a surplus, a room or a key, which is what bounds the extra pairs. A donor keeps what is less
 than one record of its last key, and a receiver takes whole records while it has any room: so work
 ends within one record of its target, and for unit work exactly on it.
 
@@ -99,7 +99,7 @@ def targets(
 
     `base` is the work before this piece, `loads` with this piece all at home. What remains of
     equal whole shares goes first to partitions that hold exactly one more than a share, so that
-    they need not move it, then to others from a place on that differs by source.
+    they need not move it, then to others, beginning with one that differs by source.
     """
     work = np.int64(0)
     for p in active:
@@ -295,7 +295,7 @@ def _next_with_room(nexts: Int32s, rooms: Int64s, p: np.int64) -> np.int64:
 
 
 @kernel
-def place(
+def move_surplus(
     entries: Entries,
     ticks: Int64s,
     givers: Int32s,

@@ -9,18 +9,19 @@ next on the ring comes in at the end. One that comes back brings exactly these n
 A lookup does not search: `firsts` says for the high bits of a position where its nodes begin, and
 each node knows the next owner that differs from its own, so two candidates cost about one step.
 
-Memory: 12 bytes a node and 4 bytes a place of the index (up to two places a node), so at most 20
+Memory: 12 bytes a node and 4 bytes an entry of the index (up to two entries a node), so at most 20
 bytes a node; it is built again from the active partitions and is never part of a snapshot.
 
 Departures: two nodes at one position lie in the order of their partitions; the hash is ours
 (`grouping.hashing`), where the paper uses 32 bits of SHA-1.
 
->>> ring = build(np.uint64(1), partitions=4, virtual_nodes=16)
->>> place = position(np.uint64(99), np.uint64(2))
+>>> nodes = packed_nodes(np.uint64(1), partitions=4, virtual_nodes=16)
+>>> ring = ring_of(nodes, active=np.ones(4, np.uint8))
+>>> start = position(np.uint64(99), np.uint64(2))
 >>> out = np.empty(4, np.int32)
->>> walk(ring, place, new_marks(4), out), out.tolist()
+>>> walk(ring, start, new_marks(4), out), out.tolist()
 (4, [2, 3, 1, 0])
->>> node = at(ring.positions, ring.firsts, ring.shift, place)
+>>> node = at(ring.positions, ring.firsts, ring.shift, start)
 >>> ring.owners[node].item(), ring.seconds[node].item()
 (2, 3)
 
@@ -56,20 +57,20 @@ class Ring(NamedTuple):
     """How many low bits of a position the index leaves out."""
 
 
-def node_places(salt: np.uint64, partitions: int, virtual_nodes: int) -> UInt64s:
+def packed_nodes(salt: np.uint64, partitions: int, virtual_nodes: int) -> UInt64s:
     """All nodes in order, each as position * 2^32 + partition."""
-    places = np.empty(partitions * virtual_nodes, np.uint64)
-    _place_nodes(salt, virtual_nodes, places)
-    places.sort()
-    return places
+    nodes = np.empty(partitions * virtual_nodes, np.uint64)
+    _pack_nodes(salt, virtual_nodes, nodes)
+    nodes.sort()
+    return nodes
 
 
-def ring_of(places: UInt64s, active: NDArray[np.uint8]) -> Ring:
+def ring_of(nodes: UInt64s, active: NDArray[np.uint8]) -> Ring:
     """The ring of those nodes whose partition is active."""
-    owners = (places & np.uint64(0xFFFFFFFF)).astype(np.int32)
+    owners = (nodes & np.uint64(0xFFFFFFFF)).astype(np.int32)
     kept = active[owners] != 0
     owners = owners[kept]
-    positions = (places[kept] >> _HIGH).astype(np.uint32)
+    positions = (nodes[kept] >> _HIGH).astype(np.uint32)
     bits = min(max(int(owners.size).bit_length(), 1), 24)
     shift = POSITION_BITS - bits
     starts = np.arange(1 << bits, dtype=np.uint64) << np.uint64(shift)
@@ -77,11 +78,6 @@ def ring_of(places: UInt64s, active: NDArray[np.uint8]) -> Ring:
     seconds = np.empty(owners.size, np.int32)
     _find_seconds(owners, seconds)
     return Ring(positions, owners, seconds, firsts, np.int64(shift))
-
-
-def build(salt: np.uint64, partitions: int, virtual_nodes: int) -> Ring:
-    """The ring of all `partitions`."""
-    return ring_of(node_places(salt, partitions, virtual_nodes), np.ones(partitions, np.uint8))
 
 
 def new_marks(partitions: int) -> Int64s:
@@ -96,42 +92,42 @@ def position(key: np.uint64, salt: np.uint64) -> np.int64:
 
 
 @kernel
-def at(positions: NDArray[np.uint32], firsts: Int32s, shift: np.int64, place: np.int64) -> np.int64:
-    """The first node at `place` or clockwise of it."""
-    node = np.int64(firsts[place >> shift])
-    while node < positions.size and np.int64(positions[node]) < place:
+def at(positions: NDArray[np.uint32], firsts: Int32s, shift: np.int64, start: np.int64) -> np.int64:
+    """The first node at position `start` or clockwise of it."""
+    node = np.int64(firsts[start >> shift])
+    while node < positions.size and np.int64(positions[node]) < start:
         node += 1
     return node if node < positions.size else np.int64(0)
 
 
 @kernel
-def walk(ring: Ring, place: np.int64, marks: Int64s, out: Int32s) -> int:
-    """Fill `out` with the next distinct partitions clockwise of `place`; how many there were."""
+def walk(ring: Ring, start: np.int64, marks: Int64s, out: Int32s) -> int:
+    """Fill `out` with the next distinct partitions clockwise of `start`; how many there were."""
     marks[-1] += 1
     number = marks[-1]
-    node = at(ring.positions, ring.firsts, ring.shift, place)
-    found = 0
+    node = at(ring.positions, ring.firsts, ring.shift, start)
+    count = 0
     for _ in range(ring.owners.size):
-        if found == out.size:
+        if count == out.size:
             break
         owner = ring.owners[node]
         if marks[owner] != number:
             marks[owner] = number
-            out[found] = owner
-            found += 1
+            out[count] = owner
+            count += 1
         node += 1
         if node == ring.owners.size:
             node = np.int64(0)
-    return found
+    return count
 
 
 @kernel
-def _place_nodes(salt: np.uint64, virtual_nodes: int, places: UInt64s) -> None:
-    for node in range(places.size):
+def _pack_nodes(salt: np.uint64, virtual_nodes: int, nodes: UInt64s) -> None:
+    for node in range(nodes.size):
         partition = np.uint64(node // virtual_nodes)
         number = np.uint64(node % virtual_nodes)
         value = mix64(((partition << _HIGH) | number) ^ salt)
-        places[node] = ((value >> _HIGH) << _HIGH) | partition
+        nodes[node] = ((value >> _HIGH) << _HIGH) | partition
 
 
 @kernel

@@ -108,13 +108,13 @@ def draw_another(
         if mask[partition] != 0 and taken[partition] == 0:
             return partition
         value = mix64(value + _GOLDEN)
-    found = np.int64(-1)
+    best = np.int64(-1)
     most = np.uint64(0)
     for i in range(active.size):
         weight = partition_weight(key, salt, active[i])
-        if taken[active[i]] == 0 and (found < 0 or weight > most):
-            found, most = np.int64(active[i]), weight
-    return found
+        if taken[active[i]] == 0 and (best < 0 or weight > most):
+            best, most = np.int64(active[i]), weight
+    return best
 
 
 @kernel
@@ -139,17 +139,17 @@ def least_loaded(loads: Int64s, active: Int32s, least: Int64s) -> np.int64:
     """The lowest of the least loaded active partitions.
 
     Loads only grow, so the search goes on where it stopped: `least` holds a load that no partition
-    is below, and a place in `active` before which all are above it. A whole round is needed only
+    is below, and a position in `active` before which all are above it. A whole round is needed only
     when the least load has risen, at most once in as many records as there are partitions: O(1) a
     record, amortised, and the same answer as a scan.
     """
-    level, place = least[0], least[1]
-    while loads[active[place]] != level:
-        place += 1
-        if place == active.size:
-            place = 0
+    level, position = least[0], least[1]
+    while loads[active[position]] != level:
+        position += 1
+        if position == active.size:
+            position = 0
             level = loads[active[0]]
             for i in range(1, active.size):
                 level = min(level, loads[active[i]])
-    least[0], least[1] = level, place
-    return np.int64(active[place])
+    least[0], least[1] = level, position
+    return np.int64(active[position])

@@ -1,4 +1,4 @@
-"""Puts the groupings of one trace in order and says, honestly, whether any of them is needed.
+"""Order the groupings of one trace, and say whether any of them is faster than key grouping.
 
 What counts is how long the slowest partition takes, then how much state the splitting costs: two
 groupings whose times are within 5 % of each other are as good as equal, and the one with less

@@ -130,11 +130,11 @@ def _count(
         counts[number] += 1
         if first[number] != route:
             entry = np.uint64(number * partitions + route + 1)
-            place = mix64(entry) & further_mask
-            while further[place] != 0 and further[place] != entry:
-                place = (place + _ONE) & further_mask
-            if further[place] == 0:
-                further[place] = entry
+            probe = mix64(entry) & further_mask
+            while further[probe] != 0 and further[probe] != entry:
+                probe = (probe + _ONE) & further_mask
+            if further[probe] == 0:
+                further[probe] = entry
                 sizes[1] += 1
     return keys.size
 
@@ -154,7 +154,7 @@ def _insert_again(old: UInt64s, new: UInt64s) -> None:
     mask = np.uint64(new.size - 1)
     for entry in old:
         if entry != 0:
-            place = mix64(entry) & mask
-            while new[place] != 0:
-                place = (place + _ONE) & mask
-            new[place] = entry
+            probe = mix64(entry) & mask
+            while new[probe] != 0:
+                probe = (probe + _ONE) & mask
+            new[probe] = entry

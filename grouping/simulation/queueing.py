@@ -44,10 +44,10 @@ def percentile(histogram: Int64s, share: float) -> float:
     if total == 0:
         return 0.0
     rank = max(1, int(np.ceil(share * total)))
-    place = int(np.searchsorted(np.cumsum(histogram), rank))
-    if place == 0:
+    index = int(np.searchsorted(np.cumsum(histogram), rank))
+    if index == 0:
         return 0.0
-    edges = np.array([place + _LOWEST, place + 1 + _LOWEST], np.int64) << _SHIFT
+    edges = np.array([index + _LOWEST, index + 1 + _LOWEST], np.int64) << _SHIFT
     return float(edges.view(np.float64).mean())
 
 
@@ -76,7 +76,7 @@ def _serve(
 @kernel
 def _note(latencies: Float64s, bits: Int64s, histogram: Int64s, totals: Float64s) -> None:
     for i in range(latencies.size):
-        place = (bits[i] >> _SHIFT) - _LOWEST
-        histogram[min(max(place, 0), histogram.size - 1)] += 1
+        index = (bits[i] >> _SHIFT) - _LOWEST
+        histogram[min(max(index, 0), histogram.size - 1)] += 1
         totals[0] += latencies[i]
         totals[1] = max(totals[1], latencies[i])

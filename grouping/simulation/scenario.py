@@ -1,4 +1,4 @@
-"""What is simulated besides the trace and the grouping: the only place of its bounds."""
+"""What is simulated besides the trace and the grouping: where its bounds are written."""
 
 from typing import Annotated, Self
 

@@ -31,7 +31,7 @@ class Piece:
 
 
 class Cursor:
-    """Walks through a trace and hands it out in pieces that end where they are told to."""
+    """Walks through a trace and hands it out in pieces, none beyond a given record."""
 
     def __init__(self, chunks: Iterator[TraceChunk]) -> None:
         self._chunks = chunks

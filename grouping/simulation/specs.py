@@ -99,16 +99,16 @@ def problem_lines(where: str, params: type[BaseModel], error: ValidationError) -
     lines = []
     for problem in error.errors():
         path = ".".join(str(part) for part in problem["loc"])
-        place = f"{where}.{path}" if path else where
+        label = f"{where}.{path}" if path else where
         if problem["type"] == "extra_forbidden":
             hint = suggestion(path, list(params.model_fields))
-            lines.append(f"{place}: unknown option; {hint}")
+            lines.append(f"{label}: unknown option; {hint}")
         elif problem["type"] == "missing":
-            lines.append(f"{place}: missing")
+            lines.append(f"{label}: missing")
         elif problem["type"] == "value_error":
-            lines.append(f"{place}: {problem['ctx']['error']}")
+            lines.append(f"{label}: {problem['ctx']['error']}")
         else:
-            lines.append(f"{place}: {_rule(problem['msg'])} (got {problem['input']!r})")
+            lines.append(f"{label}: {_rule(problem['msg'])} (got {problem['input']!r})")
     return lines
 
 

@@ -1,4 +1,4 @@
-"""What traces can be told: the only place where their defaults and bounds are written."""
+"""The options of traces, with their defaults and bounds."""
 
 from typing import Literal, Self
 
@@ -10,7 +10,7 @@ KEYS_MAX = 20_000_000
 
 
 class TraceParams(GroupingParams):
-    """What every synthetic trace can be told."""
+    """The options of every synthetic trace."""
 
     records: int = Field(1_000_000, ge=1, le=10_000_000_000)
     """How many records."""
@@ -138,4 +138,4 @@ class TradesLikeParams(ZipfParams):
     keys: int = Field(2_900, ge=1, le=KEYS_MAX)
     """How many symbols there are."""
     phases: int = Field(4, ge=1, le=1000)
-    """In how many parts, each with the first places taken by other symbols."""
+    """In how many parts, each with other symbols in the first ranks."""

@@ -123,9 +123,9 @@ class ZipfDrift(Zipf):
 
     def _numbers(self, start: int, stop: int) -> Int64s:
         numbers = super()._numbers(start, stop)
-        runs, place = np.divmod(np.arange(start, stop), self._run)
+        runs, offset = np.divmod(np.arange(start, stop), self._run)
         for run in range(int(runs[0]), int(runs[-1]) + 1):
-            drifted = (runs == run) & (place >= self._drift_from)
+            drifted = (runs == run) & (offset >= self._drift_from)
             if drifted.any():
                 numbers[drifted] = self._ranking(run)[numbers[drifted]]
         return numbers
@@ -150,8 +150,8 @@ class Flash(Zipf):
 
     def _numbers(self, start: int, stop: int) -> Int64s:
         numbers = super()._numbers(start, stop)
-        place = np.arange(start, stop)
-        hot = (place >= self._begin) & (place < self._end)
+        record = np.arange(start, stop)
+        hot = (record >= self._begin) & (record < self._end)
         hot &= _uniform(start, stop, self._salts[2]) < self._share
         numbers[hot] = self._keys
         return numbers
@@ -223,14 +223,14 @@ class TweetsLike(Zipf):
 
     def __init__(self, params: TweetsLikeParams) -> None:
         super().__init__(params)
-        places = self._generator().random(params.keys)
-        media = (places >= params.politicians) & (places < params.politicians + params.media)
-        self._costs = np.where(places < params.politicians, 5.0, np.where(media, 25.0, 1.0))
+        draws = self._generator().random(params.keys)
+        media = (draws >= params.politicians) & (draws < params.politicians + params.media)
+        self._costs = np.where(draws < params.politicians, 5.0, np.where(media, 25.0, 1.0))
         self._costs[0] = 5.0
 
 
 class TradesLike(Zipf):
-    """Symbols whose first places change hands from phase to phase."""
+    """Symbols whose first ranks go to other symbols from phase to phase."""
 
     name = "trades-like"
     Params = TradesLikeParams
@@ -332,8 +332,8 @@ def _draw(
     size = np.uint64(thresholds.size)
     for i in range(out.size):
         value = mix64(salt + np.uint64(start + i) * _GOLDEN)
-        place = np.int64(((value >> _HIGH) * size) >> _HIGH)
-        out[i] = place if (value & _LOW) < thresholds[place] else aliases[place]
+        column = np.int64(((value >> _HIGH) * size) >> _HIGH)
+        out[i] = column if (value & _LOW) < thresholds[column] else aliases[column]
 
 
 @kernel

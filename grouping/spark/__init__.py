@@ -1,1 +1,1 @@
-"""Groupings in Spark: the only place here that knows pyspark and pyarrow."""
+"""Groupings in Spark: the only package here that imports pyspark and pyarrow."""

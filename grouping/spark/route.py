@@ -161,10 +161,10 @@ def route(
     those are written by a job's own partial stage; they route by what they see of the keys.
     """
     choose_workers_python(frame.sparkSession)
-    place = journal if isinstance(journal, Journal) or journal is None else Journal(str(journal))
+    opened = journal if isinstance(journal, Journal) or journal is None else Journal(str(journal))
     parallel = max(1, frame.sparkSession.sparkContext.defaultParallelism)
     settings = dict(options or {})
-    router = Router(grouping, partitions, seed, parallel, settings, place, purges=True)
+    router = Router(grouping, partitions, seed, parallel, settings, opened, purges=True)
     return route_hashes(frame, sf.xxhash64(_column(key)), router, timestamp)
 
 
@@ -172,7 +172,7 @@ def route_hashes(
     frame: DataFrame, hashes: Column, router: Router, timestamp: str | Column | None = None
 ) -> DataFrame:
     """Like `route`, for keys that are 64-bit hashes (BIGINT) already."""
-    # Made once here so that a wrong option is told now, not by a task.
+    # Made once here so that a wrong option is an error now, not in a task.
     probe = create(
         router.grouping, partitions=router.partitions, seed=router.seed, **router.options
     )

@@ -1,4 +1,4 @@
-"""A rehearsal: what a task calls is called once before, and so compiled.
+"""Compile the kernels of a grouping before the first task: `warm_up` calls what a task calls.
 
 numba compiles a kernel at its first call, which takes seconds. The tasks of a batch would all do so
 at the same time, and once more in the first batch that has reports to learn from: a minute on a few

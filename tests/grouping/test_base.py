@@ -288,11 +288,11 @@ def test_snapshot_goes_through_bytes_unchanged() -> None:
 
 
 def test_checksum_tells_states_apart_and_knows_equal_ones() -> None:
-    one, same, other = _counted(), _counted(), _counted()
+    first, same, other = _counted(), _counted(), _counted()
     other.route(KEYS)
 
-    assert one.snapshot().checksum() == same.snapshot().checksum()
-    assert one.snapshot().checksum() != other.snapshot().checksum()
+    assert first.snapshot().checksum() == same.snapshot().checksum()
+    assert first.snapshot().checksum() != other.snapshot().checksum()
 
 
 def test_snapshots_share_no_memory_with_a_grouping() -> None:

@@ -177,7 +177,7 @@ for name in ("key", "shuffle", "dynamic_key"):
 
 
 def test_routes_do_not_depend_on_pythons_hash_seed() -> None:
-    found = {
+    checksums = {
         subprocess.run(
             [sys.executable, "-c", CHILD],
             env={**os.environ, "PYTHONHASHSEED": seed},
@@ -188,4 +188,4 @@ def test_routes_do_not_depend_on_pythons_hash_seed() -> None:
         for seed in ("0", "1", "4242")
     }
 
-    assert len(found) == 1
+    assert len(checksums) == 1

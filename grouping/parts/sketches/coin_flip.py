@@ -17,7 +17,7 @@ That is the same distribution exactly, at an expected p x m shifts a touch, whic
 gap is found by multiplying powers of 1 - p (no logarithm, whose last bit differs between
 machines), so equal seeds give equal routes anywhere.
 
-Memory is bounded by `capacity`: a key that comes when the synopsis is full is refused, and counted.
+Memory is bounded by `capacity`: a key that comes when it is full gets no vector, and is counted.
 When every record has a new key, m settles at 2/p: one arrives each touch, and a vector whose top
 bit is j, a chance of 2^-(j+1), lives for j + 1 shifts of 1/p touches each.
 
@@ -50,8 +50,8 @@ from unskew.grouping.kernels import kernel
 
 DRAW_STEP = np.uint64(0x9E3779B97F4A7C15)
 """A generator is a counter in steps of this (a Weyl sequence); a draw is its `mix64`."""
-SIZE, GAP, TOUCHES, REFUSED = 0, 1, 2, 3
-"""Places in `counts`: vectors held, trials before the next shift, touches, keys refused."""
+SIZE, GAP, TOUCHES, DROPPED = 0, 1, 2, 3
+"""Indices of `counts`: vectors held, trials before the next shift, touches, keys without room."""
 
 _GAP_POWERS = 32
 _ONE = np.uint64(1)
@@ -71,7 +71,7 @@ class Synopsis(NamedTuple):
     table: Int32s
     """From the hash of a key to its slot; -1 is empty."""
     counts: Int64s
-    """Size, gap, touches, refused."""
+    """Size, gap, touches, dropped."""
     decline: UInt64s
     """The generator of the gaps."""
 
@@ -154,7 +154,7 @@ def touch(synopsis: Synopsis, key: np.uint64, bit: int, zeta: int) -> bool:
     if slot < 0:
         slot = counts[SIZE]
         if slot == synopsis.keys.size:
-            counts[REFUSED] += 1
+            counts[DROPPED] += 1
             return False
         counts[SIZE] += 1
         synopsis.keys[slot] = key
@@ -173,7 +173,7 @@ def decline_all(synopsis: Synopsis, powers: Float64s, zeta: int, cooled: UInt64s
     """One decline: shift each vector with the chance p; how many keys were hot and are not now.
 
     Those keys are written to `cooled`, which has room for all. Goes from the last slot down,
-    so that the slot moved into an evicted one's place has had its trial.
+    so that a slot that is moved to that of an evicted key has had its trial.
     """
     keys, bits, hot = synopsis.keys, synopsis.bits, synopsis.hot
     cold_again = 0
@@ -204,7 +204,7 @@ def _find(synopsis: Synopsis, key: np.uint64) -> np.int64:
 
 @kernel
 def _evict(synopsis: Synopsis, slot: np.int64) -> None:
-    """Free `slot`: out of the table, and the last slot moves into its place."""
+    """Free `slot`: out of the table, and the last slot is moved to it."""
     keys = synopsis.keys
     _forget(synopsis, _find(synopsis, keys[slot]))
     synopsis.counts[SIZE] -= 1

@@ -17,7 +17,9 @@ Memory is 16 r c bytes whatever the keys are; adding and estimating take r hashe
 >>> records.shape
 (4, 55)
 >>> add(records, seconds, salts(1, 4), np.uint64(7), 3.0, 0.6)
->>> round(cost(records, seconds, salts(1, 4), np.uint64(7), 0.5), 3)
+>>> frozen = np.zeros((1, 4, 55, 2), np.float32)
+>>> freeze(records, seconds, 0.5, frozen[0])
+>>> round(frozen_cost(frozen, 0, salts(1, 4), np.uint64(7)), 3)
 0.2
 
 Reference: G. Cormode, S. Muthukrishnan: An improved data stream summary: the count-min sketch and
@@ -68,27 +70,6 @@ def spread(
 
 
 @kernel
-def cost(
-    records: NDArray[np.float64],
-    seconds: NDArray[np.float64],
-    salts: NDArray[np.uint64],
-    key: np.uint64,
-    unseen: float,
-) -> float:
-    """The estimated seconds of one record of `key`; `unseen` where it was never counted."""
-    least = np.inf
-    at_least = 0.0
-    for row in range(salts.size):
-        column = pick(key, salts[row], records.shape[1])
-        if records[row, column] < least:
-            least = records[row, column]
-            at_least = seconds[row, column]
-    if least > 0.0:
-        return at_least / least
-    return unseen
-
-
-@kernel
 def freeze(
     records: NDArray[np.float64],
     seconds: NDArray[np.float64],
@@ -111,7 +92,7 @@ def freeze(
 def frozen_cost(
     frozen: NDArray[np.float32], which: int, salts: NDArray[np.uint64], key: np.uint64
 ) -> float:
-    """`cost` from the frozen pair `which` of many."""
+    """The estimated seconds of one record of `key`, from the frozen pair `which` of many."""
     least = np.float32(np.inf)
     at_least = np.float32(0.0)
     for row in range(salts.size):

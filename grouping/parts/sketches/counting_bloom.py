@@ -63,33 +63,33 @@ def sizes(expected_keys: int, false_positive_rate: float) -> tuple[int, int]:
 @kernel
 def add(members: Filter, key: np.uint64) -> None:
     """Put `key` in, once more."""
-    place = mix64(key ^ members.salt)
-    step = (place >> _HALF) | _ODD
+    probe = mix64(key ^ members.salt)
+    step = (probe >> _HALF) | _ODD
     last = np.uint64(members.cells.size - 1)
     for _ in range(members.hashes):
-        members.cells[place & last] += np.uint32(1)
-        place += step
+        members.cells[probe & last] += np.uint32(1)
+        probe += step
 
 
 @kernel
 def remove(members: Filter, key: np.uint64) -> None:
     """Take `key` out, once; it must be in."""
-    place = mix64(key ^ members.salt)
-    step = (place >> _HALF) | _ODD
+    probe = mix64(key ^ members.salt)
+    step = (probe >> _HALF) | _ODD
     last = np.uint64(members.cells.size - 1)
     for _ in range(members.hashes):
-        members.cells[place & last] -= np.uint32(1)
-        place += step
+        members.cells[probe & last] -= np.uint32(1)
+        probe += step
 
 
 @kernel
 def contains(members: Filter, key: np.uint64) -> bool:
     """Is `key` in? Never wrong about one that is; sometimes yes for one that is not."""
-    place = mix64(key ^ members.salt)
-    step = (place >> _HALF) | _ODD
+    probe = mix64(key ^ members.salt)
+    step = (probe >> _HALF) | _ODD
     last = np.uint64(members.cells.size - 1)
     for _ in range(members.hashes):
-        if members.cells[place & last] == 0:
+        if members.cells[probe & last] == 0:
             return False
-        place += step
+        probe += step
     return True

@@ -15,12 +15,13 @@ comparison a record.
 
 >>> sketch = arrays(capacity=2)
 >>> counters, epoch = view(sketch), sketch["epoch"]
->>> for key in (5, 5, 5, 8, 5):
-...     slot = observe(counters, epoch, np.uint64(key), 4, 0.5)
->>> [float(estimate(counters, np.uint64(key))) for key in (5, 8)]
-[2.5, 0.5]
+>>> slot = space_saving.admit(counters, np.uint64(5))
+>>> counted(epoch, 1.0)
+>>> decay(counters, epoch, 0.5)
+>>> counters.counts[slot] += 1
+>>> counted(epoch, counters.counts[slot])
 >>> epoch.tolist()  # records of this epoch, total, top
-[1.0, 3.0, 2.5]
+[1.0, 1.5, 1.5]
 
 Reference: paper 000 (FISH), algorithm 1.
 """
@@ -33,9 +34,9 @@ from numpy.typing import NDArray
 from unskew.grouping.base import Float64s, Int32s
 from unskew.grouping.kernels import kernel
 from unskew.grouping.parts.sketches import space_saving
-from unskew.grouping.parts.sketches.space_saving import Counters, admit, estimate, find, view
+from unskew.grouping.parts.sketches.space_saving import Counters, view
 
-__all__ = ["RECORDS", "TOP", "TOTAL", "arrays", "counted", "decay", "estimate", "observe", "view"]
+__all__ = ["RECORDS", "TOP", "TOTAL", "arrays", "counted", "decay", "view"]
 
 RECORDS, TOTAL, TOP = 0, 1, 2
 """Places in the array `epoch`: records of this epoch so far, all records decayed, largest count."""
@@ -46,22 +47,6 @@ _FADED = 1e-100
 def arrays(capacity: int) -> dict[str, NDArray[Any]]:
     """An empty sketch, as named arrays for a grouping's state: SpaceSaving's and `epoch`."""
     return {**space_saving.arrays(capacity), "epoch": np.zeros(3, np.float64)}
-
-
-@kernel
-def observe(
-    counters: Counters, epoch: Float64s, key: np.uint64, epoch_records: int, alpha: float
-) -> np.int64:
-    """Count one record of `key`, after the decay where an epoch is full; its counter."""
-    if epoch[RECORDS] >= epoch_records:
-        decay(counters, epoch, alpha)
-    slot = find(counters, key)
-    if slot < 0:
-        slot = admit(counters, key)
-    else:
-        counters.counts[slot] += 1.0
-    counted(epoch, counters.counts[slot])
-    return slot
 
 
 @kernel
@@ -93,23 +78,23 @@ def _order(heap: Int32s, heap_counts: Float64s, counts: Float64s, used: np.int64
     Left as they are, its entries would fade while their counters go on: each would have to be sunk
     again every few epochs, at a time, which costs more than all at once here.
     """
-    for place in range(used):
-        heap_counts[place] = counts[heap[place]]
+    for node in range(used):
+        heap_counts[node] = counts[heap[node]]
     for root in range(used // 2 - 1, -1, -1):
-        place = root
-        slot, count = heap[place], heap_counts[place]
-        child = 2 * place + 1
+        node = root
+        slot, count = heap[node], heap_counts[node]
+        child = 2 * node + 1
         while child < used:
             if child + 1 < used and heap_counts[child + 1] < heap_counts[child]:
                 child += 1
             if heap_counts[child] >= count:
                 break
-            heap[place] = heap[child]
-            heap_counts[place] = heap_counts[child]
-            place = child
-            child = 2 * place + 1
-        heap[place] = slot
-        heap_counts[place] = count
+            heap[node] = heap[child]
+            heap_counts[node] = heap_counts[child]
+            node = child
+            child = 2 * node + 1
+        heap[node] = slot
+        heap_counts[node] = count
 
 
 @kernel

@@ -95,16 +95,11 @@ class ExactCounts:
             self._table[:] = 0
         self._used[0] = 0
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes held now."""
-        return self._table.nbytes + self.entries.nbytes
-
     def _grow(self) -> None:
         old = self.entries
         self._make(2 * self._table.size)
         self.entries[: len(self)] = old[: len(self)]
-        place_keys(self.entries, len(self), self._salt, self._table)
+        insert_keys(self.entries, len(self), self._salt, self._table)
 
 
 @kernel
@@ -165,7 +160,7 @@ def count_keys(
 
 
 @kernel
-def place_keys(entries: NDArray[np.uint64], known: int, salt: np.uint64, table: UInt64s) -> None:
+def insert_keys(entries: NDArray[np.uint64], known: int, salt: np.uint64, table: UInt64s) -> None:
     """Fill an empty `table` with the first `known` entries."""
     mask = np.uint64(table.size - 1)
     for number in range(known):

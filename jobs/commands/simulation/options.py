@@ -42,7 +42,7 @@ class Experiment:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what every simulation can be told."""
+    """Add the options of every simulation."""
     traces = ", ".join([*TRACES, f"{FileTrace.name}:PATH"])
     # No word is converted by argparse: it would stop at the first that is wrong.
     parser.add_argument(

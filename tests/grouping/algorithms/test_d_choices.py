@@ -53,9 +53,9 @@ def test_choices_are_those_of_exact_arithmetic(weights: list[int], tail: int, n:
     total = sum(weights) + tail
     shares = [Fraction(weight, total) for weight in sorted(weights, reverse=True)]
     # An epsilon that no equality of small fractions meets: rounding cannot decide.
-    found = solve_choices(np.array([float(share) for share in shares]), n, 1.23456789e-4)
+    solved = solve_choices(np.array([float(share) for share in shares]), n, 1.23456789e-4)
 
-    assert found == brute_force(shares, n, Fraction("1.23456789e-4"))
+    assert solved == brute_force(shares, n, Fraction("1.23456789e-4"))
 
 
 @pytest.mark.parametrize(
@@ -69,12 +69,12 @@ def test_choices_are_those_of_exact_arithmetic(weights: list[int], tail: int, n:
     ],
 )
 def test_choices_of_known_zipf_heads(partitions: int, by_tenths_of_z: dict[int, int]) -> None:
-    found = {
+    solved = {
         tenths: solve_choices(head_of(tenths / 10, partitions), partitions, EPSILON)
         for tenths in by_tenths_of_z
     }
 
-    assert found == by_tenths_of_z
+    assert solved == by_tenths_of_z
 
 
 @pytest.mark.parametrize("partitions", [50, 100])
@@ -164,10 +164,10 @@ def test_record_goes_to_the_first_of_the_least_loaded_candidates(z: float, parti
     for key in zipf(z, 400, seed=1).tolist():
         (chosen,) = grouping.route(np.array([key], np.uint64))
         hot = key in grouping.hot_keys().tolist()
-        places = candidates_of(key, choices if hot else 2, partitions, seed=2)
+        candidates = candidates_of(key, choices if hot else 2, partitions, seed=2)
         if hot and choices >= partitions:
-            places = list(range(partitions))
-        assert chosen == min(places, key=lambda place: loads[place])
+            candidates = list(range(partitions))
+        assert chosen == min(candidates, key=lambda partition: loads[partition])
         loads[chosen] += 1
     assert grouping.choices == choices
 
@@ -176,11 +176,11 @@ def hot_sets(keys: range, choices: int, partitions: int, active: list[int]) -> l
     mask, row = np.zeros(partitions, np.uint8), np.empty(partitions, np.int32)
     mask[active] = 1
     taken, those = np.zeros(partitions, np.uint8), np.array(active, np.int32)
-    found = []
+    sets = []
     for key in keys:
         size = fill(row, np.uint64(key), choices, salts(2, choices), mask, those, taken)
-        found.append(set(row[:size].tolist()))
-    return found
+        sets.append(set(row[:size].tolist()))
+    return sets
 
 
 @pytest.mark.parametrize(

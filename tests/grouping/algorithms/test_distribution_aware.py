@@ -100,7 +100,7 @@ def test_no_key_is_split_once_mapped() -> None:
 
 
 def test_drift_breaks_the_frozen_mapping() -> None:
-    """The honest finding: from 1.04 to 1.8 of the mean, and it stays there."""
+    """From 1.04 to 1.8 of the mean, and it stays there."""
     before, after, key = [], [], []
     for seed in range(3):
         grouping = create("distribution_aware", partitions=10, seed=seed)
@@ -160,25 +160,27 @@ def test_partitions_away_while_learning_are_used_when_they_come() -> None:
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=7), st.integers(1, 3))
 def test_schedule_is_within_grahams_bound_of_the_best(weights: list[int], n: int) -> None:
     items, loads = np.array(weights, np.float64), np.zeros(n)
-    placed = np.full(items.size, -1, np.int32)
+    assigned = np.full(items.size, -1, np.int32)
 
-    schedule(items, np.argsort(-items, kind="stable"), np.arange(n, dtype=np.int32), loads, placed)
+    schedule(
+        items, np.argsort(-items, kind="stable"), np.arange(n, dtype=np.int32), loads, assigned
+    )
 
     best = min(
         max(np.bincount(choice, weights=items, minlength=n))
         for choice in product(range(n), repeat=items.size)
     )
-    assert loads.tolist() == np.bincount(placed, weights=items, minlength=n).tolist()
+    assert loads.tolist() == np.bincount(assigned, weights=items, minlength=n).tolist()
     assert loads.max() <= (4 / 3 - 1 / (3 * n)) * best + 1e-9
 
 
 def test_schedule_places_heaviest_first_ties_to_the_lowest() -> None:
     items, loads = np.array([7.0, 6, 5, 4, 3, 3]), np.zeros(3)
-    placed = np.full(6, -1, np.int32)
+    assigned = np.full(6, -1, np.int32)
 
-    schedule(items, np.arange(6), np.arange(3, dtype=np.int32), loads, placed)
+    schedule(items, np.arange(6), np.arange(3, dtype=np.int32), loads, assigned)
 
-    assert placed.tolist() == [0, 1, 2, 2, 1, 0]
+    assert assigned.tolist() == [0, 1, 2, 2, 1, 0]
     assert loads.tolist() == [10, 9, 9]
 
 

@@ -34,7 +34,7 @@ class Twin:
         self.old: list[Item] = []
         self.teenage: list[Item] = []
         self.baby: list[Item] = []
-        self.places = (params.expected_keys // 10, params.expected_keys * 4 // 10)
+        self.capacity = (params.expected_keys // 10, params.expected_keys * 4 // 10)
         self.begin: int | None = None
         self.now = -(2**61)
         self.begin_batch()
@@ -70,13 +70,13 @@ class Twin:
         if due[0]:
             self._sort(self.baby)
             del self.baby[(self.params.expected_keys + 1) // 2 :]
-            self._promote(self.baby, self.teenage, self.places[1])
+            self._promote(self.baby, self.teenage, self.capacity[1])
             for item in self.baby:
                 item.width, item.checked = 2, -(2**61)
             while self.teenage_due <= self.now:
                 self.teenage_due += teenage
         if due[1]:
-            self._promote(self.teenage, self.old, self.places[0])
+            self._promote(self.teenage, self.old, self.capacity[0])
             while self.old_due <= self.now:
                 self.old_due += old
         if any(due) and self.params.memory == "stream":
@@ -86,11 +86,11 @@ class Twin:
     def _sort(space: list[Item]) -> None:
         space.sort(key=lambda item: -item.count)
 
-    def _promote(self, source: list[Item], target: list[Item], places: int) -> None:
+    def _promote(self, source: list[Item], target: list[Item], capacity: int) -> None:
         self._sort(source)
         self._sort(target)
         before = len(target)
-        while source and len(target) < places:
+        while source and len(target) < capacity:
             target.append(source.pop(0))
         for i in range(min(before, len(source))):
             last = before - 1 - i

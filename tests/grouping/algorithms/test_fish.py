@@ -37,10 +37,10 @@ def report(seconds_per_record, records=100):
 def candidates_of(grouping, key, count):
     nodes, n = grouping._ring, grouping.setting.partitions
     out = np.empty(count, np.int32)
-    found = ring.walk(
+    count = ring.walk(
         nodes, ring.position(np.uint64(key), grouping._rule.salt), ring.new_marks(n), out
     )
-    return out[:found].tolist()
+    return out[:count].tolist()
 
 
 def moving(partitions, backlog, **params):
@@ -181,13 +181,13 @@ def test_cutting_and_restoring_change_no_route(params):
     cut = fish(17, epoch_records=333, counters=64, **params)
     cut.begin_batch(report(np.linspace(0.001, 0.002, 17)))
     expected = whole.route(keys, times)
-    found = []
+    routes = []
     for part in np.split(np.arange(keys.size), [1, 2, 500, 5000, 5001, 12_345]):
         fresh = fish(17, epoch_records=333, counters=64, **params)
         fresh.restore(cut.snapshot())
         cut = fresh
-        found.append(cut.route(keys[part], times[part]))
-    assert np.array_equal(np.concatenate(found), expected)
+        routes.append(cut.route(keys[part], times[part]))
+    assert np.array_equal(np.concatenate(routes), expected)
     assert cut.snapshot().checksum() == whole.snapshot().checksum()
 
 

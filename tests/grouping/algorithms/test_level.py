@@ -77,9 +77,9 @@ def test_every_order_of_a_small_share_gives_the_same_counts() -> None:
     expected = None
     for order in set(itertools.permutations([0, 0, 0, KEY_MAX, KEY_MAX, 7])):
         keys = as_keys(order)
-        found = Counter(zip(order, make(3).route(keys).tolist(), strict=True))
-        expected = expected or found
-        assert found == expected
+        counts = Counter(zip(order, make(3).route(keys).tolist(), strict=True))
+        expected = expected or counts
+        assert counts == expected
 
 
 shares = st.lists(
@@ -110,9 +110,9 @@ def test_how_a_share_is_cut_changes_nothing(
     whole = make(partitions, chunk_records=chunk_records)
     cut = make(partitions, chunk_records=chunk_records)
     expected = whole.route(keys)
-    found = list(cut.route_chunks((chunk, None) for chunk in chunks))
-    assert [part.size for part in found] == [chunk.size for chunk in chunks]
-    assert np.array_equal(np.concatenate(found), expected)
+    parts = list(cut.route_chunks((chunk, None) for chunk in chunks))
+    assert [part.size for part in parts] == [chunk.size for chunk in chunks]
+    assert np.array_equal(np.concatenate(parts), expected)
     assert cut.snapshot().checksum() == whole.snapshot().checksum()
 
 
@@ -256,13 +256,13 @@ def test_partitions_that_leave_move_their_own_keys_and_what_is_surplus() -> None
 def test_of_hot_keys_only_the_parts_on_a_partition_that_left_move() -> None:
     keys = zipf(1.4, 2000, 200_000)
     level = make(20)
-    found = []
+    seen = []
     for active in (range(20), [p for p in range(20) if p != 4]):
         level.begin_batch()
         level.set_active(active)
         routes = level.route(keys)
-        found.append((pairs(keys, routes), int(level.signals()["extra_pairs"])))
-    (before, extra), (after, extra_without) = found
+        seen.append((pairs(keys, routes), int(level.signals()["extra_pairs"])))
+    (before, extra), (after, extra_without) = seen
 
     forced = {pair for pair in before if pair[1] == 4}
     assert max(extra, extra_without) <= 19
@@ -301,16 +301,16 @@ def test_all_sources_together_are_level_and_agree_on_most_pairs(sources: int) ->
     share = 1_000_003 // sources // 3
     keys = zipf(1.4, 10_000, share * sources, seed=2)
     loads = np.zeros(100, np.int64)
-    found: set[tuple[int, int]] = set()
+    used: set[tuple[int, int]] = set()
     extra = 0
     for source in range(sources):
         mine = keys[source::sources]
         routes = make(100, source, sources).route(mine)
         loads += np.bincount(routes, minlength=100)
-        found |= pairs(mine, routes)
+        used |= pairs(mine, routes)
         extra += len(pairs(mine, routes)) - np.unique(mine).size
     assert loads.max() - loads.min() <= sources // 2
-    together = len(found) - np.unique(keys).size
+    together = len(used) - np.unique(keys).size
     assert together <= 2.5 * 99
     assert sources < 48 or together < extra / 15
 
@@ -319,12 +319,12 @@ def test_all_sources_together_are_level_and_agree_on_most_pairs(sources: int) ->
 def test_replication_of_five_sources_is_small(exponent: float) -> None:
     keys = zipf(exponent, 10_000, 10**6)
     distinct, number_of = np.unique(keys, return_inverse=True)
-    found = np.zeros((distinct.size, 100), bool)
+    used = np.zeros((distinct.size, 100), bool)
     for source in range(5):
         routes = make(100, source, 5).route(keys[source::5])
         assert np.bincount(routes).max() == 2000
-        found[number_of[source::5], routes] = True
-    assert found.sum() / distinct.size <= 1.03
+        used[number_of[source::5], routes] = True
+    assert used.sum() / distinct.size <= 1.03
 
 
 def test_memory_is_bounded_by_the_piece() -> None:

@@ -129,7 +129,7 @@ def test_least_loaded_is_what_a_scan_finds() -> None:
     loads, least = np.zeros(10, np.int64), np.zeros(2, np.int64)
     for _ in range(5000):
         if rng.random() < 0.4:
-            expected = min(active, key=lambda place: (loads[place], place))
+            expected = min(active, key=lambda partition: (loads[partition], partition))
             chosen = least_loaded(loads, active, least)
             assert chosen == expected
         else:

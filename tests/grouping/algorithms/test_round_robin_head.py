@@ -65,12 +65,12 @@ def test_cold_keys_see_what_the_head_has_put_on_a_partition() -> None:
 
 
 def test_sources_begin_at_spread_places() -> None:
-    places = [
+    starts = [
         int(create("round_robin_head", partitions=6, source=s, sources=3).state["turn"][0])
         for s in range(3)
     ]
 
-    assert places == [0, 2, 4]
+    assert starts == [0, 2, 4]
 
 
 def test_the_turn_passes_over_partitions_that_are_away() -> None:

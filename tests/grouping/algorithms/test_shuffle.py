@@ -12,9 +12,9 @@ def _keys(count: int) -> np.ndarray:
 
 def test_partitions_take_turns_whatever_the_key() -> None:
     grouping = create("shuffle", partitions=3)
-    one_key = np.zeros(4, np.uint64)
+    same = np.zeros(4, np.uint64)
 
-    assert grouping.route(one_key).tolist() == [0, 1, 2, 0]
+    assert grouping.route(same).tolist() == [0, 1, 2, 0]
     assert grouping.route(_keys(4)).tolist() == [1, 2, 0, 1]
 
 

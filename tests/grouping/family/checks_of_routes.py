@@ -101,15 +101,15 @@ def another_seed_gives_other_routes(member: Member) -> None:
 
 @check
 def replication_is_between_one_and_the_partitions(member: Member) -> None:
-    """Over all sources: every key somewhere, and in no more places than there are."""
-    places: list[tuple[UInt64s, Int32s]] = []
+    """Over all sources: every key somewhere, and in no more partitions than there are."""
+    answers: list[tuple[UInt64s, Int32s]] = []
     for source in range(3):
         grouping = member.make(source=source, sources=3)
         for keys, times in batches():
             grouping.begin_batch()
-            places.append((keys, grouping.route(keys, times)))
-    keys = np.concatenate([keys for keys, _ in places])
-    routes = np.concatenate([routes for _, routes in places]).astype(np.uint64)
+            answers.append((keys, grouping.route(keys, times)))
+    keys = np.concatenate([keys for keys, _ in answers])
+    routes = np.concatenate([routes for _, routes in answers]).astype(np.uint64)
     pairs = np.unique(np.stack([keys, routes]), axis=1).shape[1]
     replication = pairs / np.unique(keys).size
     assert 1 <= replication <= PARTITIONS, f"replication {replication}"

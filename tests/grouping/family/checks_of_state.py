@@ -142,9 +142,9 @@ def a_snapshot_of_other_options_is_refused(member: Member) -> None:
     for other in [*members_of(member.kind), *members_at_bounds(member.kind)]:
         options = _options_of(other)
         changed = {f"snapshot: options: {name}" for name in own if options[name] != own[name]}
-        refused = _refusal(grouping, dataclasses.replace(snapshot, options=options))
-        assert bool(refused) == bool(changed), f"{other}: {refused or 'is taken'}"
-        assert not changed or refused.rpartition(": expected ")[0] in changed, refused
+        refusal = _refusal(grouping, dataclasses.replace(snapshot, options=options))
+        assert bool(refusal) == bool(changed), f"{other}: {refusal or 'is taken'}"
+        assert not changed or refusal.rpartition(": expected ")[0] in changed, refusal
 
 
 def _refusal(grouping: Grouping, snapshot: Snapshot) -> str:
@@ -167,12 +167,12 @@ def cuts_change_no_route(member: Member) -> None:
         "one by one, then the rest": [*range(60), size],
         "with nothing between": [0, 0, 0, 700, 700, 701, 701, size, size, size],
         "in blocks": [*range(0, size, 256), size],
-        "at odd places": [0, 1, 4, 1023, 1025, 2999, size],
+        "at odd records": [0, 1, 4, 1023, 1025, 2999, size],
     }
-    for what, places in cuts.items():
+    for what, bounds in cuts.items():
         whole, cut = member.make(), member.make()
         for keys, times in batches(count=3):
-            chunks = [(keys[a:b], times[a:b]) for a, b in itertools.pairwise(places)]
+            chunks = [(keys[a:b], times[a:b]) for a, b in itertools.pairwise(bounds)]
             answers = list(cut.route_chunks(iter(chunks)))
             sizes = [chunk[0].size for chunk in chunks]
             assert [answer.size for answer in answers] == sizes, f"{what}: {sizes}"

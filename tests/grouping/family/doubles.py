@@ -157,7 +157,7 @@ class NumbersItself(Key):
 
 
 class Turns(Grouping):
-    """Round robin with its place in the state; the base of those that do not keep it well."""
+    """Round robin with its turn in the state; the base of those that lose it."""
 
     Params = ShuffleParams
 

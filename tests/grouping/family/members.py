@@ -73,27 +73,27 @@ def _origin(field: FieldInfo) -> object:
 
 def numbers_of(kind: type[Grouping]) -> dict[str, dict[str, Any]]:
     """The schemas of the options that are numbers, by name."""
-    found = {}
+    numbers = {}
     for name, schema in kind.Params.model_json_schema().get("properties", {}).items():
         for option in schema.get("anyOf", [schema]):
             if option.get("type") in {"integer", "number"}:
-                found[name] = option
-    return found
+                numbers[name] = option
+    return numbers
 
 
 def bounds_of(schema: Mapping[str, Any]) -> list[float]:
     """The least and the greatest number that an option takes, where they are bounded."""
     whole = schema["type"] == "integer"
-    found: list[float] = []
+    bounds: list[float] = []
     for bound, exclusive, towards in (
         ("minimum", "exclusiveMinimum", math.inf),
         ("maximum", "exclusiveMaximum", -math.inf),
     ):
         if bound in schema:
-            found.append(int(schema[bound]) if whole else float(schema[bound]))
+            bounds.append(int(schema[bound]) if whole else float(schema[bound]))
         elif exclusive in schema:
-            found.append(math.nextafter(schema[exclusive], towards))
-    return found
+            bounds.append(math.nextafter(schema[exclusive], towards))
+    return bounds
 
 
 def is_valid(kind: type[Grouping], options: Mapping[str, object]) -> bool:

@@ -56,11 +56,11 @@ def digests(where: str, **environment: str) -> dict[str, str]:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    found: dict[str, str] = json.loads(done.stdout)
-    assert found, f"no members in {where}"
-    stopped = {name: what for name, what in found.items() if what.startswith(STOPPED)}
+    digests_by_member: dict[str, str] = json.loads(done.stdout)
+    assert digests_by_member, f"no members in {where}"
+    stopped = {name: what for name, what in digests_by_member.items() if what.startswith(STOPPED)}
     assert not stopped, str(stopped)
-    return found
+    return digests_by_member
 
 
 def hash_seeds_change_nothing(where: str, folder: Path) -> None:
@@ -88,14 +88,14 @@ PROCESS_CHECKS = {
 
 def main(members: Sequence[Member]) -> None:
     """Print the digests."""
-    found = {}
+    digests_by_member = {}
     for member in members:
         GROUPINGS.setdefault(member.kind.name, member.kind)
         try:
-            found[str(member)] = digest(member)
+            digests_by_member[str(member)] = digest(member)
         except (ArithmeticError, AssertionError, IndexError, ValueError) as error:
-            found[str(member)] = f"{STOPPED}{error!r}"
-    sys.stdout.write(json.dumps(found))
+            digests_by_member[str(member)] = f"{STOPPED}{error!r}"
+    sys.stdout.write(json.dumps(digests_by_member))
 
 
 if __name__ == "__main__":

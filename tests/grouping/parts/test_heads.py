@@ -165,28 +165,28 @@ def test_bad_options_are_named(name: str, options: dict[str, object], field: str
         create(name, partitions=4, **options)
 
 
-def places_of(keys: UInt64s, routes: Int32s) -> dict[int, set[int]]:
-    places: dict[int, set[int]] = {}
+def partitions_of(keys: UInt64s, routes: Int32s) -> dict[int, set[int]]:
+    partitions: dict[int, set[int]] = {}
     for key, route in zip(keys.tolist(), routes.tolist(), strict=True):
-        places.setdefault(key, set()).add(route)
-    return places
+        partitions.setdefault(key, set()).add(route)
+    return partitions
 
 
 @pytest.mark.parametrize("name", HEADS)
 def test_a_partition_that_leaves_moves_two_cold_keys_in_n(name: str) -> None:
-    """Those with a candidate there, to one other place each; the others keep both candidates."""
+    """Those with a candidate there, to one other partition each; others keep both candidates."""
     n, cold, hot = 20, range(1, 2001), 0
     keys = np.concatenate([np.zeros(9000, np.uint64), np.tile(np.array(cold, np.uint64), 12)])
     keys = np.random.default_rng(3).permutation(keys)
     everywhere, mask = np.arange(n, dtype=np.int32), np.ones(n, np.uint8)
     pairs = {key: set(two_choices(np.uint64(key), salts(1, 2), mask, everywhere)) for key in cold}
     grouping = create(name, partitions=n, seed=1)
-    found = []
+    seen = []
     for active in (range(n), [p for p in range(n) if p != 4], range(n)):
         grouping.begin_batch()
         grouping.set_active(active)
-        found.append(places_of(keys, grouping.route(keys)))
-    before, without, after = found
+        seen.append(partitions_of(keys, grouping.route(keys)))
+    before, without, after = seen
 
     assert grouping.hot_keys().tolist() == [hot]
     assert all(before[key] <= pairs[key] and after[key] <= pairs[key] for key in cold)

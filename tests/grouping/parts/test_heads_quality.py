@@ -13,7 +13,7 @@ RECORDS = 200_000
 EPSILON = 1e-4
 
 
-def found(
+def measure(
     grouping: str, partitions: int, z: float, sources: int = 5, seeds: int = 5, **options: object
 ) -> Measured:
     cell = Cell(partitions, z, records=RECORDS, sources=sources)
@@ -22,7 +22,7 @@ def found(
 
 @pytest.mark.parametrize(("partitions", "z"), CELLS)
 def test_w_choices_is_level_without_false_heads(partitions: int, z: float) -> None:
-    measured = found("w_choices", partitions, z)
+    measured = measure("w_choices", partitions, z)
 
     assert measured.imbalance * RECORDS < 10
     assert measured.pairs_ratio <= 1.1
@@ -32,30 +32,30 @@ def test_w_choices_is_level_without_false_heads(partitions: int, z: float) -> No
 def test_d_choices_is_within_sources_times_epsilon_with_fewer_pairs(
     partitions: int, z: float
 ) -> None:
-    measured = found("d_choices", partitions, z)
+    measured = measure("d_choices", partitions, z)
 
     assert measured.imbalance <= 5 * EPSILON
     assert measured.pairs_ratio <= 1.1
-    assert measured.pairs <= 1.01 * found("w_choices", partitions, z).pairs
+    assert measured.pairs <= 1.01 * measure("w_choices", partitions, z).pairs
 
 
 @pytest.mark.parametrize("z", [1.0, 1.2, 1.4])
 def test_raised_choices_are_within_epsilon_where_the_inequality_may_not_be(z: float) -> None:
-    measured = found("d_choices", 10, z, raise_choices=True)
+    measured = measure("d_choices", 10, z, raise_choices=True)
 
     assert measured.imbalance <= 5 * EPSILON
-    assert measured.pairs <= 1.1 * found("d_choices", 10, z).pairs
+    assert measured.pairs <= 1.1 * measure("d_choices", 10, z).pairs
 
 
 @pytest.mark.parametrize("sources", [1, 5, 48])
 @pytest.mark.parametrize("grouping", ["w_choices", "d_choices"])
 def test_more_sources_cost_a_record_each_and_no_false_heads(grouping: str, sources: int) -> None:
-    measured = found(grouping, 50, 1.4, sources=sources, seeds=3)
+    measured = measure(grouping, 50, 1.4, sources=sources, seeds=3)
 
     assert measured.imbalance * RECORDS <= 3 * sources
     assert measured.pairs_ratio <= 1.1
 
 
 def test_without_caution_lucky_keys_become_heads() -> None:
-    assert found("w_choices", 100, 0.5, sources=48, seeds=1, caution=0).pairs_ratio > 2.0
-    assert found("w_choices", 100, 0.5, sources=48, seeds=1).pairs_ratio < 1.1
+    assert measure("w_choices", 100, 0.5, sources=48, seeds=1, caution=0).pairs_ratio > 2.0
+    assert measure("w_choices", 100, 0.5, sources=48, seeds=1).pairs_ratio < 1.1

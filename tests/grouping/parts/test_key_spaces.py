@@ -27,9 +27,9 @@ class Spaces:
         self._reindex()
 
     def touch(self, key: int, times: int = 1) -> int:
-        found = self.keys, SALT, self.table
+        index = self.keys, SALT, self.table
         for _ in range(times):
-            slot = key_spaces.find(np.uint64(key), *found)
+            slot = key_spaces.find(np.uint64(key), *index)
             if slot < 0:
                 arrays = self.keys, self.counts, self.sizes, self.bounds, SALT, self.table
                 slot = key_spaces.admit(np.uint64(key), *arrays)
@@ -59,13 +59,13 @@ class Spaces:
         key_spaces.reindex(self.keys, self.sizes, self.bounds, SALT, self.table)
 
 
-def _alg_3(source: list[int], destination: list[int], places: int) -> tuple[list[int], list[int]]:
-    """Alg. 3 of the paper to the letter, on counts, after free places are filled."""
+def _alg_3(source: list[int], destination: list[int], capacity: int) -> tuple[list[int], list[int]]:
+    """Alg. 3 of the paper to the letter, on counts, after free slots are filled."""
     source, destination = (sorted(counts, reverse=True) for counts in (source, destination))
     before = len(destination)
-    destination += [source.pop(0) for _ in range(min(places - before, len(source)))]
+    destination += [source.pop(0) for _ in range(min(capacity - before, len(source)))]
     destination.sort(reverse=True)
-    for _ in range(places):
+    for _ in range(capacity):
         if not source or destination[-1] > source[0]:
             break
         first, last = source.pop(0), destination.pop()
@@ -146,13 +146,13 @@ def test_promotion_is_the_papers(teenage: list[int], babies: list[int]) -> None:
 
     expected = _alg_3(list(spaces.space(BABY).values()), before, 4)
     spaces.teenage_cycle(kept=40)
-    found = [sorted(spaces.space(space).values()) for space in (BABY, TEENAGE)]
-    assert found == [sorted(counts) for counts in expected]
+    actual = [sorted(spaces.space(space).values()) for space in (BABY, TEENAGE)]
+    assert actual == [sorted(counts) for counts in expected]
 
-    expected = _alg_3(found[1], [], 3)
+    expected = _alg_3(actual[1], [], 3)
     spaces.old_cycle()
-    found = [sorted(spaces.space(space).values()) for space in (TEENAGE, OLD)]
-    assert found == [sorted(counts) for counts in expected]
+    actual = [sorted(spaces.space(space).values()) for space in (TEENAGE, OLD)]
+    assert actual == [sorted(counts) for counts in expected]
 
 
 @pytest.mark.parametrize("skew", [0.0, 0.8, 1.4])
@@ -167,9 +167,9 @@ def test_full_baby_space_errs_by_at_most_two_bths_of_the_records(skew: float) ->
         if i % 5000 == 4999:
             spaces.teenage_cycle(kept=slots)
 
-    found, true = spaces.all(), np.bincount(stream, minlength=2000)
-    errors = [true[key] - count for key, count in found.items()]
-    assert len(found) <= 5 + slots
+    counts, true = spaces.all(), np.bincount(stream, minlength=2000)
+    errors = [true[key] - count for key, count in counts.items()]
+    assert len(counts) <= 5 + slots
     assert min(errors) >= 0
     assert max(errors) <= 2 * records / slots
 

@@ -304,13 +304,13 @@ def test_points_over_time_are_those_of_the_records_so_far() -> None:
 
     series = run("key", spec, partitions=4, points=3).over_time
 
-    for place, records in enumerate((2000, 4000, 6000)):
+    for point, records in enumerate((2000, 4000, 6000)):
         loads = np.bincount(routes[:records], minlength=4)
         counts = np.unique(keys[:records], return_counts=True)[1]
-        assert series.distinct_keys[place] == counts.size
-        assert series.stddev[place] == pytest.approx(np.std(loads) * 100 / records)
+        assert series.distinct_keys[point] == counts.size
+        assert series.stddev[point] == pytest.approx(np.std(loads) * 100 / records)
         share = counts[counts >= records / 20].sum() / records
-        assert series.head_share[place] == pytest.approx(share)
+        assert series.head_share[point] == pytest.approx(share)
 
 
 def test_makespans_over_time_are_of_the_batches_in_the_window() -> None:

@@ -23,9 +23,9 @@ def journal(tmp_path: Path) -> Journal:
 def test_what_is_written_is_read_back(tmp_path: Path, prefix: str) -> None:
     journal = Journal(f"{prefix}{tmp_path}/deep/journal")
     assert journal.write_state(3, 1, state(1))
-    found = journal.state_before(4, 1)
-    assert found is not None
-    assert found.checksum() == state(1).checksum()
+    state_read = journal.state_before(4, 1)
+    assert state_read is not None
+    assert state_read.checksum() == state(1).checksum()
     assert journal.batches() == [3]
 
 
@@ -41,9 +41,9 @@ def test_an_empty_journal_has_nothing(journal: Journal) -> None:
 def test_the_first_attempt_wins(journal: Journal, tmp_path: Path) -> None:
     assert journal.write_state(0, 0, state(1))
     assert not journal.write_state(0, 0, state(2))
-    found = journal.state_before(1, 0)
-    assert found is not None
-    assert found.checksum() == state(1).checksum()
+    state_read = journal.state_before(1, 0)
+    assert state_read is not None
+    assert state_read.checksum() == state(1).checksum()
     assert [path.name for path in (tmp_path / "journal" / "000000000000").iterdir()] == [
         "source-00000.state"
     ]
@@ -71,16 +71,21 @@ def test_a_task_never_sees_its_own_batch(journal: Journal) -> None:
     journal.write_state(2, 0, state(2))
     journal.write_state(5, 0, state(5))
     before = [journal.state_before(batch, 0) for batch in (2, 3, 5, 6)]
-    assert [found and int(found.arrays["active"][0]) for found in before] == [None, 2, 2, 5]
+    assert [state_read and int(state_read.arrays["active"][0]) for state_read in before] == [
+        None,
+        2,
+        2,
+        5,
+    ]
 
 
 def test_a_source_that_missed_a_batch_goes_on_from_its_own_last_state(journal: Journal) -> None:
     journal.write_state(1, 0, state(1))
     journal.write_state(1, 1, state(11))
     journal.write_state(2, 0, state(2))
-    found = journal.state_before(3, 1)
-    assert found is not None
-    assert found.arrays["active"][0] == 11
+    state_read = journal.state_before(3, 1)
+    assert state_read is not None
+    assert state_read.arrays["active"][0] == 11
     assert journal.newest_sources(3) == 1
     assert journal.newest_sources(2) == 2
 

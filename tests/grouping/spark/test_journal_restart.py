@@ -48,25 +48,25 @@ def test_routing_seconds_are_kept_once_and_are_no_part_of_the_state(tmp_path: Pa
 
 
 def test_the_journal_knows_routes_by_number_and_checksum(tmp_path: Path) -> None:
-    found = {}
+    routes_of = {}
     for name, seed in (("first", 1), ("again", 1), ("other", 2)):
         journal = Journal(str(tmp_path / name))
         routes = np.array(routed(Router("w_choices", 4, seed, journal=journal)), np.int32)
-        found[name] = journal.routes(0)[0]
+        routes_of[name] = journal.routes(0)[0]
         cut = Routes().plus(routes[:7]).plus(routes[7:])
-        assert found[name] == Routes().plus(routes) == cut
-    assert found["first"].records == 300
-    assert found["first"] == found["again"]
-    assert found["first"].checksum != found["other"].checksum
+        assert routes_of[name] == Routes().plus(routes) == cut
+    assert routes_of["first"].records == 300
+    assert routes_of["first"] == routes_of["again"]
+    assert routes_of["first"].checksum != routes_of["other"].checksum
 
 
 def test_waiting_for_rows_is_no_routing(tmp_path: Path) -> None:
     clock = Clock()
 
     def slow() -> Iterator[pa.Array]:
-        for one in chunks():
+        for chunk in chunks():
             clock.now += 1000
-            yield one
+            yield chunk
 
     journal = Journal(str(tmp_path))
     list(Router("key", 4, journal=journal, clock=clock).route_keys(slow()))

@@ -67,8 +67,8 @@ def test_a_cut_write_is_as_if_it_had_not_been(tmp_path: Path) -> None:
 
     assert journal(tmp_path).write_state(0, 0, STATE)
     assert not journal(tmp_path).write_state(0, 0, STATE)
-    found = journal(tmp_path).state_before(1, 0)
-    assert found is not None
-    assert found.checksum() == STATE.checksum()
+    read = journal(tmp_path).state_before(1, 0)
+    assert read is not None
+    assert read.checksum() == STATE.checksum()
     names = [path.name for path in (tmp_path / "000000000000").iterdir()]
     assert names == ["source-00000.state"]

@@ -56,9 +56,9 @@ def test_a_journal_on_a_store_without_links_is_written_once_as_well(tmp_path: Pa
     for batch in range(3):
         assert journal.write_state(batch, 0, state(batch))
     assert not journal.write_state(2, 0, state(9))
-    found = journal.state_before(3, 0)
-    assert found is not None
-    assert found.seed == 2
+    read = journal.state_before(3, 0)
+    assert read is not None
+    assert read.seed == 2
     journal.purge(before=1)
     journal.drop_from(2)
     assert journal.batches() == [1]

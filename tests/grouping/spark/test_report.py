@@ -29,7 +29,7 @@ def report(hashes: list[int], **changes: object) -> PartitionReport:
 
 
 def test_a_report_survives_the_journal() -> None:
-    one = report(
+    original = report(
         [3, 1, 2**64 - 1],
         bad={"null_key": 2},
         place="host/1",
@@ -41,10 +41,14 @@ def test_a_report_survives_the_journal() -> None:
         window_ends=np.array([-5, 20]),
         window_records=np.array([2, 1]),
     )
-    copy = PartitionReport.from_snapshot(one.to_snapshot(8))
-    for name, value in vars(one).items():
-        found = getattr(copy, name)
-        assert np.array_equal(found, value) if isinstance(value, np.ndarray) else found == value
+    copy = PartitionReport.from_snapshot(original.to_snapshot(8))
+    for name, value in vars(original).items():
+        value_read = getattr(copy, name)
+        assert (
+            np.array_equal(value_read, value)
+            if isinstance(value, np.ndarray)
+            else value_read == value
+        )
 
 
 def test_feedback_has_every_partition_also_those_without_a_report() -> None:

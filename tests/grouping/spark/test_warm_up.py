@@ -1,4 +1,4 @@
-"""After a rehearsal there is nothing left to compile."""
+"""After `warm_up` there is nothing left to compile."""
 
 import subprocess
 import sys
@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np, pyarrow as pa
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.registry import create
-from unskew.grouping.spark.warm_up import rehearse
+from unskew.grouping.spark.warm_up import warm_up
 from unskew.grouping.spark.report import PartitionReport
 from unskew.grouping.spark.route import Router
 
 name, cache, folder = sys.argv[1:]
-rehearse(create(name, partitions=4, seed=1))
+warm_up(create(name, partitions=4, seed=1))
 compiled = sorted(Path(cache).rglob("*.nbc"))
 assert compiled
 journal = Journal(folder)

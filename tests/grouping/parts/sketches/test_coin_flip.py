@@ -9,8 +9,8 @@ from unskew.grouping.hashing import mix64
 from unskew.grouping.kernels import kernel
 from unskew.grouping.parts.sketches.coin_flip import (
     DRAW_STEP,
+    DROPPED,
     GAP,
-    REFUSED,
     SIZE,
     TOUCHES,
     Synopsis,
@@ -34,7 +34,7 @@ class Twin:
         self.keys: list[int] = []
         self.bits: list[int] = []
         self.capacity, self.p, self.draws, self.zeta = capacity, p, seed, zeta
-        self.refused = 0
+        self.dropped = 0
         self.gap = self.draw()
 
     def draw(self) -> int:
@@ -48,7 +48,7 @@ class Twin:
     def touch(self, key: int, bit: int) -> None:
         if key not in self.keys:
             if len(self.keys) == self.capacity:
-                self.refused += 1
+                self.dropped += 1
                 return
             self.keys.append(key)
             self.bits.append(0)
@@ -103,7 +103,7 @@ def test_same_as_the_twin_step_by_step(
         assert held(synopsis) == (twin.keys, twin.bits)
         assert hot(synopsis) == twin.hot() == (before | turned) - left
     assert synopsis.counts[TOUCHES] == len(steps)
-    assert synopsis.counts[REFUSED] == twin.refused
+    assert synopsis.counts[DROPPED] == twin.dropped
     assert synopsis.counts[GAP] == twin.gap
 
 
@@ -184,4 +184,4 @@ def test_full_synopsis_refuses_and_counts() -> None:
         touch(synopsis, np.uint64(key), 0, 2)
 
     assert held(synopsis)[0] == [0, 2**64 - 1]
-    assert synopsis.counts[REFUSED] == 2
+    assert synopsis.counts[DROPPED] == 2

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.sketches import cost
 from unskew.grouping.hashing import pick, salts
 from unskew.grouping.parts.sketches.count_min import (
     add,
-    cost,
     freeze,
     frozen_cost,
     is_stable,
@@ -80,9 +80,9 @@ def test_pair_equals_its_plain_twin(
     freeze(records, seconds, 0.25, frozen[0])
 
     for key in [asked, *(key for key, _, _ in updates)]:
-        found = cost(records, seconds, salt, np.uint64(key), 0.25)
-        assert found == twin.cost(key, 0.25)
-        assert frozen_cost(frozen, 0, salt, np.uint64(key)) == pytest.approx(found, rel=1e-6)
+        estimate = cost(records, seconds, salt, np.uint64(key), 0.25)
+        assert estimate == twin.cost(key, 0.25)
+        assert frozen_cost(frozen, 0, salt, np.uint64(key)) == pytest.approx(estimate, rel=1e-6)
 
 
 @settings(deadline=None, max_examples=60)

@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.sketches import estimate, observe_decaying
 from unskew.grouping.parts.sketches import decaying
 from unskew.grouping.parts.sketches.decaying import RECORDS, TOP, TOTAL
 from unskew.grouping.parts.sketches.space_saving import find
@@ -50,12 +51,12 @@ def test_counts_are_those_of_algorithm_1(keys, capacity, epoch_records, alpha):
         return find(counters, np.uint64(key)) >= 0
 
     for key in keys:
-        slot = decaying.observe(counters, epoch, np.uint64(key), epoch_records, alpha)
+        slot = observe_decaying(counters, epoch, np.uint64(key), epoch_records, alpha)
         twin.observe(key, there)
         assert counters.counts[slot] == twin.counts[key]
     used = int(counters.used[0])
-    found = dict(zip(counters.keys[:used].tolist(), counters.counts[:used].tolist(), strict=True))
-    assert found == twin.counts
+    counts = dict(zip(counters.keys[:used].tolist(), counters.counts[:used].tolist(), strict=True))
+    assert counts == twin.counts
     assert epoch[RECORDS] == twin.counter
     assert epoch[TOTAL] == twin.total
     assert epoch[TOP] == max(twin.counts.values(), default=0.0)
@@ -65,18 +66,18 @@ def test_the_total_tends_to_1250_at_an_epochs_end():
     state = decaying.arrays(10)
     counters, epoch = decaying.view(state), state["epoch"]
     for _ in range(10_000):
-        decaying.observe(counters, epoch, np.uint64(1), 1000, 0.2)
+        observe_decaying(counters, epoch, np.uint64(1), 1000, 0.2)
     assert epoch.round(2).tolist() == [1000, 1250, 1250]
 
 
 def test_counts_of_a_key_that_is_gone_end_at_zero_and_not_at_denormals():
     state = decaying.arrays(4)
     counters, epoch = decaying.view(state), state["epoch"]
-    decaying.observe(counters, epoch, np.uint64(7), 1, 0.2)
+    observe_decaying(counters, epoch, np.uint64(7), 1, 0.2)
     for _ in range(1000):
-        decaying.observe(counters, epoch, np.uint64(8), 1, 0.2)
-    assert decaying.estimate(counters, np.uint64(7)) == 0.0
-    assert decaying.estimate(counters, np.uint64(8)) == 1.25
+        observe_decaying(counters, epoch, np.uint64(8), 1, 0.2)
+    assert estimate(counters, 7) == 0.0
+    assert estimate(counters, 8) == 1.25
 
 
 def test_size_does_not_grow_with_the_keys():
@@ -84,6 +85,6 @@ def test_size_does_not_grow_with_the_keys():
     counters, epoch = decaying.view(state), state["epoch"]
     size = sum(array.nbytes for array in state.values())
     for key in range(5000):
-        decaying.observe(counters, epoch, np.uint64(key), 100, 0.2)
+        observe_decaying(counters, epoch, np.uint64(key), 100, 0.2)
     assert sum(array.nbytes for array in state.values()) == size <= 68 * 16 + 64
     assert counters.used[0] == 16
