@@ -1,1 +1,1 @@
-"""What is beside a query's checkpoint: whose it is, its lock, its files."""
+"""A query's checkpoint: its identity, its lock, its files, Spark's logs, the merge's state."""

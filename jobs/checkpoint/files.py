@@ -1,4 +1,4 @@
-"""Folders by path or URI, as Spark names them, opened without Spark."""
+"""Files of a checkpoint, by path or URI as Spark names them, read and written without Spark."""
 
 from collections.abc import Iterable
 
@@ -12,8 +12,8 @@ from unskew.grouping.spark.locations import open_location
 def names_in(location: str) -> list[str]:
     """What is in a folder; nothing if it is not there."""
     system, path = open_location(location)
-    found: Iterable[fs.FileInfo] = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
-    return sorted(info.base_name for info in found)
+    files: Iterable[fs.FileInfo] = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
+    return sorted(info.base_name for info in files)
 
 
 def read_bytes(location: str) -> bytes | None:

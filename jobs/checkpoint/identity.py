@@ -1,7 +1,7 @@
-"""Whose checkpoint is it, and what of a job may change at a restart.
+"""Which job a checkpoint belongs to, and what of that job may change at a restart.
 
-`unskew.json` in the checkpoint's folder says which job made it. What the state of the merge hangs
-on may not change; how records are routed may, and then the sources begin anew.
+`unskew.json` in the checkpoint's folder says which job made it. Settings that the merge's state
+depends on may not change; the routing may, and then the groupings begin without their old state.
 """
 
 import json
@@ -19,7 +19,7 @@ _TAKE_ANOTHER = "name another checkpoint folder to begin anew"
 
 
 def write(job: Job) -> None:
-    """Say that the checkpoint is this job's, as it is now."""
+    """Write the job's identity, as it is now, into the checkpoint."""
     try:
         write_bytes(_file(job), (json.dumps(identity(job), indent=1) + "\n").encode())
     except OSError as error:
@@ -27,13 +27,13 @@ def write(job: Job) -> None:
 
 
 def routing_changed(job: Job) -> bool:
-    """Check that the job may go on from its checkpoint: is the routing another than it was?"""
+    """Is the routing another than it was? An error if the job may not go on from the checkpoint."""
     before = compare(job)
     return before is not None and before["routing"] != identity(job)["routing"]
 
 
 def compare(job: Job) -> dict[str, Any] | None:
-    """Check that the job may go on from its checkpoint; the identity it has there, if any."""
+    """The identity in the checkpoint, if any; an error if the job may not go on from there."""
     before = _read(job) if _has_progress(job) else None
     if before is not None:
         _compare(job, before["fixed"], identity(job)["fixed"])
@@ -41,7 +41,7 @@ def compare(job: Job) -> dict[str, Any] | None:
 
 
 def identity(job: Job) -> dict[str, Any]:
-    """What is kept: the settings that may not change, and those of the routing."""
+    """The settings that may not change, and those of the routing."""
     return {
         "version": VERSION,
         "fixed": {
@@ -97,7 +97,7 @@ def _shown(value: object) -> str:
 
 
 def _has_progress(job: Job) -> bool:
-    """Did a query start here? A job that failed before that left only its mark."""
+    """Did a query start here? A job that failed before that left only its identity."""
     try:
         return bool({"offsets", "metadata"} & set(names_in(job.checkpoint)))
     except OSError as error:
@@ -105,31 +105,31 @@ def _has_progress(job: Job) -> bool:
 
 
 def _read(job: Job) -> dict[str, Any]:
-    """The mark; a checkpoint that holds progress without it is some other query's."""
-    where = _file(job)
+    """The identity; a checkpoint with progress but without it belongs to some other query."""
+    file = _file(job)
     try:
-        data = read_bytes(where)
-        found: dict[str, Any] | None = None if data is None else json.loads(data)
-        version = found["version"] if found else VERSION
+        data = read_bytes(file)
+        known: dict[str, Any] | None = None if data is None else json.loads(data)
+        version = known["version"] if known else VERSION
     except (KeyError, TypeError, ValueError) as error:
-        raise ExternalError(f"checkpoint: {where}: cannot be read; restore it") from error
+        raise ExternalError(f"checkpoint: {file}: cannot be read; restore it") from error
     except OSError as error:
         raise ExternalError(unusable_message(job.checkpoint, error)) from error
-    if found is None:
+    if known is None:
         raise ExternalError(
             f"checkpoint: {job.checkpoint}: belongs to a query that Unskew did not start;"
             f" {_TAKE_ANOTHER}"
         )
     if version != VERSION:
         raise ExternalError(
-            f"checkpoint: {where}: of another version of Unskew (format {version!r});"
+            f"checkpoint: {file}: of another version of Unskew (format {version!r});"
             f" run that, or {_TAKE_ANOTHER}"
         )
-    return found
+    return known
 
 
 def unusable_message(checkpoint: str, error: OSError) -> str:
-    """What is said of a checkpoint that cannot be read or written."""
+    """The message about a checkpoint that cannot be read or written."""
     reason = error.strerror or str(error)
     return f"checkpoint: {checkpoint}: cannot be used: {reason}; check the path and its owner"
 

@@ -1,4 +1,4 @@
-"""One process a checkpoint: a second start would take away what the first is working on."""
+"""One process a checkpoint: a second start would remove what the first is working on."""
 
 import fcntl
 import os
@@ -18,10 +18,10 @@ LOCK = ".unskew.lock"
 
 @contextmanager
 def lock_checkpoint(checkpoint: str) -> Iterator[None]:
-    """Keep the checkpoint to this process; an ExternalError if another one has it.
+    """Lock the checkpoint for this process; an ExternalError if another one has it.
 
-    The system ends a lock with its process, however that ends. Only folders on this machine have
-    one: elsewhere Spark itself ends the query that comes second to a batch.
+    The lock ends with the process, however that ends. Only folders on this machine are locked:
+    elsewhere Spark itself ends the query that comes second to a batch.
     """
     system, path = open_location(checkpoint)
     if not isinstance(system, fs.LocalFileSystem):

@@ -32,12 +32,12 @@ def merge_state(checkpoint: str) -> tuple[MergePartition, ...]:
     """The state partitions of a checkpoint, in order; none before the first batch."""
     system, root = open_location(checkpoint)
     folder = f"{root}/state/0"
-    found = [
+    partitions = [
         _partition(system, info.path, int(info.base_name))
         for info in system.get_file_info(fs.FileSelector(folder, allow_not_found=True))
         if info.base_name.isdecimal()
     ]
-    return tuple(sorted(found, key=lambda one: one.partition))
+    return tuple(sorted(partitions, key=lambda each: each.partition))
 
 
 def _partition(system: fs.FileSystem, folder: str, number: int) -> MergePartition:

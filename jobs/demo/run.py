@@ -24,7 +24,9 @@ from unskew.config.loader import load_job
 from unskew.config.models.job import Job
 from unskew.jobs.demo.results import Outcome
 from unskew.jobs.demo.view import View
-from unskew.jobs.engine.service import Service, job_session, translate_spark_errors
+from unskew.jobs.engine.service import Service
+from unskew.jobs.engine.session import job_session
+from unskew.jobs.engine.spark_errors import translate_spark_errors
 from unskew.jobs.generator.oracle import Oracle
 from unskew.jobs.generator.outputs import KafkaOutput
 from unskew.jobs.generator.progress import Progress

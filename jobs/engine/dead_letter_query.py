@@ -1,8 +1,8 @@
 """Dead letters of plain Spark.
 
-With `grouping: none` there is no partial stage that could set refused records apart, so a second
-small query reads the source again and keeps only those: the price of plain Spark here. Its progress
-is in a folder of its own inside the checkpoint.
+With `grouping: none` there is no partial stage that could set rejected records apart, so a second
+query reads the source again and keeps only those. Its progress is in a folder of its own inside the
+checkpoint.
 """
 
 from collections import Counter
@@ -12,11 +12,12 @@ from threading import Lock
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from unskew.jobs.engine.pipeline import Pipeline
-from unskew.jobs.engine.trigger import with_trigger
+from unskew.jobs.engine.pipeline import Pipeline, with_trigger
 from unskew.jobs.sinks import dead_letters
 
-FOLDER = "unskew-refused"
+FOLDER = "unskew-refused"  # as existing checkpoints have it
+SUFFIX = "-dead-letters"
+"""Of the query's name, behind the job's."""
 
 
 class DeadLetterQuery:
@@ -28,20 +29,20 @@ class DeadLetterQuery:
         self._lock = Lock()
 
     def start(self, spark: SparkSession) -> StreamingQuery:
-        """Start it with the job's trigger; all there is first, if that is the trigger."""
+        """Start it with the job's trigger."""
         job = self._pipeline.job
-        writer = self._pipeline.refused(spark).writeStream.queryName(f"{job.name}-refused")
+        writer = self._pipeline.rejected(spark).writeStream.queryName(f"{job.name}{SUFFIX}")
         writer = writer.option("checkpointLocation", f"{job.checkpoint.rstrip('/')}/{FOLDER}")
         return with_trigger(writer.foreachBatch(self._write), job).start()
 
-    def taken(self) -> Mapping[str, int]:
-        """Refused records by reason since the last call."""
+    def take_counts(self) -> Mapping[str, int]:
+        """Rejected records by reason since the last call."""
         with self._lock:
             counts, self._counts = dict(self._counts), Counter()
         return counts
 
-    def _write(self, letters: DataFrame, batch: int) -> None:
-        kept = letters.persist()
+    def _write(self, rejected: DataFrame, batch: int) -> None:
+        kept = rejected.persist()
         try:
             counts = {
                 row["reason"]: int(row["count"]) for row in kept.groupBy("reason").count().collect()

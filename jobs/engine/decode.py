@@ -1,4 +1,4 @@
-"""Records become typed columns; what does not decode keeps its reason in `bad`."""
+"""Records become typed columns; `reject_reason` says why one cannot be decoded."""
 
 import json
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from pyspark.sql.avro.functions import from_avro
 
 from unskew.config.models.decode import AvroDecode, CsvDecode, Decode, JsonDecode, TextDecode
 
-REASON = "bad"
+REJECT_REASON = "reject_reason"
 NO_VALUE = "no_value"
 NOT_UTF8 = "not_utf8"
 NOT_DECODED = "not_decoded"
@@ -21,24 +21,24 @@ _DECODED = "_decoded"
 
 
 def decode(raw: DataFrame, how: Decode, raw_columns: Sequence[str]) -> DataFrame:
-    """`raw` with the decoded columns and `bad`: null, or why the record cannot be used.
+    """`raw` with the decoded columns and `reject_reason`: null, or why the record cannot be used.
 
     A decoded column hides Kafka's own of the same name; the record's raw columns stay under
     `raw_NAME`.
     """
     text = sf.col("value").cast("string")
-    broken = sf.when(sf.col("value").isNull(), NO_VALUE)
+    reason = sf.when(sf.col("value").isNull(), NO_VALUE)
     if isinstance(how, TextDecode | JsonDecode | CsvDecode):
-        broken = broken.when(~sf.expr("is_valid_utf8(cast(value as string))"), NOT_UTF8)
+        reason = reason.when(~sf.expr("is_valid_utf8(cast(value as string))"), NOT_UTF8)
     kept = [sf.col(name).alias(f"raw_{name}") for name in raw_columns]
     if isinstance(how, TextDecode):
         others = [sf.col(name) for name in raw_columns if name != "value"]
-        return raw.select(*kept, *others, text.alias("value"), broken.alias(REASON))
+        return raw.select(*kept, *others, text.alias("value"), reason.alias(REJECT_REASON))
     parsed = raw.select("*", _parsed(how, text).alias(_DECODED))
-    failed = broken.when(_not_decoded(how), NOT_DECODED)
+    reason = reason.when(_not_decoded(how), NOT_DECODED)
     others = [sf.col(name) for name in raw_columns if name not in how.columns]
     decoded = [sf.col(f"{_DECODED}.`{name}`").alias(name) for name in how.columns]
-    return parsed.select(*kept, *others, *decoded, failed.alias(REASON))
+    return parsed.select(*kept, *others, *decoded, reason.alias(REJECT_REASON))
 
 
 def _parsed(how: Decode, text: Column) -> Column:
@@ -59,9 +59,9 @@ def _not_decoded(how: Decode) -> Column:
 
 
 def _avro(how: AvroDecode) -> Column:
-    """The Avro record, with a field more than it has: true where the record could be read.
+    """The Avro record, with one field more: true where the record could be read.
 
-    Spark gives a broken record as one whose fields are all null, which a sound one may be too.
+    Spark returns a broken record as one whose fields are all null, which a valid one may be too.
     """
     written = json.loads(Path(how.schema_file).read_text())
     present = {"name": _PRESENT, "type": "boolean", "default": True}

@@ -1,7 +1,8 @@
-"""What can be found out before Spark starts: brokers, topics, folders, the journal.
+"""What is checked before Spark starts: master, folders, brokers, topics, databases, checkpoint.
 
-Only what is certain is refused here. Where the Kafka client needs SASL or TLS its options are
-Java's, which no client here reads: there Spark's own error is told, see `reasons`.
+Only what is certainly wrong is an error here. Where Kafka asks for SASL or TLS, the options are
+those of the Java client, which no client here reads: there Spark's own error must do, as
+`spark_errors` translates it.
 """
 
 import re
@@ -32,7 +33,7 @@ from unskew.grouping.spark.locations import open_location
 from unskew.grouping.spark.report import PartitionReport
 from unskew.jobs.checkpoint.files import names_in
 from unskew.jobs.checkpoint.identity import compare
-from unskew.jobs.engine.dead_letter_query import FOLDER as REFUSED
+from unskew.jobs.engine.dead_letter_query import FOLDER as DEAD_LETTER_QUERY
 from unskew.jobs.engine.pipeline import Pipeline
 from unskew.jobs.kafka.admin import admin, no_answer, no_such_topic
 from unskew.jobs.sinks.postgres import problems as problems_of
@@ -46,7 +47,7 @@ _PREFIX = "kafka."
 
 
 def check(pipeline: Pipeline) -> None:
-    """Every problem there is, as one error."""
+    """Raise every problem there is, as one error."""
     job = pipeline.job
     problems = [*_master(job), *_folders(job), *_used(job), *_brokers(job), *_databases(job)]
     problems += _checkpoint(pipeline)
@@ -55,7 +56,7 @@ def check(pipeline: Pipeline) -> None:
 
 
 def _master(job: Job) -> Iterator[str]:
-    """Spark's launcher answers a wrong one with a trace, and then is gone."""
+    """A master that Spark's launcher would end with a trace for."""
     master = reveal(job.spark).get("spark.master", "local")
     if not _MASTER.fullmatch(master):
         yield (
@@ -65,7 +66,7 @@ def _master(job: Job) -> Iterator[str]:
 
 
 def _folders(job: Job) -> Iterator[str]:
-    """Can the folders be made that the job writes to? Others fail as clearly when written to."""
+    """Folders of this machine that the job cannot write to; a remote one fails when Spark does."""
     for field, location in [("checkpoint", job.checkpoint), *_written(job)]:
         if "://" in location:
             continue
@@ -92,9 +93,9 @@ def _written(job: Job) -> Iterator[tuple[str, str]]:
 
 
 def _used(job: Job) -> Iterator[str]:
-    """A checkpoint that begins counts batches from 0: it would replace another's, one by one."""
+    """A new checkpoint counts batches from 0, and would replace those of another one."""
     root = job.checkpoint.rstrip("/")
-    if any(_names(f"{root}/{folder}") for folder in ("offsets", f"{REFUSED}/offsets")):
+    if any(_names(f"{root}/{folder}") for folder in ("offsets", f"{DEAD_LETTER_QUERY}/offsets")):
         return
     for field, location in _written(job):
         if any(name.startswith("batch_id=") for name in _names(location)):
@@ -105,7 +106,7 @@ def _used(job: Job) -> Iterator[str]:
 
 
 def _names(location: str) -> list[str]:
-    """What is in a folder; nothing of one that Spark alone can open, by Hadoop's settings."""
+    """Names in a folder; none if only Spark can open it, by Hadoop's settings."""
     with suppress(OSError, pa.ArrowException):
         return names_in(location)
     return []
@@ -127,7 +128,7 @@ def _readable(location: str) -> Iterator[str]:
 
 
 def _checkpoint(pipeline: Pipeline) -> Iterator[str]:
-    """Is it this job's? The routing goes on from the newest states and reports: are they whole?"""
+    """Another job's checkpoint, or states and reports that the next batch could not read."""
     journal = pipeline.journal
     try:
         compare(pipeline.job)
@@ -141,7 +142,7 @@ def _checkpoint(pipeline: Pipeline) -> Iterator[str]:
         yield from error.problems
     except (SnapshotError, OSError) as error:
         yield str(error)
-    except pa.ArrowException as error:  # what a remote filesystem says when it is no OSError
+    except pa.ArrowException as error:  # errors of remote filesystems that are no OSError
         reason = str(error).partition("\n")[0]
         yield f"checkpoint: {pipeline.job.checkpoint}: cannot be used: {reason}"
 
@@ -181,12 +182,12 @@ def _wanted(job: Job) -> Mapping[tuple[str, Wanted], Mapping[str, str]]:
         *((f"sinks.{index}", sink) for index, sink in enumerate(job.sinks)),
         ("dead_letters", job.dead_letters),
     ]
-    for place, target in targets:
+    for field, target in targets:
         if isinstance(target, KafkaSink | KafkaDeadLetters):
-            found = kafka_sink_options(target, job)
-            servers = found.pop(f"{_PREFIX}bootstrap.servers")
-            options[servers] = {**options.get(servers, {}), **found}
-            topics.setdefault(servers, []).append((f"{place}.topic", target.topic, True))
+            sink_options = kafka_sink_options(target, job)
+            servers = sink_options.pop(f"{_PREFIX}bootstrap.servers")
+            options[servers] = {**options.get(servers, {}), **sink_options}
+            topics.setdefault(servers, []).append((f"{field}.topic", target.topic, True))
     return {(servers, tuple(wanted)): options[servers] for servers, wanted in topics.items()}
 
 
@@ -197,9 +198,9 @@ def _topics(servers: str, wanted: Wanted) -> Iterator[str]:
     except KafkaException:
         yield no_answer(f"bootstrap_servers: {servers}", ANSWER_SECONDS)
         return
-    missing = [one for one in wanted if one[1] not in cluster.topics]
+    missing = [each for each in wanted if each[1] not in cluster.topics]
     if any(written for _, _, written in missing) and _makes_topics(client, cluster.brokers):
-        missing = [one for one in missing if not one[2]]
+        missing = [each for each in missing if not each[2]]
     for field, topic, _ in missing:
         yield no_such_topic(f"{field}: {topic} on {servers}", topic, cluster.topics)
 

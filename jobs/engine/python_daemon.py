@@ -30,7 +30,7 @@ def _prepare() -> None:
     load_numba()
     # numba sets the rest of itself up at the first call of a kernel, whichever it is.
     create("key", partitions=2).route(np.arange(2, dtype=np.uint64))
-    # What is here stays: no collection in a worker need look at it, or copy its pages.
+    # These objects live as long as the process: no collection in a worker scans or copies them.
     gc.collect()
     gc.freeze()
 
@@ -39,7 +39,7 @@ _work: Any = daemon.worker
 
 
 def _quiet(sock: Any, authenticated: bool) -> int:
-    """A worker whose task was stopped while it worked ends, and does not print a trace."""
+    """Run a worker; where its task was stopped while it worked, end it without a trace."""
     try:
         return int(_work(sock, authenticated))
     except (BrokenPipeError, ConnectionResetError):
@@ -49,6 +49,6 @@ def _quiet(sock: Any, authenticated: bool) -> int:
 if __name__ == "__main__":
     _prepare()
     daemon.worker = _quiet
-    # Then the daemon raises what it would print otherwise.
+    # With this set the daemon raises such an error, and `_quiet` sees it, instead of printing it.
     os.environ["PYTHON_DAEMON_KILL_WORKER_ON_FLUSH_FAILURE"] = "1"
     daemon.manager()

@@ -3,27 +3,25 @@
 import json
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from unskew.config.errors import ExternalError
 from unskew.config.models.grouping import NoGrouping
 from unskew.config.models.job import Job
-from unskew.config.types.secrets import reveal
 from unskew.grouping.spark.journal import KEPT_BATCHES, Journal
 from unskew.jobs.checkpoint import identity
-from unskew.jobs.checkpoint.files import journal_of, names_in
+from unskew.jobs.checkpoint.files import journal_of
 from unskew.jobs.checkpoint.lock import lock_checkpoint
 from unskew.jobs.checkpoint.merge_state import MergePartition, merge_state
+from unskew.jobs.checkpoint.spark_log import last_commit
 from unskew.jobs.engine.dead_letter_query import DeadLetterQuery
-from unskew.jobs.engine.pipeline import Pipeline
-from unskew.jobs.engine.session import renames_without_processes, session
-from unskew.jobs.engine.spark_errors import SPARK_ERRORS, explain_spark_error
-from unskew.jobs.engine.trigger import with_trigger
+from unskew.jobs.engine.pipeline import Pipeline, with_trigger
+from unskew.jobs.engine.session import job_session, renames_without_processes
+from unskew.jobs.engine.spark_errors import SPARK_ERRORS, translate_spark_errors
 from unskew.jobs.local.signals import GRACE_SECONDS, Stop
 from unskew.jobs.observe.batch import BatchDone, lag_of, routing_of
 from unskew.jobs.observe.batch_stats import read_batch_stats
@@ -32,7 +30,7 @@ from unskew.jobs.operators import computed_by_spark
 from unskew.jobs.sinks import dead_letters
 from unskew.jobs.sinks.registry import write
 
-_LOOK_SECONDS = 5.0
+_TASKS_CHECK_SECONDS = 5.0
 _POLL_SECONDS: Any = 0.2  # declared a whole number by pyspark, used as any
 
 
@@ -51,7 +49,7 @@ class Service:
         self.journal: Journal = journal_of(job)
         self._pipeline = Pipeline(job, self.journal)
         self._router = None if isinstance(job.grouping, NoGrouping) else self._pipeline.router(1)
-        self._refused = DeadLetterQuery(self._pipeline)
+        self._dead_letter_query = DeadLetterQuery(self._pipeline)
         self._followers = followers
         self._stop = stop or Stop()
         self._seen = -1
@@ -79,13 +77,13 @@ class Service:
         self._enter("stopped")
 
     def _prepare(self) -> None:
-        """Bring journal and dead letters to where the checkpoint is."""
+        """Bring journal and dead letters to the batch that the checkpoint committed last."""
         committed = last_commit(self.job)
         routing_changed = identity.routing_changed(self.job)
-        # What a batch left that was not committed is made again, perhaps by other rules.
+        # A batch that was not committed runs again, perhaps routed otherwise.
         self.journal.drop_from(committed + 1)
         if routing_changed:
-            # Before the new rules are written: a crash in between must leave no states of the old.
+            # Before the new identity is written: a crash in between must leave no old states.
             self.journal.forget_states()
         identity.write(self.job)
         self._publish(committed)
@@ -93,20 +91,20 @@ class Service:
 
     def _start(self) -> Iterator[StreamingQuery]:
         if computed_by_spark(self.job):
-            # First, so that no bad record is too old for it where the source starts at the latest.
-            yield self._refused.start(self.spark)
+            # First, so that where the source starts at the latest no rejected record is missed.
+            yield self._dead_letter_query.start(self.spark)
         results = self._pipeline.results(self.spark)
         yield with_trigger(write(results, self.job), self.job).start()
 
     def _follow(self, queries: list[StreamingQuery]) -> None:
         main = queries[-1]
-        tasks = _Tasks(self.spark)
+        tasks = _TaskCompletions(self.spark)
         while not _ended(queries):
             self._observe(main)
-            moved = tasks.moved()
+            completed = tasks.any_new()
             for follower in self._followers:
                 follower.tick()
-                if moved:
+                if completed:
                     follower.working()
             if self._stop.asked:
                 self._enter("stopping")
@@ -125,15 +123,16 @@ class Service:
             query.awaitTermination(_POLL_SECONDS)
 
     def _observe(self, query: StreamingQuery) -> None:
+        """Look at the query's progress, and at what the dead letters' query counted."""
         if query.name != self.job.name:
             return
         newest = query.lastProgress
         mark = newest and (newest["batchId"], newest["timestamp"])
         if newest is not None and mark != self._newest:
             self._newest = mark
-            for progress in (json.loads(one.json) for one in query.recentProgress):
+            for progress in (json.loads(each.json) for each in query.recentProgress):
                 self._progress(progress)
-        counts = self._refused.taken()
+        counts = self._dead_letter_query.take_counts()
         if counts:
             for follower in self._followers:
                 follower.refused(counts)
@@ -149,8 +148,9 @@ class Service:
             self._after_batch(batch, progress)
 
     def _after_batch(self, batch: int, progress: dict[str, Any]) -> None:
+        """Publish a finished batch's dead letters, and show its figures to the followers."""
         self._publish(batch)
-        # What only the displays need is no reason to end a job.
+        # A size that cannot be read now is only missing from the displays: the job goes on.
         with suppress(OSError, pa.ArrowException):
             self._sizes = (
                 merge_state(self.job.checkpoint),
@@ -168,7 +168,7 @@ class Service:
         self.journal.purge(batch - KEPT_BATCHES)
 
     def _publish(self, newest: int) -> None:
-        """Send on what committed batches refused; a crash may have left some of several."""
+        """Write the rejected records of committed batches; a crash may have left several."""
         for batch in self.journal.batches():
             if self._published < batch <= newest:
                 dead_letters.publish(self.spark, self.job, self.journal, batch)
@@ -179,23 +179,23 @@ class Service:
             follower.enter(state)
 
 
-class _Tasks:
-    """Do tasks get done? A sign of life from within a batch that takes long."""
+class _TaskCompletions:
+    """Detect task completions within a long batch."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._tracker = spark.sparkContext.statusTracker()
-        self._done: frozenset[tuple[int, int]] = frozenset()
-        self._looked = time.monotonic()
+        self._completed: frozenset[tuple[int, int]] = frozenset()
+        self._checked = time.monotonic()
 
-    def moved(self) -> bool:
-        """Since the last look, of which there is one in a few seconds."""
-        if time.monotonic() - self._looked < _LOOK_SECONDS:
+    def any_new(self) -> bool:
+        """Were tasks completed since the last check? There is a check every few seconds."""
+        if time.monotonic() - self._checked < _TASKS_CHECK_SECONDS:
             return False
-        self._looked = time.monotonic()
+        self._checked = time.monotonic()
         stages = map(self._tracker.getStageInfo, self._tracker.getActiveStageIds())
-        done = frozenset((stage.stageId, stage.numCompletedTasks) for stage in stages if stage)
-        before, self._done = self._done, done
-        return done != before
+        completed = frozenset((stage.stageId, stage.numCompletedTasks) for stage in stages if stage)
+        before, self._completed = self._completed, completed
+        return completed != before
 
 
 def run_in_session(job: Job, *followers: Follower, stop: Stop | None = None) -> None:
@@ -205,41 +205,14 @@ def run_in_session(job: Job, *followers: Follower, stop: Stop | None = None) -> 
             Service(job, spark, followers=followers, stop=stop).run()
 
 
-@contextmanager
-def job_session(job: Job) -> Iterator[SparkSession]:
-    """The Spark session that a job asks for."""
-    settings = {
-        "spark.sql.streaming.stopTimeout": "10s",
-        **reveal(job.spark),
-        "spark.sql.shuffle.partitions": str(job.merge.partitions),
-    }
-    with session(job.name, settings) as spark:
-        yield spark
-
-
-@contextmanager
-def translate_spark_errors(job: Job) -> Iterator[None]:
-    """Spark's exceptions as one clear line."""
-    try:
-        yield
-    except SPARK_ERRORS as error:
-        raise ExternalError(explain_spark_error(job, error)) from error
-
-
-def last_commit(job: Job) -> int:
-    """The newest batch that the checkpoint says is done; -1 before the first."""
-    names = names_in(f"{job.checkpoint.rstrip('/')}/commits")
-    return max((int(name) for name in names if name.isdecimal()), default=-1)
-
-
 def _ended(queries: list[StreamingQuery]) -> bool:
-    """Have all ended? Each is asked: asking is what raises the error of one that failed."""
+    """Have all ended? Each is asked, because only that raises the error of one that failed."""
     answers = [query.awaitTermination(_POLL_SECONDS) for query in queries]
     return all(answers)
 
 
 def _stop_all(queries: list[StreamingQuery]) -> None:
-    # Why a query failed is known by now; one that does not stop in time ends with its session.
+    # An error of a query was raised already; one that does not stop in time ends with its session.
     with suppress(*SPARK_ERRORS):
         for query in queries:
             if query.isActive:

@@ -12,6 +12,8 @@ from typing import Any
 from pyspark import SparkContext, accumulators
 from pyspark.sql import SparkSession
 
+from unskew.config.models.job import Job
+from unskew.config.types.secrets import reveal
 from unskew.jobs.local.jars import jars
 from unskew.jobs.local.java import java_home
 from unskew.jobs.local.resources import resource
@@ -28,8 +30,6 @@ _SETTINGS = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.metricsEnabled": "false",
 }
-
-
 _JVM_STOP_SECONDS = 30.0
 # Where all is on one machine: loopback, which executors elsewhere could not reach; workers forked
 # with everything imported, and a way to them that is not TCP. There, each task waits 40 ms in vain,
@@ -44,6 +44,18 @@ _FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 _BY_FILE_SYSTEM = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
+
+
+@contextmanager
+def job_session(job: Job) -> Iterator[SparkSession]:
+    """The Spark session that a job asks for."""
+    settings = {
+        "spark.sql.streaming.stopTimeout": "10s",
+        **reveal(job.spark),
+        "spark.sql.shuffle.partitions": str(job.merge.partitions),
+    }
+    with session(job.name, settings) as spark:
+        yield spark
 
 
 @contextmanager
@@ -74,17 +86,17 @@ def session(name: str, settings: Mapping[str, str] | None = None) -> Iterator[Sp
 
 @contextmanager
 def renames_without_processes(spark: SparkSession, checkpoint: str) -> Iterator[None]:
-    """Queries that start in here rename the files of a checkpoint on a local disk by themselves.
+    """Let queries that start in here rename a local checkpoint's files within the JVM.
 
     By default Spark uses Hadoop's FileContext, which there starts a process for every look at a
-    name: a tenth of a second in a batch of four state partitions. The other way is as atomic,
+    name: a tenth of a second in a batch of four state partitions. The other manager is as atomic,
     rename(2) both times, and writes the same checksums; but on HDFS only FileContext replaces a
     file that is there.
     """
-    # pyspark does not show what Hadoop was told.
+    # pyspark has no public way to read Hadoop's settings.
     hadoop: Any = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
-    place = checkpoint if ":/" in checkpoint else str(hadoop.get("fs.defaultFS"))
-    if not place.startswith("file:") or spark.conf.get(_FILE_MANAGER, None) is not None:
+    location = checkpoint if ":/" in checkpoint else str(hadoop.get("fs.defaultFS"))
+    if not location.startswith("file:") or spark.conf.get(_FILE_MANAGER, None) is not None:
         yield
         return
     spark.conf.set(_FILE_MANAGER, _BY_FILE_SYSTEM)
@@ -96,27 +108,29 @@ def renames_without_processes(spark: SparkSession, checkpoint: str) -> Iterator[
 
 @contextmanager
 def _signals_deferred() -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM wait for a moment.
+    """Hold Ctrl-C and SIGTERM back until the session is there.
 
-    pyspark's launcher, interrupted while its JVM starts, forgets that JVM, which then lives on.
+    pyspark's launcher, interrupted while its JVM starts, loses that JVM, which then keeps running.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     arrived: list[int] = []
     signals = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(one, lambda number, _frame: arrived.append(number)) for one in signals]
+    before = [
+        signal.signal(number, lambda number, _frame: arrived.append(number)) for number in signals
+    ]
     try:
         yield
     finally:
-        for one, handler in zip(signals, before, strict=True):
-            signal.signal(one, handler)
+        for deferred, handler in zip(signals, before, strict=True):
+            signal.signal(deferred, handler)
         for number in arrived[:1]:
             signal.raise_signal(number)
 
 
 def _quiet_accumulators() -> None:
-    """Where the JVM ends first, its last connection to us is no trace on the terminal."""
+    """Print no trace of a connection that breaks because the JVM ended before this process."""
     servers: tuple[Any, ...] = (
         accumulators.AccumulatorTCPServer,
         accumulators.AccumulatorUnixServer,
@@ -126,7 +140,7 @@ def _quiet_accumulators() -> None:
 
 
 def _stop() -> None:
-    """Stop Spark and wait for its JVM, which otherwise lives on for a moment after us."""
+    """Stop Spark and wait for its JVM, which could otherwise run longer than this process."""
     # pyspark has no public way to end the JVM, nor to start another one afterwards.
     context, gateway = SparkContext._active_spark_context, SparkContext._gateway  # noqa: SLF001
     try:
@@ -141,7 +155,7 @@ def _stop() -> None:
 
 
 def _end(process: "subprocess.Popen[bytes] | None") -> None:
-    """The JVM ends when its standard input does; if not in time, it is made to."""
+    """Close the JVM's standard input, at which it ends; kill it if it does not end in time."""
     if process is None:
         return
     if process.stdin is not None:

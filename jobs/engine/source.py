@@ -1,4 +1,4 @@
-"""Where records come from: a streaming DataFrame with Kafka's columns, whatever the source."""
+"""The source as a streaming DataFrame with Kafka's columns, from Kafka or from files."""
 
 import json
 import math
@@ -12,9 +12,9 @@ from unskew.jobs.kafka.options import connection_options
 _SCHEMA = (
     "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP"
 )
-_ROOM = 1.25
-_WORTH_A_TASK = 1000
-_MUCH_FOR_A_TASK = 250_000
+_TASK_HEADROOM = 1.25
+_TASK_RECORDS_MIN = 1000
+_TASK_RECORDS_MAX = 250_000
 COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp")
 
 
@@ -49,14 +49,14 @@ def kafka_options(source: KafkaSource, spark: SparkSession) -> dict[str, str]:
 
 
 def _split(source: KafkaSource, cores: int) -> dict[str, str]:
-    """How reading is shared out: a topic keyed by the hot key has one hot Kafka partition."""
+    """Read a large Kafka partition in several tasks: that of a hot key would be one slow task."""
     most = source.records_per_task
     if most is None:
-        # Some room, so that even Kafka partitions do not make a task more than there are cores. A
-        # batch may be far below its limit, or have none: then a task's share has one of its own.
-        fair = _ROOM * (source.records_per_batch or math.inf) / cores
-        most = max(_WORTH_A_TASK, math.ceil(min(fair, _MUCH_FOR_A_TASK)))
-    # By size alone: a small batch then is not cut into tasks that cost more than they save.
+        # Headroom, so that even Kafka partitions do not make a task more than there are cores. A
+        # batch may be far below its limit, or have none: hence the limit of a task's own.
+        fair = _TASK_HEADROOM * (source.records_per_batch or math.inf) / cores
+        most = max(_TASK_RECORDS_MIN, math.ceil(min(fair, _TASK_RECORDS_MAX)))
+    # By size alone, so that a small batch is not cut into tasks that cost more than they save.
     return {"maxRecordsPerPartition": str(most)}
 
 
@@ -75,7 +75,7 @@ def _files(spark: SparkSession, source: FilesSource) -> DataFrame:
     if source.format == "parquet":
         return reader.schema(_SCHEMA).parquet(source.path).select(*COLUMNS)
     lines = reader.format("text").load(source.path)
-    # A line's place is its file and where in it Spark's split began; its time is the file's.
+    # A line's coordinates are its file and the start of Spark's split in it; its time the file's.
     return lines.select(
         sf.lit(None).cast("binary").alias("key"),
         sf.col("value").cast("binary").alias("value"),

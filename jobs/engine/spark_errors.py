@@ -1,13 +1,18 @@
-"""What Spark's exceptions mean: the innermost cause with a text, as one line, without its trace."""
+"""Spark's exceptions as one line: the innermost cause with a text, without its trace."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from unskew.config.errors import ExternalError
 from unskew.config.models.job import Job
 
+SPARK_ERRORS = (PySparkException, Py4JError)
+"""What pyspark raises when something fails in the JVM."""
 CAUSES_MAX = 20
 LENGTH_MAX = 600
 _BEGINNING = 500
@@ -16,7 +21,7 @@ _CLASS_TAG = re.compile(r"^\[[A-Z0-9_]+(\.[A-Z0-9_]+)*\]\s*")
 _TAIL = re.compile(r"\s*(SQLSTATE: \w+|;\s*line \d+ pos \d+|\bline \d+, pos \d+).*$", re.DOTALL)
 _JAVA_CLASS = re.compile(r"^(?:[a-z][\w$]*\.)+([A-Z][\w$]*)(?::\s*|$)")
 _PYTHON_LINE = re.compile(r"^(?:([\w.]+)\.)?(\w+)(?:: (.*))?$", re.DOTALL)
-_OURS = ("grouping.", "config.", "jobs.")
+_OURS = "unskew."
 _LOST_TASK = re.compile(r"Job aborted due to stage failure.*?\(TID \d+\) \([^)]*\): ", re.DOTALL)
 _SPARK_ONLY = frozenset({"SparkException", "AnalysisException", "ParseException", "Exception"})
 
@@ -39,7 +44,7 @@ _KNOWN = (
     ),
     (
         re.compile(r"JAVA_GATEWAY_EXITED"),
-        "Spark's JVM did not start; what it said stands above",
+        "Spark's JVM did not start; its output is above",
     ),
     (
         re.compile(r"No space left on device"),
@@ -67,15 +72,23 @@ _KNOWN = (
 )
 
 
+@contextmanager
+def translate_spark_errors(job: Job) -> Iterator[None]:
+    """Raise Spark's exceptions as an ExternalError of one line."""
+    try:
+        yield
+    except SPARK_ERRORS as error:
+        raise ExternalError(explain_spark_error(job, error)) from error
+
+
 def explain_spark_error(job: Job, error: BaseException) -> str:
     """One line that says why the query failed."""
     texts = causes(error)
     innermost = next((text for text in reversed(texts) if text.strip()), str(error))
-    # Their beginnings: further on there may be whole plans, in which any word may stand.
+    # Only their beginnings: further on there may be whole plans, which may contain any word.
     everything = "\n".join(text[:_BEGINNING] for text in texts)
     for pattern, meaning in _KNOWN:
-        found = pattern.search(everything)
-        if found:
+        if pattern.search(everything):
             return f"{job.name}: {meaning.format(cause=brief(innermost).rstrip('.'))}"
     return f"{job.name}: {brief(innermost)}"
 
@@ -94,7 +107,7 @@ def causes(error: BaseException) -> list[str]:
             java = java.getCause()
             if java is None:
                 break
-    except Py4JError:  # the JVM is gone: what was read so far must do
+    except Py4JError:  # the JVM is gone: return what was read so far
         pass
     return texts
 
@@ -118,15 +131,11 @@ def brief(text: str) -> str:
 
 
 def _python(text: str) -> str:
-    """The last line of a worker's trace: the exception itself; our own need no class."""
+    """The last line of a worker's trace: the exception itself; without the class if it is ours."""
     lines = text.rpartition("Traceback (most recent call last)")[2].splitlines()
     ends = [line for line in lines if line and not line[0].isspace() and ":" in line]
     last = next((line for line in reversed(ends) if _PYTHON_LINE.match(line)), "a worker failed")
     match = _PYTHON_LINE.match(last)
-    if match and match.group(1) and f"{match.group(1)}.".startswith(_OURS):
+    if match and (match.group(1) or "").startswith(_OURS):
         return (match.group(3) or match.group(2))[:LENGTH_MAX]
     return last[:LENGTH_MAX]
-
-
-SPARK_ERRORS = (PySparkException, Py4JError)
-"""What pyspark raises when something fails in the JVM."""

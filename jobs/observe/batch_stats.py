@@ -10,7 +10,7 @@ import numpy as np
 from unskew.grouping.base import Float64s, Int64s
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.report import LATENCY_BOUNDS_SECONDS, PartitionReport, replication_of
-from unskew.jobs.checkpoint.lateness import late_watermark
+from unskew.jobs.checkpoint.spark_log import late_watermark
 
 HOT_KEYS = 10
 _COUNTS = ("records", "keys", "state_bytes")

@@ -6,7 +6,7 @@ import sys
 from pyspark.sql import functions as sf
 
 from unskew.config.loader import load_job
-from unskew.jobs.engine.service import job_session
+from unskew.jobs.engine.session import job_session
 
 
 def main(job_file: str, changes: str) -> None:

@@ -47,7 +47,7 @@ def decoded(
     raw: DataFrame = spark.createDataFrame(
         rows, "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT"
     ).selectExpr("*", "timestamp '2026-01-01' AS timestamp")
-    columns = [*how.columns, "bad"]
+    columns = [*how.columns, "reject_reason"]
     found = decode(raw, how, COLUMNS).orderBy("raw_offset").select(*columns).collect()
     return [tuple(row) for row in found]
 
@@ -120,7 +120,7 @@ def test_avro(spark: SparkSession, tmp_path: Path, wire: str) -> None:
     ]
 
 
-def test_a_confluent_record_without_its_header_is_refused(
+def test_a_confluent_record_without_its_header_is_rejected(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     file = tmp_path / "trade.avsc"

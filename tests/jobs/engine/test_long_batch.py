@@ -1,4 +1,4 @@
-"""A batch that takes longer than a job may be silent is no stall while its tasks get done."""
+"""A batch that takes longer than the stall limit is no stall while its tasks complete."""
 
 from pathlib import Path
 
@@ -18,8 +18,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 TASKS = 12
 
 
-class _Signs(Follower):
-    """How often tasks were seen to get done before the batch was."""
+class _Completions(Follower):
+    """How often completed tasks were reported before the batch was done."""
 
     count = 0
     in_batch = 0
@@ -31,10 +31,10 @@ class _Signs(Follower):
         self.in_batch = self.count
 
 
-def test_tasks_that_get_done_are_seen_while_a_batch_lasts(
+def test_completed_tasks_are_reported_while_a_batch_lasts(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("unskew.jobs.engine.service._LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("unskew.jobs.engine.service._TASKS_CHECK_SECONDS", 0.0)
     write_lines(tmp_path / "in", "1", records(seed=3, count=120))
     job = job_over(
         {"type": "files", "path": str(tmp_path / "in")},
@@ -46,10 +46,10 @@ def test_tasks_that_get_done_are_seen_while_a_batch_lasts(
         window={"type": "none"},
         lateness=None,
     )
-    signs = _Signs()
-    Service(job, spark, (signs,)).run()
-    # Two tasks of a second at a time, and two looks a second at the least.
-    assert signs.in_batch >= TASKS / 4
+    completions = _Completions()
+    Service(job, spark, (completions,)).run()
+    # Two tasks of a second at a time, and two checks a second at the least.
+    assert completions.in_batch >= TASKS / 4
 
 
 def test_they_keep_a_job_from_being_stalled() -> None:

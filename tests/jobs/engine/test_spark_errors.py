@@ -22,7 +22,7 @@ JOB = load_job("word_count")
             (
                 "org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n"
                 '  File "x.py", line 1, in f\n    raise SnapshotError()\n'
-                "grouping.errors.SnapshotError: journal: /c/1: damaged; restore it\n\n\tat a(C)"
+                "unskew.grouping.errors.SnapshotError: journal: /c/1: damaged; restore it\n\n\tat a"
             ),
             "journal: /c/1: damaged; restore it",
         ),
@@ -61,7 +61,7 @@ def test_one_line_is_left_of_a_trace(text: str, line: str) -> None:
         ("x" * 600 + "No space left on device", "x" * 100),
     ],
 )
-def test_what_is_known_is_told_in_the_words_of_a_job(text: str, part: str) -> None:
+def test_known_errors_are_explained(text: str, part: str) -> None:
     line = explain_spark_error(JOB, RuntimeError(text))
     assert line.startswith("word_count: ")
     assert part in line

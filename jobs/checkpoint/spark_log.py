@@ -1,0 +1,30 @@
+"""What Spark's own logs in a checkpoint say: the newest commit, and the watermark of late rows."""
+
+import json
+
+from unskew.config.models.job import Job
+from unskew.jobs.checkpoint.files import names_in, read_bytes
+
+
+def last_commit(job: Job) -> int:
+    """The newest batch that the checkpoint says is done; -1 before the first."""
+    names = names_in(f"{job.checkpoint.rstrip('/')}/commits")
+    return max((int(name) for name in names if name.isdecimal()), default=-1)
+
+
+def late_watermark(checkpoint: str, batch: int) -> int | None:
+    """The watermark by which Spark dropped late rows of a batch, in microseconds of event time.
+
+    It is that of the batch before: a batch's own watermark, which Spark's progress has, closes
+    windows after the batch's rows were added to them. None if the log of offsets no longer has it.
+    """
+    if batch == 0:
+        return 0
+    try:
+        data = read_bytes(f"{checkpoint}/offsets/{batch - 1}")
+    except OSError:
+        return None  # only the displays need it: the job goes on
+    lines = data.decode().splitlines() if data else []
+    if len(lines) < 2 or not lines[1].startswith("{"):
+        return None
+    return int(json.loads(lines[1])["batchWatermarkMs"]) * 1000

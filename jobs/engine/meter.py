@@ -1,0 +1,150 @@
+"""What a partition counts of its batch, from chunk to chunk, and the report it makes of that."""
+
+import os
+import platform
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from unskew.config.models.window import NoWindow, SlidingWindow, Window
+from unskew.grouping.base import Int64s, UInt64s
+from unskew.grouping.spark.report import (
+    HEAVY_KEYS,
+    LATENCY_BOUNDS_SECONDS,
+    SAMPLED_KEYS,
+    PartitionReport,
+    ends_of,
+    homes_of,
+)
+from unskew.jobs.engine.prepare import ARRIVED
+from unskew.jobs.operators.base import KEY, KEY_HASH, PANE, RECORDS, SECONDS
+
+_LATENCIES_A_CHUNK = 4096
+_NAMED_KEYS = 16
+
+
+@dataclass(frozen=True)
+class Windows:
+    """A job's windows, in microseconds of event time."""
+
+    duration: int
+    slide: int
+
+    def last_ends(self, panes: Int64s) -> Int64s:
+        """When the last of the windows ends that the records of each pane are in."""
+        ends: Int64s = panes - np.mod(panes, self.slide) + self.duration
+        return ends
+
+
+def windows_of(window: Window) -> Windows | None:
+    """Those of a job; None if it has none, and so nothing that could be late."""
+    if isinstance(window, NoWindow):
+        return None
+    slide = window.slide if isinstance(window, SlidingWindow) else window.duration
+    return Windows(window.duration.amount, slide.amount)
+
+
+@dataclass
+class Meter:
+    """The sums over a partition's chunks, and its partials without their totals."""
+
+    name_keys: bool
+    partitions: int
+    seed: int
+    windows: Windows | None
+    records: int = 0
+    busy_seconds: float = 0.0
+    state_bytes: int = 0
+    latency_counts: Int64s = field(
+        default_factory=lambda: np.zeros(len(LATENCY_BOUNDS_SECONDS) + 1, np.int64)
+    )
+    latency_seconds: float = 0.0
+    counted: list[pa.Table] = field(default_factory=list)
+
+    def add(self, rows: pa.Table, partials: pa.Table, seconds: float) -> None:
+        """One chunk: its rows, the partials made of them, and how long that took."""
+        self.records += rows.num_rows
+        self.busy_seconds += seconds
+        self.state_bytes += partials.nbytes
+        panes = [PANE] if self.windows else []
+        timed = [SECONDS] if SECONDS in partials.column_names else []
+        self.counted.append(
+            partials.select([KEY_HASH, RECORDS, *panes, *self._named_columns(), *timed])
+        )
+        self._add_latencies(rows)
+
+    def report(self, rejected: dict[str, int]) -> PartitionReport:
+        """The report of all chunks, with the rejected records by reason."""
+        keys = self._keys()
+        hashes: UInt64s = keys[KEY_HASH].to_numpy().astype(np.int64).view(np.uint64)
+        counts = keys[RECORDS].to_numpy().astype(np.int64)
+        timed = SECONDS in keys.column_names
+        seconds = keys[SECONDS].to_numpy() if timed else np.empty(0)
+        homes = homes_of(hashes, counts, self.partitions, self.seed)
+        ends = self._window_ends()
+        heavy = np.argsort(-(seconds if timed else counts), kind="stable")[:HEAVY_KEYS]
+        return PartitionReport(
+            self.records,
+            hashes.size,
+            self.busy_seconds,
+            self.state_bytes,
+            latency_counts=self.latency_counts,
+            latency_seconds=self.latency_seconds,
+            heavy_hashes=hashes[heavy],
+            heavy_records=counts[heavy],
+            heavy_seconds=seconds[heavy] if timed else seconds,
+            heavy_names=_texts(keys[KEY].take(heavy[:_NAMED_KEYS])) if self.name_keys else (),
+            sample_hashes=np.sort(hashes)[:SAMPLED_KEYS],
+            home_partitions=homes[0],
+            home_records=homes[1],
+            window_ends=ends[0],
+            window_records=ends[1],
+            bad=rejected,
+            place=_executor(),
+        )
+
+    def _add_latencies(self, rows: pa.Table) -> None:
+        # Evenly spaced rows stand for their neighbours: a histogram needs no more.
+        step = max(1, rows.num_rows // _LATENCIES_A_CHUNK)
+        arrived = rows[ARRIVED].to_numpy()[::step].astype("datetime64[us]").astype(np.int64)
+        if not arrived.size:
+            return
+        waited = np.maximum(time.time() - arrived / 1e6, 0.0)
+        share = rows.num_rows / arrived.size
+        bounds = np.searchsorted(LATENCY_BOUNDS_SECONDS, waited)
+        counts = np.bincount(bounds, minlength=self.latency_counts.size) * share
+        self.latency_counts += np.rint(counts).astype(np.int64)
+        self.latency_seconds += float(waited.sum()) * share
+
+    def _named_columns(self) -> list[str]:
+        return [KEY] if self.name_keys else []
+
+    def _keys(self) -> pa.Table:
+        """One row a key: its hash, its name if that is shown, its records, its time if measured."""
+        names = [KEY_HASH, *self._named_columns()]
+        if not self.counted:
+            return pa.table({name: [] for name in [*names, RECORDS]})
+        table = pa.concat_tables(self.counted)
+        summed = [name for name in (RECORDS, SECONDS) if name in table.column_names]
+        keys = table.group_by(names).aggregate([(name, "sum") for name in summed])
+        return keys.rename_columns([*names, *summed])
+
+    def _window_ends(self) -> tuple[Int64s, Int64s]:
+        """The ends of the records' last windows, and how many records each."""
+        if self.windows is None or not self.counted:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        panes = pa.concat_tables(self.counted).group_by(PANE).aggregate([(RECORDS, "sum")])
+        ends = self.windows.last_ends(panes[PANE].to_numpy())
+        return ends_of(ends, panes[f"{RECORDS}_sum"].to_numpy())
+
+
+def _executor() -> str:
+    """Where this task runs: the executor's host, and the process there that forks its workers."""
+    return f"{platform.node()}/{os.getppid()}"
+
+
+def _texts(keys: pa.ChunkedArray) -> tuple[str, ...]:
+    """Keys as texts; Spark's strings may hold bytes that are none."""
+    return tuple(key.decode(errors="replace") for key in keys.cast(pa.binary()).to_pylist())
