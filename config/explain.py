@@ -8,9 +8,9 @@ from unskew.config.errors import UsageError
 from unskew.config.loader import load
 from unskew.config.problems import messages
 from unskew.config.problems.problem import Part, Path
-from unskew.config.types.secrets import HIDDEN
-from unskew.config.yaml import scalars
 from unskew.config.yaml.reader import Node
+from unskew.grouping.options import scalars
+from unskew.grouping.options.printed import HIDDEN
 
 
 def explain(path_or_name: str) -> dict[str, Any]:

@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 from unskew.config.loader import Loaded, load
 from unskew.config.models.job import Job
 from unskew.config.problems import messages
-from unskew.config.problems.problem import Path, Problem, dotted, show
+from unskew.config.problems.problem import Path, Problem, dotted
 from unskew.config.rules.places import clean
+from unskew.grouping.options.printed import show
 
 # What two jobs must not share, and why.
 _SHARED: list[tuple[Path, Callable[[Job], str], str]] = [

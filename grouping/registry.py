@@ -1,7 +1,5 @@
 """All groupings by name, and `create`, which makes one from plain options."""
 
-from typing import Any
-
 from pydantic import ValidationError
 
 from unskew.grouping.algorithms.d_choices import DChoices
@@ -18,6 +16,7 @@ from unskew.grouping.algorithms.shuffle import Shuffle
 from unskew.grouping.algorithms.w_choices import WChoices
 from unskew.grouping.base import Grouping, Setting
 from unskew.grouping.errors import GroupingError
+from unskew.grouping.options.broken_rules import problem_lines
 
 GROUPINGS: dict[str, type[Grouping]] = {
     grouping.name: grouping
@@ -55,16 +54,4 @@ def create(
     try:
         return chosen(setting, chosen.Params(**params))
     except ValidationError as error:
-        raise GroupingError("; ".join(_problems(name, error))) from error
-
-
-def _problems(name: str, error: ValidationError) -> list[str]:
-    return [_problem(name, dict(problem)) for problem in error.errors()]
-
-
-def _problem(name: str, problem: dict[str, Any]) -> str:
-    if problem["type"] == "value_error":
-        # Of several options together: the message names them and their values itself.
-        return f"{name}.{problem['ctx']['error']}"
-    path = ".".join([name, *map(str, problem["loc"])])
-    return f"{path}: {problem['msg']} (got {problem['input']!r})"
+        raise GroupingError("; ".join(problem_lines(name, chosen.Params, error))) from error

@@ -16,8 +16,8 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from unskew.config.problems.suggestions import did_you_mean
 from unskew.config.types.secrets import Secret, holds_secret
+from unskew.grouping.options.suggestions import did_you_mean
 
 TEXT_LENGTH_MAX = 20_000
 PATH_LENGTH_MAX = 4_096

@@ -6,8 +6,8 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
 from unskew.config.models.base import Location, Model, Servers, Topic, rule_error
 from unskew.config.models.kafka import KafkaOptions
-from unskew.config.problems.problem import show
 from unskew.config.types.units import ByteSize
+from unskew.grouping.options.printed import show
 
 OFFSET_EARLIEST = -2
 RECORDS_MAX = 1_000_000_000

@@ -2,52 +2,19 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from unskew.config.operators import installed_names
-from unskew.config.problems.problem import Part, Path, Position, Problem, dotted, show
+from unskew.config.problems.problem import Part, Path, Position, Problem, dotted
 from unskew.config.problems.schema_walk import fields_at, homes_of, models_at
-from unskew.config.problems.suggestions import did_you_mean, nearest, one_of
-from unskew.config.types.secrets import HIDDEN
 from unskew.config.yaml.reader import Node
+from unskew.grouping.options import broken_rules
+from unskew.grouping.options.broken_rules import Written, broken_rule
+from unskew.grouping.options.suggestions import did_you_mean, nearest, one_of
 
 PROBLEMS_MAX = 100
-
-_KINDS = {
-    "string_type": "a text",
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "float_type": "a number",
-    "bool_type": "true or false",
-    "list_type": "a list",
-    "tuple_type": "a list",
-    "dict_type": "a mapping",
-    "model_type": "a mapping",
-    "model_attributes_type": "a mapping",
-    "finite_number": "a finite number",
-    "int_parsing": "a whole number",
-    "none_required": "nothing",
-}
-_BOUNDS = {
-    "greater_than_equal": ("at least", "ge"),
-    "greater_than": ("more than", "gt"),
-    "less_than_equal": ("at most", "le"),
-    "less_than": ("less than", "lt"),
-    "multiple_of": ("a multiple of", "multiple_of"),
-}
-_WORDS_FOR_BOOL = {
-    "yes": "true",
-    "on": "true",
-    "y": "true",
-    "no": "false",
-    "off": "false",
-    "n": "false",
-}
-_NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]+)?")
-_DIGIT_GROUPS = re.compile(r"[-+]?[0-9]+([_,' ][0-9]+)+")
 
 
 def problems(model: type[BaseModel], root: Node, errors: Sequence[ErrorDetails]) -> list[Problem]:
@@ -111,14 +78,12 @@ def find(root: Node, path: Path) -> tuple[Node | None, Position]:
 
 
 def got(node: Node | None) -> str:
-    """` (got ...)`, or nothing when there is nothing; a secret stays hidden."""
-    if node is None:
-        return ""
-    if node.secret:
-        return f" (got {HIDDEN})"
-    # A number as it was written: `1e3` is not the whole number that it looks like when printed.
-    written = node.plain and isinstance(node.value, int | float) and len(node.text) < 40
-    return f" (got {node.text if written else show(node.value)})"
+    """` (got ...)` as messages show the value of `node`."""
+    return broken_rules.got(_written(node))
+
+
+def _written(node: Node | None) -> Written | None:
+    return None if node is None else Written(node.value, node.text, node.plain, node.secret)
 
 
 def _problem(model: type[BaseModel], root: Node, path: Path, error: ErrorDetails) -> Problem:
@@ -133,7 +98,7 @@ def _problem(model: type[BaseModel], root: Node, path: Path, error: ErrorDetails
         parent, _ = find(root, path[:-1])
         if parent is not None:
             position = parent.key_positions.get(str(path[-1]), position)
-        rule, advice = _value_rule(error, Node(position, str(path[-1])))
+        rule, advice = broken_rule(error, Written(str(path[-1])))
     elif kind == "missing" or (node is not None and node.value is None):
         rule, advice = "missing", _what_to_add(model, root, path)
     elif kind == "union_tag_not_found":
@@ -142,7 +107,7 @@ def _problem(model: type[BaseModel], root: Node, path: Path, error: ErrorDetails
     elif kind == "union_tag_invalid":
         return _wrong_type(model, root, path)
     else:
-        rule, advice = _value_rule(error, node)
+        rule, advice = broken_rule(error, _written(node))
     return Problem(position, dotted(path), rule, advice)
 
 
@@ -207,84 +172,6 @@ def _first_sentence(text: str) -> str:
     end = re.search(r"[.;:](\s|$)", text)
     sentence = text[: end.start()] if end else text
     return sentence[:1].lower() + sentence[1:]
-
-
-def _value_rule(error: ErrorDetails, node: Node | None) -> tuple[str, str]:
-    kind, context = error["type"], error.get("ctx", {})
-    if kind in _KINDS:
-        return f"{_KINDS[kind]}{got(node)}", _type_advice(kind, node)
-    if kind in {"literal_error", "enum"}:
-        choices = re.findall(r"'([^']*)'", context.get("expected", "")) or [str(context)]
-        return f"{one_of(choices)}{got(node)}", _near(node, choices)
-    if kind in {"too_short", "too_long"}:
-        return f"{_entries(kind, context)} (got {_length(node)})", ""
-    if kind == "string_pattern_mismatch":
-        return f"a text that matches {context['pattern']}{got(node)}", ""
-    bound = _bound(kind, context)
-    if bound:
-        return f"{bound}{got(node)}", ""
-    message = error["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
-    if node is not None and isinstance(node.value, dict | list):
-        shown = ""
-    else:
-        shown = f" (got {HIDDEN})" if context.get("hide") else got(node)
-    return f"{message}{shown}", str(context.get("suggestion", ""))
-
-
-def _bound(kind: str, context: dict[str, Any]) -> str:
-    if kind in _BOUNDS:
-        words, name = _BOUNDS[kind]
-        return f"{words} {show(context[name])}"
-    if kind == "string_too_short":
-        return f"at least {_counted(context['min_length'], 'character', 'characters')}"
-    if kind == "string_too_long":
-        return f"at most {_counted(context['max_length'], 'character', 'characters')}"
-    return ""
-
-
-def _entries(kind: str, context: dict[str, Any]) -> str:
-    if kind == "too_short":
-        return f"at least {_counted(context['min_length'], 'entry', 'entries')}"
-    return f"at most {_counted(context['max_length'], 'entry', 'entries')}"
-
-
-def _counted(count: int, one: str, many: str) -> str:
-    return f"{count} {one if count == 1 else many}"
-
-
-def _near(node: Node | None, words: Sequence[str]) -> str:
-    if node is None or not isinstance(node.value, str) or node.secret:
-        return ""
-    near = nearest(node.value, words)
-    return f'did you mean "{near}"?' if near else ""
-
-
-def _length(node: Node | None) -> int:
-    return len(node.value) if node is not None and isinstance(node.value, dict | list) else 0
-
-
-def _type_advice(kind: str, node: Node | None) -> str:
-    if node is None or isinstance(node.value, dict):
-        return 'begin each entry with "- "' if node is not None and "list" in kind else ""
-    value = node.value
-    if kind in {"list_type", "tuple_type"}:
-        return "put it in brackets: [...]"
-    if kind == "string_type" and not isinstance(value, list):
-        return "put it in quotes"
-    if not isinstance(value, str):
-        return ""
-    if kind == "bool_type":
-        word = _WORDS_FOR_BOOL.get(value.lower())
-        return f"write {word}" if word else ""
-    return _number_advice(node, value) if kind in {"int_type", "float_type"} else ""
-
-
-def _number_advice(node: Node, text: str) -> str:
-    if _DIGIT_GROUPS.fullmatch(text):
-        return f"write {re.sub('[^-+0-9]', '', text)}"
-    if not node.plain and _NUMBER.fullmatch(text):
-        return "remove the quotes"
-    return ""
 
 
 def _family(error: ErrorDetails) -> str:

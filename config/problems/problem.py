@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from unskew.grouping.options.printed import one_line, show
+
 Part = str | int
 Path = tuple[Part, ...]
-
-SHOWN_LENGTH_MAX = 60
 
 
 class Position(NamedTuple):
@@ -30,7 +30,7 @@ class Problem:
         """`file:line:col: path: problem; suggestion`."""
         advice = f"; {self.suggestion}" if self.suggestion else ""
         text = f"{self.path}: {self.rule}{advice}"
-        return f"{_one_line(file)}:{self.position.line}:{self.position.column}: {_one_line(text)}"
+        return f"{one_line(file)}:{self.position.line}:{self.position.column}: {one_line(text)}"
 
 
 class DocumentError(Exception):
@@ -58,25 +58,3 @@ def dotted(path: Sequence[Part]) -> str:
         else:
             text += f"[{show(part)}]"
     return text or "job"
-
-
-def show(value: object) -> str:
-    """A value as a message shows it: short, on one line, as YAML would write it."""
-    if value is None:
-        return "nothing"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, dict):
-        return "a mapping"
-    if isinstance(value, list | tuple):
-        return "a list"
-    text = f'"{value}"' if isinstance(value, str) else f"{value}".removesuffix(".0")
-    text = _one_line(text)
-    return text if len(text) <= SHOWN_LENGTH_MAX else text[: SHOWN_LENGTH_MAX - 3] + "..."
-
-
-def _one_line(text: str) -> str:
-    """Control characters escaped: a message is one line and cannot drive a terminal."""
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
-    )

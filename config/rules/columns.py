@@ -11,8 +11,8 @@ from typing import Any
 from unskew.config.models.decode import RAW_COLUMNS
 from unskew.config.models.operator import Hashtags, OperatorOptions, Paced, Vwap, WordCount
 from unskew.config.problems.problem import Path
-from unskew.config.problems.suggestions import nearest, one_of
 from unskew.config.rules.registry import Contradiction, rule
+from unskew.grouping.options.suggestions import nearest, one_of
 
 _BARE = re.compile(r"\s*(?:`([^`]+)`|([A-Za-z_][A-Za-z0-9_]*))\s*")
 _NOT_COLUMNS = frozenset(

@@ -7,8 +7,8 @@ from pydantic import BaseModel
 from unskew.config.models.base import Model
 from unskew.config.problems.problem import Problem, dotted
 from unskew.config.problems.schema_walk import chosen_at
-from unskew.config.problems.suggestions import one_of
 from unskew.config.yaml.reader import Node
+from unskew.grouping.options.suggestions import one_of
 
 
 def exclusive_problems(model: type[BaseModel], root: Node) -> list[Problem]:

@@ -6,8 +6,8 @@ from typing import Any
 
 from unskew.config.models.source import KafkaSource
 from unskew.config.problems.problem import Path
-from unskew.config.problems.suggestions import nearest, one_of
 from unskew.config.rules.registry import Contradiction, given, rule
+from unskew.grouping.options.suggestions import nearest, one_of
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 

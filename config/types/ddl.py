@@ -8,7 +8,7 @@ COMMENT. A mistake is reported with its character, counted from one.
 import re
 from typing import NamedTuple, NoReturn
 
-from unskew.config.problems.suggestions import did_you_mean
+from unskew.grouping.options.suggestions import did_you_mean
 
 DEPTH_MAX = 20
 PRECISION_MAX = 38

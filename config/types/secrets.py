@@ -12,7 +12,8 @@ from typing import Any, cast
 from pydantic import GetCoreSchemaHandler, SecretStr
 from pydantic_core import CoreSchema, core_schema
 
-HIDDEN = "***"
+from unskew.grouping.options.printed import HIDDEN
+
 SHORTEST_REDACTED = 4
 
 _SECRET_KEY = re.compile(

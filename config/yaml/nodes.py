@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from unskew.config.problems.problem import Part, Position
 from unskew.config.yaml.reader import Node
-from unskew.config.yaml.scalars import Scalar
+from unskew.grouping.options.scalars import Scalar
 
 _OPTIONS = frozenset({"spark", "options"})
 

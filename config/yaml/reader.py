@@ -12,10 +12,11 @@ from typing import Any, NoReturn
 
 import yaml
 
-from unskew.config.problems.problem import DocumentError, Position, Problem, show
-from unskew.config.problems.suggestions import nearest
+from unskew.config.problems.problem import DocumentError, Position, Problem
 from unskew.config.shipped import shipped_names
-from unskew.config.yaml.scalars import Scalar, ScalarError, resolve
+from unskew.grouping.options.printed import show
+from unskew.grouping.options.scalars import Scalar, ScalarError, resolve
+from unskew.grouping.options.suggestions import nearest
 
 FILE_BYTES_MAX = 256 * 1024
 DEPTH_MAX = 40

@@ -11,11 +11,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from unskew.config.problems.problem import Path as NodePath
-from unskew.config.problems.problem import Position, Problem, dotted, show
-from unskew.config.problems.suggestions import nearest
+from unskew.config.problems.problem import Position, Problem, dotted
 from unskew.config.types.secrets import holds_secret, is_jaas, jaas_secrets
 from unskew.config.yaml.reader import Node, walk
-from unskew.config.yaml.scalars import ScalarError, resolve
+from unskew.grouping.options.printed import show
+from unskew.grouping.options.scalars import ScalarError, resolve
+from unskew.grouping.options.suggestions import nearest
 
 VALUE_BYTES_MAX = 64 * 1024
 

@@ -3,7 +3,6 @@
 Values are YAML 1.2 scalars, so `1e-4` is a number and `yes` is a word; a list is `[1,2]`.
 """
 
-import difflib
 import re
 from collections.abc import Iterable
 from typing import TypeVar
@@ -11,20 +10,12 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from unskew.grouping.errors import GroupingError
+from unskew.grouping.options.broken_rules import problem_lines
+from unskew.grouping.options.printed import show
+from unskew.grouping.options.scalars import ScalarError, resolve
+from unskew.grouping.options.suggestions import did_you_mean
 
 Model = TypeVar("Model", bound=BaseModel)
-
-_INTEGER = re.compile(r"[-+]?[0-9]{1,40}")
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]{1,4})?")
-_WORDS: dict[str, object] = {
-    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
-    **dict.fromkeys(("true", "True", "TRUE"), True),
-    **dict.fromkeys(("false", "False", "FALSE"), False),
-    **dict.fromkeys((".inf", ".Inf", "+.inf"), float("inf")),
-    "-.inf": float("-inf"),
-    ".nan": float("nan"),
-    ".NaN": float("nan"),
-}
 
 
 class SpecError(GroupingError):
@@ -42,17 +33,11 @@ def scalar(text: str) -> object:
     [7, 0.0001, True, 'yes', [1, 2.5], '3']
     """
     text = text.strip()
-    if text in _WORDS:
-        return _WORDS[text]
-    if _INTEGER.fullmatch(text):
-        return int(text)
-    if _FLOAT.fullmatch(text):
-        return float(text)
     if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
         return text[1:-1]
     if text.startswith("[") and text.endswith("]"):
         return [scalar(part) for part in _split(text[1:-1])] if text[1:-1].strip() else []
-    return text
+    return resolve(text)
 
 
 def parse_spec(what: str, text: str) -> tuple[str, dict[str, object]]:
@@ -69,11 +54,14 @@ def parse_spec(what: str, text: str) -> tuple[str, dict[str, object]]:
         option, equals, value = part.partition("=")
         option = option.strip()
         if not equals or not option:
-            problems.append(f"{what} {name}: option=value expected (got {part!r})")
+            problems.append(f"{what} {name}: option=value expected (got {show(part)})")
         elif option in options:
             problems.append(f"{what} {name}.{option}: given twice")
         else:
-            options[option] = scalar(value)
+            try:
+                options[option] = scalar(value)
+            except ScalarError as error:
+                problems.append(f"{what} {name}.{option}: {error.rule}; {error.suggestion}")
     if problems:
         raise SpecError(*problems)
     return name, options
@@ -83,7 +71,7 @@ def check_name(what: str, name: str, known: Iterable[str]) -> None:
     """Raise unless `name` is one of `known`."""
     names = list(known)
     if name not in names:
-        raise SpecError(f"{what}: unknown {name!r}; {suggestion(name, names)}")
+        raise SpecError(f"{what}: unknown {show(name)}; {did_you_mean(name, names)}")
 
 
 def check_options(where: str, params: type[Model], options: dict[str, object]) -> Model:
@@ -92,37 +80,6 @@ def check_options(where: str, params: type[Model], options: dict[str, object]) -
         return params(**options)
     except ValidationError as error:
         raise SpecError(*problem_lines(where, params, error)) from error
-
-
-def problem_lines(where: str, params: type[BaseModel], error: ValidationError) -> list[str]:
-    """One line a problem: where, what, the rule, the value."""
-    lines = []
-    for problem in error.errors():
-        path = ".".join(str(part) for part in problem["loc"])
-        label = f"{where}.{path}" if path else where
-        if problem["type"] == "extra_forbidden":
-            hint = suggestion(path, list(params.model_fields))
-            lines.append(f"{label}: unknown option; {hint}")
-        elif problem["type"] == "missing":
-            lines.append(f"{label}: missing")
-        elif problem["type"] == "value_error":
-            lines.append(f"{label}: {problem['ctx']['error']}")
-        else:
-            lines.append(f"{label}: {_rule(problem['msg'])} (got {problem['input']!r})")
-    return lines
-
-
-def suggestion(word: str, known: list[str]) -> str:
-    """What may have been meant, or all there is."""
-    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
-    if close:
-        return f"did you mean {close[0]!r}?"
-    return f"one of {', '.join(known)}" if known else "there are no options"
-
-
-def _rule(message: str) -> str:
-    rule = message.removeprefix("Input should be ")
-    return rule[:1].lower() + rule[1:]
 
 
 def _split(text: str) -> list[str]:

@@ -13,8 +13,8 @@ from typing import Any
 from pydantic_core import PydanticCustomError
 
 from unskew.config.errors import UsageError
-from unskew.config.problems.suggestions import did_you_mean
 from unskew.config.types.units import Duration
+from unskew.grouping.options.suggestions import did_you_mean
 from unskew.jobs.generator.settings import FileTarget, KafkaTarget, OracleSettings, Plan, Settings
 
 STREAMS = {"lines": "word_count", "trades": "vwap", "posts": "hashtags"}

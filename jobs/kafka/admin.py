@@ -5,7 +5,7 @@ from typing import Any
 
 from confluent_kafka.admin import AdminClient
 
-from unskew.config.problems.suggestions import nearest
+from unskew.grouping.options.suggestions import nearest
 
 # What goes wrong is told once, by us.
 QUIET: Mapping[str, Any] = {"log_level": 0, "error_cb": lambda _error: None}

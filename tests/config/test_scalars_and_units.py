@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic_core import PydanticCustomError
 
 from unskew.config.types.units import ByteSize, Duration
-from unskew.config.yaml.scalars import ScalarError, resolve
+from unskew.grouping.options.scalars import ScalarError, resolve
 
 
 @pytest.mark.parametrize(

@@ -105,37 +105,33 @@ def test_unknown_grouping_is_answered_with_the_known_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("params", "field"),
+    ("params", "problem"),
     [
-        ({"expected_key": 100}, "dynamic_key.expected_key: Extra inputs are not permitted"),
-        (
-            {"expected_keys": 9},
-            "dynamic_key.expected_keys: Input should be greater than or equal to 10",
-        ),
-        ({"expected_keys": 100.5}, "dynamic_key.expected_keys: Input should be a valid integer"),
-        ({"expected_keys": True}, "dynamic_key.expected_keys: Input should be a valid integer"),
-        ({"decay": float("nan")}, "dynamic_key.decay: Input should be a finite number"),
-        ({"decay": -0.1}, "dynamic_key.decay: Input should be greater than or equal to 0"),
-        ({"decay": "0.1"}, "dynamic_key.decay: Input should be a valid number"),
-        ({"memory": "weekly"}, "dynamic_key.memory: Input should be 'batch' or 'stream'"),
+        ({"expected_key": 100}, 'expected_key: unknown option; did you mean "expected_keys"?'),
+        ({"expected_keys": 9}, "expected_keys: at least 10 (got 9)"),
+        ({"expected_keys": 100.5}, "expected_keys: a whole number (got 100.5)"),
+        ({"expected_keys": True}, "expected_keys: a whole number (got true)"),
+        ({"decay": float("nan")}, "decay: a finite number (got nan)"),
+        ({"decay": -0.1}, "decay: at least 0 (got -0.1)"),
+        ({"decay": "0.1"}, 'decay: a number (got "0.1"); remove the quotes'),
+        ({"memory": "weekly"}, 'memory: one of batch, stream (got "weekly")'),
     ],
 )
-def test_bad_option_is_named(params: dict[str, object], field: str) -> None:
+def test_wrong_option_is_named(params: dict[str, object], problem: str) -> None:
     with pytest.raises(GroupingError) as raised:
         create("dynamic_key", partitions=2, **params)
 
-    assert str(raised.value).startswith(field)
-    assert str(raised.value).endswith(f"(got {next(iter(params.values()))!r})")
+    assert str(raised.value) == f"dynamic_key.{problem}"
 
 
 def test_options_that_do_not_go_together_are_named_without_noise() -> None:
     with pytest.raises(GroupingError) as raised:
         create("dynamic_key", partitions=2, expected_keys=1000, baby_keys_max=64)
 
-    assert str(raised.value) == "dynamic_key.baby_keys_max: at least expected_keys, 1000 (got 64)"
+    assert str(raised.value) == "dynamic_key: baby_keys_max: at least expected_keys, 1000 (got 64)"
 
 
-def test_every_bad_option_is_reported_at_once() -> None:
+def test_every_wrong_option_is_reported_at_once() -> None:
     with pytest.raises(GroupingError, match=r"dynamic_key\.decay: .*; dynamic_key\.memory: "):
         create("dynamic_key", partitions=2, decay=2.0, memory=7)
 

@@ -10,9 +10,12 @@ from pydantic import ValidationError
 
 from unskew.config.errors import UsageError
 from unskew.grouping.errors import GroupingError
+from unskew.grouping.options.broken_rules import problem_lines
+from unskew.grouping.options.printed import show
+from unskew.grouping.options.scalars import ScalarError
 from unskew.grouping.simulation.scenario import Scenario
 from unskew.grouping.simulation.simulate import GroupingSpec, batch_size
-from unskew.grouping.simulation.specs import SpecError, problem_lines, scalar
+from unskew.grouping.simulation.specs import SpecError, scalar
 from unskew.grouping.simulation.traces import TRACES, FileTrace, Trace, open_trace
 
 Arguments = ParamSpec("Arguments")
@@ -99,21 +102,27 @@ def _trace(text: str | None) -> Trace:
 
 
 def _scenario(arguments: argparse.Namespace) -> Scenario:
-    values = {
-        name: scalar(getattr(arguments, name))
-        for name in _SCENARIO_OPTIONS
-        if getattr(arguments, name) is not None
-    }
-    problems = []
-    if arguments.speeds:
-        stages = [_stage(text) for text in arguments.speeds]
-        values["speeds_from"] = tuple(begin for begin, _ in stages)
-        values["speeds"] = tuple(speeds for _, speeds in stages)
+    values, problems = {}, []
+    for name in _SCENARIO_OPTIONS:
+        text = getattr(arguments, name)
+        try:
+            if text is not None:
+                values[name] = scalar(text)
+        except ScalarError as error:
+            problems.append(f"{_flag(name)}: {error.rule}; {error.suggestion}")
+    try:
+        if arguments.speeds:
+            stages = [_stage(text) for text in arguments.speeds]
+            values["speeds_from"] = tuple(begin for begin, _ in stages)
+            values["speeds"] = tuple(speeds for _, speeds in stages)
+    except ScalarError as error:
+        problems.append(f"--speeds: {error.rule}; {error.suggestion}")
+    if problems:
+        raise SpecError(*problems)
     try:
         return Scenario.model_validate(values)
     except ValidationError as error:
-        problems = problem_lines("", Scenario, error)
-    raise SpecError(*[_as_flag(line) for line in problems])
+        raise SpecError(*map(_as_flag, problem_lines("", Scenario, error))) from error
 
 
 def _stage(text: str) -> tuple[object, tuple[object, ...]]:
@@ -125,7 +134,7 @@ def _check_plot(path: str | None) -> None:
     if path is None:
         return
     if not path.endswith(".png"):
-        raise SpecError(f"--plot: a file name that ends with .png (got {path!r})")
+        raise SpecError(f"--plot: a file name that ends with .png (got {show(path)})")
     if not Path(path).parent.is_dir():
         raise SpecError(f"--plot: {Path(path).parent}: no such folder")
     try:
