@@ -17,13 +17,13 @@ SCRAPE = frozenset({"job", "instance"})
 
 def page(uid: str) -> Page:
     """A committed dashboard."""
-    found: Page = json.loads((FOLDER / f"{uid}.json").read_text("utf-8"))
-    return found
+    dashboard: Page = json.loads((FOLDER / f"{uid}.json").read_text("utf-8"))
+    return dashboard
 
 
 def panels(of: Page) -> list[Page]:
     """All panels but the rows' headings, also those inside folded rows."""
-    listed = [panel for one in of["panels"] for panel in (one, *one.get("panels", ()))]
+    listed = [panel for row in of["panels"] for panel in (row, *row.get("panels", ()))]
     return [panel for panel in listed if panel["type"] != "row"]
 
 
@@ -48,30 +48,32 @@ def queries(of: Page) -> Iterator[Query]:
 
 def annotations(of: Page) -> Iterator[Query]:
     """Every query of a dashboard's annotations."""
-    for one in of["annotations"]["list"]:
-        legend = f"{one['titleFormat']} {one['textFormat']}"
-        yield Query(f"{of['uid']}: {one['name']}", one["expr"], legend, instant=False)
+    for note in of["annotations"]["list"]:
+        legend = f"{note['titleFormat']} {note['textFormat']}"
+        yield Query(f"{of['uid']}: {note['name']}", note["expr"], legend, instant=False)
 
 
 def variable(of: Page, name: str) -> Page:
     """A dashboard's variable."""
-    (found,) = (one for one in of["templating"]["list"] if one["name"] == name)
-    return dict(found)
+    (match,) = (each for each in of["templating"]["list"] if each["name"] == name)
+    return dict(match)
 
 
 def known() -> dict[str, frozenset[str]]:
     """The names and labels that Prometheus has of a job, from the table of metrics."""
-    found = {}
+    labels_by_name = {}
     for metric in METRICS:
         labels = frozenset(metric.all_labels) | SCRAPE
         if metric.kind == "histogram":
-            found[f"{metric.exported}_bucket"] = labels | {"le"}
-            found[f"{metric.exported}_sum"] = found[f"{metric.exported}_count"] = labels
+            labels_by_name[f"{metric.exported}_bucket"] = labels | {"le"}
+            labels_by_name[f"{metric.exported}_sum"] = labels_by_name[
+                f"{metric.exported}_count"
+            ] = labels
         else:
-            found[metric.exported] = labels
-    return found
+            labels_by_name[metric.exported] = labels
+    return labels_by_name
 
 
 def substituted(expression: str, values: dict[str, str]) -> str:
     """The expression with variables replaced as Grafana does it; an unknown name stays."""
-    return re.sub(r"\$\{?(\w+)\}?", lambda found: values.get(found[1], found[0]), expression)
+    return re.sub(r"\$\{?(\w+)\}?", lambda match: values.get(match[1], match[0]), expression)

@@ -15,7 +15,7 @@ from tests.support.oracles import averaged
 from unskew.jobs.__main__ import main
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-Place = tuple[Any, ...]
+WindowedKey = tuple[Any, ...]
 """Start and end of the window, where there are windows, and the key."""
 
 
@@ -31,23 +31,23 @@ def kafka_rows(path: Path) -> list[tuple[bytes, datetime]]:
     return list(zip(table["value"].to_pylist(), table["timestamp"].to_pylist(), strict=True))
 
 
-def read_oracle(path: Path) -> tuple[dict[str, Any], dict[Place, dict[str, Any]]]:
-    """The head of an oracle's file, and its totals by place."""
+def read_oracle(path: Path) -> tuple[dict[str, Any], dict[WindowedKey, dict[str, Any]]]:
+    """The head of an oracle's file, and its totals by window and key."""
     head = json.loads(path.read_text(), parse_float=Decimal)
-    totals: dict[Place, dict[str, Any]] = {}
+    totals: dict[WindowedKey, dict[str, Any]] = {}
     for row in head.pop("totals"):
         bounds = [
             datetime.fromisoformat(row.pop(name))
             for name in ("window_start", "window_end")
             if name in row
         ]
-        place = (*bounds, row.pop("key"))
-        assert place not in totals
-        totals[place] = row
+        windowed_key = (*bounds, row.pop("key"))
+        assert windowed_key not in totals
+        totals[windowed_key] = row
     return head, totals
 
 
-def windows_of(at: datetime, window: int | None, slide: int | None) -> Iterator[Place]:
+def windows_of(at: datetime, window: int | None, slide: int | None) -> Iterator[WindowedKey]:
     """Start and end of every window, in seconds, that a time is in."""
     if window is None:
         yield ()
@@ -66,23 +66,25 @@ def counted(
     records: list[tuple[bytes, datetime]],
     window: int | None = None,
     slide: int | None = None,
-) -> tuple[Counter[str], dict[Place, dict[str, Any]]]:
-    """What the stream's job must give, read from the bytes: refused records, and totals."""
-    refused: Counter[str] = Counter()
-    groups: dict[Place, list[Any]] = defaultdict(list)
+) -> tuple[Counter[str], dict[WindowedKey, dict[str, Any]]]:
+    """What the stream's job must give, read from the bytes: rejected records, and totals."""
+    rejected: Counter[str] = Counter()
+    groups: dict[WindowedKey, list[Any]] = defaultdict(list)
     for value, timestamp in records:
-        reason, keys, at, fact = READERS[stream](value, timestamp)
+        reason, keys, at, measured = READERS[stream](value, timestamp)
         if reason:
-            refused[reason] += 1
+            rejected[reason] += 1
             continue
-        for place in windows_of(at, window, slide):
+        for windowed_key in windows_of(at, window, slide):
             for key in keys:
-                groups[*place, key].append((at, fact))
-    return refused, {place: TOTALS[stream](facts) for place, facts in groups.items()}
+                groups[*windowed_key, key].append((at, measured))
+    return rejected, {
+        windowed_key: TOTALS[stream](values) for windowed_key, values in groups.items()
+    }
 
 
 Read = tuple[str, list[str], datetime, Any]
-"""Why it is refused or "", its keys, its event time, and what is counted."""
+"""The reject reason or "", the keys, the event time, and what is aggregated."""
 
 
 def _line(value: bytes, timestamp: datetime) -> Read:
@@ -143,9 +145,9 @@ def _shown(at: datetime) -> str:
     return at.strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
 
 
-def _average(facts: list[Any]) -> dict[str, Any]:
-    return averaged([(at, price, volume) for at, (price, volume) in facts])
+def _average(values: list[Any]) -> dict[str, Any]:
+    return averaged([(at, price, volume) for at, (price, volume) in values])
 
 
 READERS = {"lines": _line, "trades": _trade, "posts": _post}
-TOTALS = {"lines": lambda facts: {"count": len(facts)}, "trades": _average, "posts": _tag}
+TOTALS = {"lines": lambda values: {"count": len(values)}, "trades": _average, "posts": _tag}

@@ -13,12 +13,13 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tests.support.oracles import SCHEMA, Place
+from tests.support.oracles import SCHEMA, WindowedKey
 from unskew.config.loader import load_job
 from unskew.config.models.job import Job
 from unskew.grouping.spark.journal import Journal
 from unskew.jobs.engine.pipeline import Pipeline
-from unskew.jobs.engine.service import BatchDone, Service
+from unskew.jobs.engine.service import Service
+from unskew.jobs.observe.batch import BatchDone
 from unskew.jobs.observe.batch_stats import read_batch_stats
 from unskew.jobs.observe.follower import Follower
 
@@ -53,8 +54,8 @@ def utc() -> Iterator[None]:
     time.tzset()
 
 
-class _Kept(Service):
-    """The service, with its queries kept for a look at what Spark executed."""
+class _ServiceWithQueries(Service):
+    """The service, which keeps its queries so that a test can read Spark's plans."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
@@ -67,7 +68,7 @@ class _Kept(Service):
 
 
 class Ran(Follower):
-    """A job run to its end, by default over files: its results, and what was refused."""
+    """A job run to its end, by default over files: its results, and its rejected records."""
 
     def __init__(
         self,
@@ -81,7 +82,7 @@ class Ran(Follower):
         files = {"type": "files", "path": str(folder / "in"), "files_per_batch": 1}
         self.batches: list[BatchDone] = []
         self.job = job_over(source or files, folder, name, **changes)
-        service = _Kept(self.job, spark, (self,))
+        service = _ServiceWithQueries(self.job, spark, (self,))
         self.journal: Journal = service.journal
         service._pipeline = pipeline(self.job, service.journal)
         service.run()
@@ -101,14 +102,14 @@ class Ran(Follower):
         self.batches.append(done)
 
     @property
-    def last(self) -> dict[Place, dict[str, Any]]:
+    def last(self) -> dict[WindowedKey, dict[str, Any]]:
         """The last result of each window and key."""
-        found = {}
+        last = {}
         for row in self.rows:
             columns = {name: value for name, value in row.items() if name != "batch_id"}
-            place = [columns.pop(name) for name in ("window_start", "window_end") if name in row]
-            found[*place, columns.pop("key")] = columns
-        return found
+            bounds = [columns.pop(name) for name in ("window_start", "window_end") if name in row]
+            last[*bounds, columns.pop("key")] = columns
+        return last
 
 
 def write_lines(folder: Path, name: str, rows: list[dict[str, Any]]) -> None:

@@ -80,12 +80,12 @@ class Running:
 
     def metrics(self) -> Samples:
         """Every sample by its name and the values of its labels but the query's."""
-        found: Samples = {}
+        samples: Samples = {}
         for family in text_string_to_metric_families(self.get("/metrics")[1]):
             for sample in family.samples:
                 labels = sorted((k, v) for k, v in sample.labels.items() if k != "query")
-                found[sample.name, ",".join(value for _, value in labels)] = sample.value
-        return found
+                samples[sample.name, ",".join(value for _, value in labels)] = sample.value
+        return samples
 
     def wait(self, done: Callable[[], bool]) -> None:
         """Until `done()`; the job must not end before."""
@@ -164,40 +164,40 @@ def consumed(broker: Broker, topic: str) -> list[Any]:
     """All messages of a topic with one partition, oldest first."""
     consumer = Consumer({"bootstrap.servers": broker.address, "group.id": "t", "log_level": 0})
     try:
-        place = TopicPartition(topic, 0, 0)
-        _, end = consumer.get_watermark_offsets(place, timeout=20)
-        consumer.assign([place])
-        found: list[Any] = []
-        while not found or found[-1].offset() + 1 < end:
+        start = TopicPartition(topic, 0, 0)
+        _, end = consumer.get_watermark_offsets(start, timeout=20)
+        consumer.assign([start])
+        messages: list[Any] = []
+        while not messages or messages[-1].offset() + 1 < end:
             if end == 0:
                 return []
-            messages = consumer.consume(10_000, timeout=20)
-            assert messages, f"{topic} ends early"
-            found += messages
-        return found
+            more = consumer.consume(10_000, timeout=20)
+            assert more, f"{topic} ends early"
+            messages += more
+        return messages
     finally:
         consumer.close()
 
 
 def totals(broker: Broker, topic: str) -> dict[str, int]:
     """The last count of each word, as a compacted topic would keep it."""
-    found = {}
+    counts = {}
     for message in consumed(broker, topic):
-        found[json.loads(message.key())["key"]] = json.loads(message.value())["count"]
-    return found
+        counts[json.loads(message.key())["key"]] = json.loads(message.value())["count"]
+    return counts
 
 
 def inspected(checkpoint: Path) -> dict[str, object]:
     code, output, errors = finished(["inspect", str(checkpoint), "--json"])
     assert (code, errors) == (0, "")
-    found: dict[str, object] = json.loads(output)
-    return found
+    report: dict[str, object] = json.loads(output)
+    return report
 
 
 def journal_agrees(metrics: Samples, checkpoint: Path) -> None:
     """What Prometheus reads is what the journal says."""
-    found = inspected(checkpoint)
-    last = found["batches"][-1]  # type: ignore[index]
+    report = inspected(checkpoint)
+    last = report["batches"][-1]  # type: ignore[index]
     for name, key in (
         ("unskew_last_batch_number", "batch"),
         ("unskew_batch_records", "records"),
@@ -209,8 +209,8 @@ def journal_agrees(metrics: Samples, checkpoint: Path) -> None:
         ("unskew_sources", "sources"),
     ):
         assert metrics[name, ""] == pytest.approx(last[key], rel=1e-12), name
-    for one in found["partitions"]:  # type: ignore[attr-defined]
-        number = str(one["partition"])
+    for partition in report["partitions"]:  # type: ignore[attr-defined]
+        number = str(partition["partition"])
         for name, key in (
             ("unskew_partition_batch_records", "records"),
             ("unskew_partition_batch_under_key_records", "under_key_records"),
@@ -218,9 +218,9 @@ def journal_agrees(metrics: Samples, checkpoint: Path) -> None:
             ("unskew_partition_state_keys", "state_keys"),
             ("unskew_partition_state_bytes", "state_bytes"),
         ):
-            assert metrics[name, number] == one["last_batch"][key], (name, number)
-    assert metrics["unskew_journal_bytes", ""] == found["journal"]["bytes"]  # type: ignore[index]
-    merge = {str(one["partition"]): one["bytes"] for one in found["merge"]}  # type: ignore[attr-defined]
+            assert metrics[name, number] == partition["last_batch"][key], (name, number)
+    assert metrics["unskew_journal_bytes", ""] == report["journal"]["bytes"]  # type: ignore[index]
+    merge = {str(state["partition"]): state["bytes"] for state in report["merge"]}  # type: ignore[attr-defined]
     assert {label for name, label in metrics if name == "unskew_merge_partition_state_bytes"} == {
         *merge
     }

@@ -43,18 +43,18 @@ def resolved(folder: Path) -> list[Resource]:
     """The same by the few rules that ours need."""
     spec = yaml.safe_load((folder / "kustomization.yaml").read_text("utf-8"))
     assert set(spec) <= _KNOWN, set(spec) - _KNOWN
-    found: list[Resource] = []
+    resources: list[Resource] = []
     for name in spec.get("resources", ()):
         path = folder / name
-        found += resolved(path) if path.is_dir() else _documents(path)
-    found += [_config_map(folder, made) for made in spec.get("configMapGenerator", ())]
+        resources += resolved(path) if path.is_dir() else _documents(path)
+    resources += [_config_map(folder, made) for made in spec.get("configMapGenerator", ())]
     for name in spec.get("components", ()):
-        found += resolved(folder / name)
-    for resource in found:
+        resources += resolved(folder / name)
+    for resource in resources:
         _complete(resource, spec)
     for replacement in spec.get("replacements", ()):
-        _replace(found, replacement)
-    return found
+        _replace(resources, replacement)
+    return resources
 
 
 def _documents(path: Path) -> list[Resource]:
@@ -91,10 +91,10 @@ def _containers(resource: Resource) -> list[dict[str, Any]]:
     return list(resource["spec"]["template"]["spec"]["containers"])
 
 
-def _replace(found: list[Resource], replacement: dict[str, Any]) -> None:
+def _replace(resources: list[Resource], replacement: dict[str, Any]) -> None:
     """From the image of one container to one variable: all that is used of replacements."""
     (target,) = replacement["targets"]
-    for resource in found:
+    for resource in resources:
         named = (resource["kind"], resource["metadata"]["name"])
         if named == (target["select"]["kind"], target["select"]["name"]):
             (container,) = _containers(resource)

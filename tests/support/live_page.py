@@ -56,7 +56,7 @@ def skewed(
     under_key[homes] = loads
     pairs = np.unique(np.stack([keys, routed.astype(np.uint64)]), axis=1)
     load = np.bincount(routed, minlength=partitions)
-    facts = BatchStats(
+    stats = BatchStats(
         number,
         records=load,
         keys=np.bincount(pairs[1].astype(np.int64), minlength=partitions),
@@ -74,7 +74,7 @@ def skewed(
     )
     taken = {"triggerExecution": int(load.max() / 8 + 250 + 40 * generator.random())}
     return BatchDone(
-        progress(number, durationMs={**taken, "addBatch": 1}), facts, Routing(2, 0.0213, 4, {})
+        progress(number, durationMs={**taken, "addBatch": 1}), stats, Routing(2, 0.0213, 4, {})
     )
 
 
@@ -117,11 +117,11 @@ class Seen:
         self.errors: list[str] = []
         self.asked: list[str] = []
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("console", self._heard)
+        self.page.on("console", self._record_message)
         self.page.on("request", lambda request: self.asked.append(request.url))
         self.page.goto(url)
 
-    def _heard(self, message: Any) -> None:
+    def _record_message(self, message: Any) -> None:
         if message.type in {"error", "warning"}:
             self.errors.append(message.text)
 
@@ -131,15 +131,15 @@ class Seen:
 
     def wait(self, name: str, text: str) -> None:
         """Until the element holds it."""
-        found = self.page.locator(f"#{name}").filter(has_text=re.compile(text))
-        found.wait_for(state="attached", timeout=20_000)
+        element = self.page.locator(f"#{name}").filter(has_text=re.compile(text))
+        element.wait_for(state="attached", timeout=20_000)
 
     def heights(self, name: str) -> list[float]:
         """How high the bars of a chart are."""
-        found: list[float] = self.page.eval_on_selector_all(
+        heights: list[float] = self.page.eval_on_selector_all(
             f"#{name} > i", "bars => bars.map(bar => bar.getBoundingClientRect().height)"
         )
-        return found
+        return heights
 
     def scrolls_sideways(self) -> bool:
         """Is the page wider than its window?"""

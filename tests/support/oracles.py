@@ -27,11 +27,11 @@ WINDOWS: dict[str, dict[str, Any]] = {
     "tumbling": {"type": "tumbling", "duration": "20 s"},
     "sliding": {"type": "sliding", "duration": "30 s", "slide": "20 s"},
 }
-Place = tuple[Any, ...]
+WindowedKey = tuple[Any, ...]
 
 
 def records(seed: int, count: int, users: int = 60) -> list[dict[str, Any]]:
-    """Good records within two minutes, many at the same second."""
+    """Valid records within two minutes, many at the same second."""
     generator = np.random.default_rng(seed)
     made = []
     for _ in range(count):
@@ -50,7 +50,7 @@ def records(seed: int, count: int, users: int = 60) -> list[dict[str, Any]]:
     return made
 
 
-def windows_of(at: datetime, window: dict[str, Any]) -> Iterator[Place]:
+def windows_of(at: datetime, window: dict[str, Any]) -> Iterator[WindowedKey]:
     if window["type"] == "none":
         yield ()
         return
@@ -118,10 +118,10 @@ ORACLES: dict[str, Callable[[list[dict[str, Any]]], dict[str, Any]]] = {
 
 def expected(
     rows: list[dict[str, Any]], operator: str, window: dict[str, Any]
-) -> dict[Place, dict[str, Any]]:
+) -> dict[WindowedKey, dict[str, Any]]:
     groups = defaultdict(list)
     for row in rows:
-        for place in windows_of(datetime.fromisoformat(row["at"]), window):
+        for windowed_key in windows_of(datetime.fromisoformat(row["at"]), window):
             for key in keys_of(row, operator):
-                groups[*place, key].append(row)
-    return {place: ORACLES[operator](members) for place, members in groups.items()}
+                groups[*windowed_key, key].append(row)
+    return {windowed_key: ORACLES[operator](members) for windowed_key, members in groups.items()}

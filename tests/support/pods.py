@@ -15,13 +15,13 @@ _VOLUMES = {"name", "configMap", "secret", "emptyDir", "persistentVolumeClaim", 
 
 def schema_problems(resource: dict[str, Any]) -> list[str]:
     """What the strict schemas of Kubernetes say against a resource of its own kinds."""
-    found = []
+    problems = []
     for version in KUBERNETES:
         try:
             kubernetes_validate.validate(resource, version, strict=True)
         except kubernetes_validate.ValidationError as error:
-            found.append(f"{version}: {'.'.join(map(str, error.path))}: {error.message}")
-    return found
+            problems.append(f"{version}: {'.'.join(map(str, error.path))}: {error.message}")
+    return problems
 
 
 def as_pod(template: Pod) -> Pod:
@@ -32,20 +32,20 @@ def as_pod(template: Pod) -> Pod:
 
 def unsafe(spec: dict[str, Any]) -> list[str]:
     """What keeps a pod from the standard `restricted`, and from our own: a read-only root."""
-    found = [f"pod: {what}" for what in ("hostNetwork", "hostPID", "hostIPC") if spec.get(what)]
-    found += [
+    problems = [f"pod: {what}" for what in ("hostNetwork", "hostPID", "hostIPC") if spec.get(what)]
+    problems += [
         f"volume {volume['name']}: of a kind that is not allowed"
         for volume in spec.get("volumes", ())
         if not set(volume) <= _VOLUMES
     ]
     pod = spec.get("securityContext", {})
     if not pod.get("runAsNonRoot") or not pod.get("runAsUser"):
-        found.append("pod: may run as root")
+        problems.append("pod: may run as root")
     if pod.get("seccompProfile", {}).get("type") != "RuntimeDefault":
-        found.append("pod: no seccomp profile")
+        problems.append("pod: no seccomp profile")
     for container in (*spec["containers"], *spec.get("initContainers", ())):
-        found += [f"{container['name']}: {what}" for what in _unsafe(container)]
-    return found
+        problems += [f"{container['name']}: {what}" for what in _unsafe(container)]
+    return problems
 
 
 def _unsafe(container: dict[str, Any]) -> Iterator[str]:
@@ -62,7 +62,7 @@ def _unsafe(container: dict[str, Any]) -> Iterator[str]:
 
 def dangling(spec: dict[str, Any], resources: list[dict[str, Any]]) -> list[str]:
     """What a pod mounts or reads that nobody makes; Secrets are made by hand."""
-    names = {(one["kind"], one["metadata"]["name"]) for one in resources}
+    names = {(each["kind"], each["metadata"]["name"]) for each in resources}
     volumes = {volume["name"] for volume in spec.get("volumes", ())}
     wanted: list[tuple[str, str]] = []
     for volume in spec.get("volumes", ()):
@@ -70,26 +70,28 @@ def dangling(spec: dict[str, Any], resources: list[dict[str, Any]]) -> list[str]
             wanted.append(("ConfigMap", volume["configMap"]["name"]))
         if "persistentVolumeClaim" in volume:
             wanted.append(("PersistentVolumeClaim", volume["persistentVolumeClaim"]["claimName"]))
-    found = []
+    problems = []
     for container in spec["containers"]:
         wanted += [
-            ("ConfigMap", one["configMapRef"]["name"]) for one in container.get("envFrom", ())
+            ("ConfigMap", source["configMapRef"]["name"]) for source in container.get("envFrom", ())
         ]
         mounts = [mount["name"] for mount in container.get("volumeMounts", ())]
-        found += [f"no volume {name}" for name in mounts if name not in volumes]
-        found += [f"volume {name} is not mounted" for name in volumes if name not in mounts]
-    return found + [f"no {kind} {name}" for kind, name in wanted if (kind, name) not in names]
+        problems += [f"no volume {name}" for name in mounts if name not in volumes]
+        problems += [f"volume {name} is not mounted" for name in volumes if name not in mounts]
+    return problems + [f"no {kind} {name}" for kind, name in wanted if (kind, name) not in names]
 
 
 def variables(spec: dict[str, Any], resources: list[dict[str, Any]]) -> set[str]:
     """The environment variables that a pod's containers get from the manifests."""
-    maps = {one["metadata"]["name"]: one["data"] for one in resources if one["kind"] == "ConfigMap"}
-    found: set[str] = set()
+    maps = {
+        each["metadata"]["name"]: each["data"] for each in resources if each["kind"] == "ConfigMap"
+    }
+    names: set[str] = set()
     for container in spec["containers"]:
-        found |= {one["name"] for one in container.get("env", ())}
-        for one in container.get("envFrom", ()):
-            found |= set(maps[one["configMapRef"]["name"]])
-    return found
+        names |= {variable["name"] for variable in container.get("env", ())}
+        for source in container.get("envFrom", ()):
+            names |= set(maps[source["configMapRef"]["name"]])
+    return names
 
 
 def referenced(text: str) -> set[str]:

@@ -14,10 +14,10 @@ def find_program(name: str, package: str | None = None) -> Path:
 
     A test that needs a missing one is skipped, but fails in CI.
     """
-    found = shutil.which(name)
-    if found is None:
+    path = shutil.which(name)
+    if path is None:
         missing = f"{name} is not installed; Debian: apt-get install {package or name}"
         if os.environ.get(REQUIRED) == "required":
             pytest.fail(missing)
         pytest.skip(missing)
-    return Path(found)
+    return Path(path)

@@ -1,4 +1,4 @@
-"""Prometheus rules read as data, and promtool's word on them."""
+"""Prometheus rules read as data, and checked by promtool."""
 
 import re
 import subprocess
@@ -47,17 +47,17 @@ def rules_of(*files: Path) -> list[dict[str, Any]]:
 
 def exported() -> dict[str, set[str]]:
     """Every name that a job shows to Prometheus, with the labels that it has there."""
-    found: dict[str, set[str]] = {}
+    metrics: dict[str, set[str]] = {}
     for metric in METRICS:
         labels = OF_EVERY_TARGET | set(metric.all_labels)
         if metric.kind == "histogram":
             for end in ("bucket", "sum", "count"):
-                found[f"{metric.exported}_{end}"] = labels | (
+                metrics[f"{metric.exported}_{end}"] = labels | (
                     _RESERVED if end == "bucket" else set()
                 )
         else:
-            found[metric.exported] = labels
-    return found
+            metrics[metric.exported] = labels
+    return metrics
 
 
 def unknown(rules: list[dict[str, Any]]) -> list[str]:

@@ -18,15 +18,15 @@ _JARS = {
 @cache
 def known() -> frozenset[str]:
     """Every name of a setting in Spark's core and its Kubernetes module."""
-    found: set[str] = set()
+    names: set[str] = set()
     for pattern, wanted in _JARS.items():
         for jar in (Path(pyspark.__file__).parent / "jars").glob(pattern):
             with zipfile.ZipFile(jar) as archive:
                 for name in archive.namelist():
                     if wanted.fullmatch(name):
                         texts = _NAME.findall(archive.read(name))
-                        found.update(text.decode() for text in texts)
-    return frozenset(found)
+                        names.update(text.decode() for text in texts)
+    return frozenset(names)
 
 
 def settings_of(text: str) -> dict[str, str]:

@@ -15,7 +15,7 @@ from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from tests.support.in_process import Ran, utc
-from tests.support.oracles import OPERATORS, WINDOWS, Place, expected, records
+from tests.support.oracles import OPERATORS, WINDOWS, WindowedKey, expected, records
 from unskew.config.models.grouping import GROUPING_MODELS
 from unskew.jobs.kafka.broker import Broker
 
@@ -33,7 +33,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "hashtags": {"window": WINDOWS["none"], "lateness": None},
     "paced": {"window": WINDOWS["tumbling"], "lateness": "1 hour"},
 }
-Totals = dict[Place, dict[str, Any]]
+Totals = dict[WindowedKey, dict[str, Any]]
 
 
 class Matrix:

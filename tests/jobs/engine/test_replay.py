@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from tests.support.failing_tasks import MOMENTS, STAGES, FailingPipeline, ImpurePipeline
 from tests.support.in_process import Ran, utc, write_lines
-from tests.support.oracles import OPERATORS, START, WINDOWS, Place, expected, records
+from tests.support.oracles import OPERATORS, START, WINDOWS, WindowedKey, expected, records
 from unskew.config.models.grouping import GROUPING_MODELS
 from unskew.grouping.registry import create
 from unskew.grouping.spark.journal import Journal
@@ -27,7 +27,7 @@ ROUTED = [name for name in GROUPING_MODELS if name != "none"]
 QUICK = ("w_choices",)
 ROWS = 400
 BATCHES = 5
-Totals = dict[Place, dict[str, Any]]
+Totals = dict[WindowedKey, dict[str, Any]]
 
 
 def seen(journal: Journal) -> dict[str, Any]:
