@@ -20,11 +20,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 # A wrapper, because pytest-xdist reads the groups in a hook of its own, which may run before ours.
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
-    """Tests with a session share one worker: two Sparks on two cores wait for each other."""
+    """Put tests that share what is costly to start on one worker of pytest-xdist.
+
+    That is the session of this process, the sessions of child processes (which one after the other
+    leave the second core to this one's), and what a fixture starts for a whole file.
+    """
     for item in items:
-        if item.get_closest_marker("spark"):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+        if item.get_closest_marker("xdist_group") is None and (group := _group(item)):
+            item.add_marker(pytest.mark.xdist_group(group))
     return (yield)
+
+
+def _group(item: pytest.Item) -> str:
+    """The group of a test; empty for a test that may run on any worker."""
+    if "spark" in getattr(item, "fixturenames", ()):
+        return "spark"
+    if item.get_closest_marker("spark"):
+        return "processes"
+    fixtures = getattr(item, "_fixtureinfo", None)
+    definitions = fixtures.name2fixturedefs.values() if fixtures else ()
+    shared = any(of_name[-1].scope in {"module", "class"} for of_name in definitions)
+    return item.nodeid.partition("::")[0] if shared else ""
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,65 @@
+"""`.ci/run` repeats what failed and names it, with a `make` of the test's own."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+TOOLS = ("prometheus", "promtool", "prometheus-alertmanager", "amtool", "chromium")
+# Called as `make TARGET [ARGS=...]`: the second run of a target has arguments.
+MAKE = """\
+#!/bin/sh
+echo "make $*"
+case "$1 ${{2:+again}}" in
+"test ") echo "FAILED tests/a.py::test_b[c d] - AssertionError"
+    echo "ERROR tests/e.py::test_f - OSError"
+    echo "=== 1 failed, 1 error, 3 passed in 2.00s ==="
+    exit 2 ;;
+"test again") echo "=== {second} in 1.00s ===" ; exit {code} ;;
+*) echo "=== 4 passed in 3.00s ===" ;;
+esac
+"""
+REPEATED = [
+    "needed a second run: tests/a.py::test_b[c d] - AssertionError",
+    "needed a second run: tests/e.py::test_f - OSError",
+]
+
+
+def ci_run(root: Path, folder: Path, make: str) -> tuple[int, list[str]]:
+    """The exit code and the output of `.ci/run`."""
+    for name in TOOLS:
+        (folder / name).symlink_to("/bin/true")
+    (folder / "make").write_text(make)
+    (folder / "make").chmod(0o755)
+    done = subprocess.run(
+        [root / ".ci" / "run"],
+        env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout.splitlines()
+
+
+@pytest.mark.parametrize(("second", "code"), [("2 passed", 0), ("1 failed, 1 passed", 1)])
+def test_the_last_lines_name_every_test_that_needed_a_second_run(
+    root: Path, tmp_path: Path, second: str, code: int
+) -> None:
+    answer, lines = ci_run(root, tmp_path, MAKE.format(second=second, code=code))
+
+    assert answer == code
+    again = "make test ARGS=--last-failed --last-failed-no-failures=none"
+    assert lines[-4:] == [again, f"=== {second} in 1.00s ===", *REPEATED]
+
+
+def test_a_run_without_failures_repeats_nothing(root: Path, tmp_path: Path) -> None:
+    answer, lines = ci_run(root, tmp_path, '#!/bin/sh\necho "make $*"\n')
+
+    assert (answer, lines) == (0, ["make check", "make test-slow", "make test"])
+
+
+def test_a_run_that_broke_off_is_not_repeated(root: Path, tmp_path: Path) -> None:
+    answer, lines = ci_run(root, tmp_path, '#!/bin/sh\necho "make $*"\n[ "$1" = check ]\n')
+
+    assert (answer, lines) == (1, ["make check", "make test-slow"])
