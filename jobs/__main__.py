@@ -21,6 +21,7 @@ COMMANDS = {
     "simulate": "route a trace with groupings and compare balance, state and time",
     "compare": "simulate all groupings on a trace, the best first, and say if one is needed",
     "jars": "fetch the JVM artifacts into the cache and print their paths",
+    "java": "print the JAVA_HOME that Spark and Kafka run on",
     "topics": "make the Kafka topics that jobs read and write",
     "generate": "write a skewed stream into Kafka or a file, and its exact totals",
     "broker": "run a local Kafka broker in the foreground",

@@ -1,5 +1,6 @@
 """Links, anchors and commands of the documentation are those that exist."""
 
+import ast
 import contextlib
 import io
 import re
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import unskew
 from tests.support.blocks import blocks, prose
 from unskew.jobs.__main__ import COMMANDS, _parser
 
@@ -23,36 +25,37 @@ PAGES = sorted(
     ]
 )
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+PUBLIC = {f"unskew.{name}" for name in unskew.__all__}
 _LINK = re.compile(r"(?<!\\)\[[^\]]*\]\(([^()\s]+)\)")
 _INLINE = re.compile(r"`(unskew [^`]+)`")
 
 
 def anchors(page: Path) -> set[str]:
     """Its headings as GitHub makes anchors of them."""
-    found: dict[str, int] = {}
+    used: dict[str, int] = {}
     names = set()
     for title in re.findall(r"^#{1,6}\s+(.*?)\s*$", prose(page), re.MULTILINE):
         plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title).replace("`", "")
         name = re.sub(r"[^\w\- ]", "", plain.lower()).replace(" ", "-")
-        again = found.get(name, 0)
-        found[name] = again + 1
+        again = used.get(name, 0)
+        used[name] = again + 1
         names.add(f"{name}-{again}" if again else name)
     return names
 
 
 def broken_links(page: Path) -> list[str]:
     """Links to our own files and headings that lead nowhere."""
-    found = []
+    broken = []
     for link in _LINK.findall(re.sub(r"`[^`]*`(?!\])", "", prose(page))):
         if "://" in link or link.startswith("mailto:"):
             continue
-        place, _, anchor = link.partition("#")
-        target = (page.parent / place).resolve() if place else page
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
         if not target.exists():
-            found.append(f"{link}: no such file")
+            broken.append(f"{link}: no such file")
         elif anchor and target.suffix == ".md" and anchor not in anchors(target):
-            found.append(f"{link}: no such heading")
-    return found
+            broken.append(f"{link}: no such heading")
+    return broken
 
 
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
@@ -60,7 +63,7 @@ def test_every_link_of_our_own_leads_somewhere(page: Path) -> None:
     assert broken_links(page) == []
 
 
-def test_a_link_that_leads_nowhere_is_found(tmp_path: Path) -> None:
+def test_a_link_that_leads_nowhere_is_rejected(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# One two\n[a](#one-two) [b](#three) [c](none.md) [d](page.md#one-two)\n")
     assert broken_links(page) == ["#three: no such heading", "none.md: no such file"]
@@ -79,7 +82,7 @@ def commands(page: Path) -> Iterator[tuple[str, bool]]:
         yield command, False
 
 
-def fault(command: str, whole: bool) -> str:
+def problem_of(command: str, whole: bool) -> str:
     """What is wrong with a command by the real parser; empty if it could be run."""
     words = shlex.split(command)[1:]
     words = list(before_the_shell(words))
@@ -87,13 +90,13 @@ def fault(command: str, whole: bool) -> str:
         return ""
     if words[0] not in COMMANDS:
         return f"unskew {words[0]}: no such command"
-    said = io.StringIO()
+    stderr = io.StringIO()
     try:
-        with contextlib.redirect_stderr(said):
+        with contextlib.redirect_stderr(stderr):
             _parser(words).parse_args([word for word in words if word != "..."])
     except SystemExit:
-        told = said.getvalue().splitlines()[-1].partition("error: ")[2]
-        return "" if "arguments are required" in told and not whole else told
+        message = stderr.getvalue().splitlines()[-1].partition("error: ")[2]
+        return "" if "arguments are required" in message and not whole else message
     return ""
 
 
@@ -107,30 +110,75 @@ def before_the_shell(words: list[str]) -> Iterator[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
 def test_every_command_is_one_that_exists(page: Path) -> None:
-    found = {command: fault(command, whole) for command, whole in commands(page)}
-    assert {command: what for command, what in found.items() if what} == {}
+    problems = {command: problem_of(command, whole) for command, whole in commands(page)}
+    assert {command: problem for command, problem in problems.items() if problem} == {}
 
 
-def test_commands_that_do_not_exist_are_found() -> None:
-    assert "no such command" in fault("unskew fly", whole=True)
-    assert "unrecognized arguments: --fast" in fault("unskew lint --fast x.yaml", whole=True)
-    assert "required" in fault("unskew run", whole=True)
-    assert fault("unskew run", whole=False) == ""
-    assert fault("unskew inspect CHECKPOINT | head", whole=True) == ""
+def test_commands_that_do_not_exist_are_rejected() -> None:
+    assert "no such command" in problem_of("unskew fly", whole=True)
+    assert "unrecognized arguments: --fast" in problem_of("unskew lint --fast x.yaml", whole=True)
+    assert "required" in problem_of("unskew run", whole=True)
+    assert problem_of("unskew run", whole=False) == ""
+    assert problem_of("unskew inspect CHECKPOINT | head", whole=True) == ""
+
+
+def private_imports(code: str) -> list[str]:
+    """What a program takes from this package that is not public."""
+    private = []
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+            private += [name for name in names if name.startswith("unskew.")]
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("unskew"):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            private += [name for name in names if name not in PUBLIC]
+    return private
+
+
+PROGRAMS = {
+    **{
+        f"{page.relative_to(ROOT)}:{block.line}": block.text
+        for page in PAGES
+        for block in blocks(page, "python")
+        if not block.text.startswith(">>> ")  # of a docstring, whose own tests run it
+    },
+    **{
+        str(path.relative_to(ROOT)): path.read_text("utf-8")
+        for path in sorted((ROOT / "docs" / "examples").rglob("*.py"))
+    },
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_of_the_documentation_use_the_public_names_only(name: str) -> None:
+    assert private_imports(PROGRAMS[name]) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_shells_of_the_documentation_import_nothing_private(page: Path) -> None:
+    assert [block.line for block in blocks(page, "sh") if "import unskew." in block.text] == []
+    assert [block.line for block in blocks(page, "sh") if "from unskew." in block.text] == []
+
+
+def test_a_private_import_is_rejected() -> None:
+    assert private_imports("from unskew import route\nimport unskew\n") == []
+    code = "import unskew.jobs.engine\nfrom unskew.config.loader import load\n"
+    assert private_imports(code) == ["unskew.jobs.engine", "unskew.config.loader.load"]
+    assert private_imports("from unskew import rout\n") == ["unskew.rout"]
 
 
 def missing_code(page: Path) -> list[str]:
     """Files and members named in backquotes that are not there."""
-    found = []
+    missing = []
     for name in re.findall(r"`([^`\s]+)`", prose(page)):
         if re.fullmatch(r"(jobs|config|grouping|deploy|docs|tests)/[\w./-]*", name):
             if not (ROOT / name).exists():
-                found.append(name)
+                missing.append(name)
         elif member := re.fullmatch(r"([A-Z]\w+)\.(_?[a-z]\w+)", name):
             text = (ROOT / "jobs" / "engine" / f"{member.group(1).lower()}.py").read_text()
             if f"def {member.group(2)}(" not in text:
-                found.append(name)
-    return found
+                missing.append(name)
+    return missing
 
 
 def test_the_architecture_names_what_there_is(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from unskew.config.errors import ExternalError
+from unskew.jobs.__main__ import main
 from unskew.jobs.local import java
 
 
@@ -84,3 +85,13 @@ def test_the_shim_drops_the_one_argument_and_keeps_the_rest(tmp_path: Path) -> N
     printed = subprocess.run([shim, *words], capture_output=True, text=True, check=True).stdout
     assert printed == "<-cp><a b:*><-Dx=$HOME><Main><>"
     assert os.access(shim, os.X_OK)
+
+
+@pytest.mark.usefixtures("no_java")
+def test_the_command_prints_the_home_for_programs_of_ones_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake_java(tmp_path / "named", "21.0.1")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "named"))
+    assert main(["java"]) == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'named'}\n"
