@@ -80,8 +80,9 @@ def test_a_wrong_option_of_broker_is_named_before_anything_starts(
 def test_a_cache_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
+    options = ["--trace", "zipf:records=1000", "--grouping", "key", "--partitions", "4"]
     done = subprocess.run(
-        [sys.executable, "-m", "unskew", "simulate", "--trace", "zipf:records=1000"],
+        [sys.executable, "-m", "unskew", "simulate", *options],
         capture_output=True,
         text=True,
         check=False,
