@@ -1,0 +1,167 @@
+"""Names that this repository does not use: bare import roots, and words with too many meanings."""
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOTS = ("jobs", "config", "grouping")
+# As whole names: `write_one` is none of them.
+BANNED = {"place", "places", "found", "one", "told", "facts", "linger", "rehearsal"}
+BANNED |= {"bad", "malformed", "faults", "refused", "letters"}
+EXEMPT = (
+    "benchmarks/",
+    "config/",
+    "dashboards/",
+    "docs/",
+    "grouping/parts/",
+    "grouping/simulation/",
+    "grouping/spark/",
+    "jobs/commands/",
+    "jobs/demo/",
+    "jobs/engine/",
+    "jobs/generator/",
+    "jobs/kafka/",
+    "jobs/local/",
+    "jobs/observe/",
+    "jobs/operators/",
+    "jobs/sinks/",
+    "tests/",
+)
+"""Folders that may still use banned names."""
+
+_BARE = "|".join(ROOTS)
+_RUN = re.compile(rf"(?<![\w-])-m[\s,\"']+(?:{_BARE})\b")
+_IMPORTED = re.compile(
+    rf"(?:^|[;>\"'])\s*(?:from (?:{_BARE})(?:\.\w+)* import|import (?:{_BARE})\b)", re.MULTILINE
+)
+_ENTRY_POINT = re.compile(rf"(?<![\w./-])(?:{_BARE})(?:\.\w+)*:[A-Za-z_]\w*\b(?! )")
+_MODULE = re.compile(rf"(?:{_BARE})(?:\.\w+)+")
+
+
+def _files(root: Path) -> Iterator[tuple[str, str]]:
+    """The tracked texts by their names."""
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=root, capture_output=True, text=True, check=True
+    ).stdout
+    for name in listed.splitlines():
+        path = root / name
+        if path.is_file() and b"\0" not in path.read_bytes():
+            yield name, path.read_text()
+
+
+def bare_names(text: str) -> list[str]:
+    """Where a text imports, runs or names as an entry point a module of ours by its bare name."""
+    patterns = (_RUN, _IMPORTED, _ENTRY_POINT)
+    return [match.group(0).strip() for each in patterns for match in each.finditer(text)]
+
+
+def bare_strings(text: str, root: Path) -> list[str]:
+    """Strings of a Python file that are a module of ours, or something in it, by the bare name."""
+    return [
+        node.value
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and _MODULE.fullmatch(node.value)
+        and _is_module(node.value, root)
+    ]
+
+
+def _is_module(name: str, root: Path) -> bool:
+    first, _, second = name.partition(".")
+    second = second.partition(".")[0]
+    folder = root / first
+    return (folder / f"{second}.py").is_file() or (folder / second / "__init__.py").is_file()
+
+
+def identifiers(text: str) -> set[str]:
+    """What a Python file names: variables, arguments, functions, classes, attributes, modules."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        for field in ("id", "arg", "name", "attr", "asname", "rest"):
+            value = getattr(node, field, None)
+            if isinstance(value, str):
+                names.add(value)
+        if isinstance(node, ast.Global | ast.Nonlocal):
+            names.update(node.names)
+    return names
+
+
+def test_nothing_of_ours_is_named_without_the_package(root: Path) -> None:
+    bare = []
+    for name, text in _files(root):
+        names = bare_names(text) if name != "tests/test_names.py" else []
+        if name.endswith(".py"):
+            names += bare_strings(text, root)
+        bare += [f"{name}: {each}" for each in names]
+    assert bare == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from jobs.engine import source",
+        "    import config",
+        "exec python -m jobs run",
+        '["python", "-m", "jobs"]',
+        'word_count = "jobs.operators.word_count:WordCount"',
+        "`python -c 'import grouping'`",
+    ],
+)
+def test_a_bare_name_is_seen(text: str) -> None:
+    assert bare_names(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from unskew.jobs.engine import source",
+        "python -m unskew.jobs",
+        'python -m pytest -m "not slow" jobs',
+        "the section grouping.level: what it says",
+        "import groupings",
+    ],
+)
+def test_other_words_are_no_bare_names(text: str) -> None:
+    assert bare_names(text) == []
+
+
+def test_a_module_in_a_string_is_seen(root: Path) -> None:
+    text = """patch("jobs.engine.service._POLL", "grouping.type", "unskew.jobs.engine")"""
+    assert bare_strings(text, root) == ["jobs.engine.service._POLL"]
+
+
+def test_banned_names_are_not_used(root: Path) -> None:
+    used = [
+        f"{name}: {identifier}"
+        for name, text in _files(root)
+        if name.endswith(".py") and not name.startswith(EXEMPT)
+        for identifier in sorted(identifiers(text))
+        if identifier.strip("_").lower() in BANNED
+    ]
+    assert used == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "place = 1",
+        "def f(place): ...",
+        "f(place=1)",
+        "self.place",
+        "class Place: ...",
+        "def _place(): ...",
+        "import a as place",
+        "from a import place",
+        "try: ...\nexcept E as place: ...",
+        "match a:\n  case [*place]: ...",
+        "match a:\n  case {**place}: ...",
+        "match a:\n  case place: ...",
+    ],
+)
+def test_a_name_is_seen_wherever_it_is_bound(text: str) -> None:
+    assert {name.strip("_").lower() for name in identifiers(text)} & BANNED == {"place"}
