@@ -1,19 +1,20 @@
 """The journal: what makes routing a pure function of a micro-batch, kept beside the checkpoint.
 
-One folder a batch. A source's task writes its grouping's state there when its rows have ended, and
-how many records it routed, with a checksum of their routes; a partition's task writes its report.
-A file is written once and whole: the first attempt to finish wins, later attempts leave it alone. A
-task of batch b reads the newest state of its source *before* b, and the reports of the newest batch
-before b, so a retried, speculated or replayed task starts from exactly what the first attempt
-started from.
+There is one folder a batch. When the rows of a source's task have ended, the task writes its
+grouping's state there, the number of records it routed and a checksum of their routes; a
+partition's task writes its report. A file is written once and whole: the first attempt to finish
+writes it, later attempts leave it alone. A task of batch b reads the newest state of its source
+*before* b, and the reports of the newest batch before b, so a retried, speculated or replayed task
+starts from exactly what the first attempt started from.
 
-Files are `grouping.snapshot` bytes: plain arrays with a checksum. One that cannot be read stops the
-job; it never silently changes the routing.
+Files are `grouping.snapshot` bytes: plain arrays with a checksum. A file that cannot be read stops
+the job; it never silently changes the routing.
 
-It lives on any filesystem that pyarrow opens by URI. On a local disk "write once" is a hard link,
-which the kernel refuses if the name is taken. Elsewhere it is a look before the file appears whole,
-by an object store's atomic put or, on HDFS, by a rename. Two attempts that finish at the same
-moment may both do so; for states both are equal, and of two reports either is true.
+The journal lives on any filesystem that pyarrow opens by URI. On a local disk "write once" is a
+hard link, which the kernel refuses if the name is taken. Elsewhere the name is looked up first, and
+the file appears whole: by an object store's atomic put or, on HDFS, by a rename. Two attempts that
+finish at the same moment may both write; both states are then equal, and of two reports either is
+true.
 """
 
 import errno
@@ -38,29 +39,30 @@ from unskew.grouping.spark.locations import open_location
 
 FOLDER = "unskew"
 KEPT_BATCHES = 20
-# What the reader of refused records has in memory at once, about.
+# About how much the reader of rejected records has in memory at once.
 PIECE_BYTES = 16 << 20
-_PUBLISHED = "dead-letters.published"
-# What pyarrow calls those filesystems where a file appears when it is complete.
+_WRITTEN = "dead-letters.published"
+# Filesystems by pyarrow's names where a file appears only when it is complete.
 _OBJECT_STORES = frozenset({"s3", "gcs", "abfs"})
-# What a filesystem without hard links says: a mounted share, or a bucket as a folder.
+# Errors of filesystems without hard links: a mounted share, or a bucket as a folder.
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EMLINK})
 _BATCH = re.compile(r"\d{12}")
 _STATE = re.compile(r"source-(\d+)\.state")
 _ROUTING = re.compile(r"source-(\d+)\.routing")
 _REPORT = re.compile(r"partition-(\d+)\.report")
-_BAD = re.compile(r"partition-(\d+)\.bad")
+# Journals of the version before end the name in `.bad`.
+_REJECTED = re.compile(r"partition-(\d+)\.(?:rejected|bad)")
 
 
 @dataclass(frozen=True)
 class Routes:
-    """A source's routes of one batch, as the journal keeps them: how many, and their checksum."""
+    """A source's routes of one batch as the journal keeps them: their number and checksum."""
 
     records: int = 0
     checksum: int = 0
 
     def plus(self, routes: Int32s) -> "Routes":
-        """These and the ones after them; how they are cut changes nothing."""
+        """Add the routes that follow; how they are cut into arrays changes nothing."""
         return Routes(self.records + routes.size, zlib.crc32(routes.data, self.checksum))
 
 
@@ -77,15 +79,15 @@ class Journal:
         return Journal, (self.location,)
 
     def state_before(self, batch: int, source: int) -> Snapshot | None:
-        """The newest state that `source` left before `batch`."""
+        """Read the newest state that `source` left before `batch`."""
         for number in self._before(batch):
-            found = self._read(number, f"source-{source:05d}.state")
-            if found is not None:
-                return found
+            state = self._read(number, f"source-{source:05d}.state")
+            if state is not None:
+                return state
         return None
 
     def reports_before(self, batch: int) -> dict[int, Snapshot]:
-        """The partitions' reports of the newest batch before `batch` that has some."""
+        """Read the reports of the newest batch before `batch` that has any."""
         for number in self._before(batch):
             reports = self.reports(number)
             if reports:
@@ -93,7 +95,7 @@ class Journal:
         return {}
 
     def newest_sources(self, batch: int) -> int:
-        """How many sources routed in the newest batch before `batch`; 0 if there is none."""
+        """Count the sources that routed the newest batch before `batch`; 0 if there is none."""
         for number in self._before(batch):
             count = sum(1 for name in self._names(f"{number:012d}") if _STATE.fullmatch(name))
             if count:
@@ -103,20 +105,20 @@ class Journal:
     def _before(self, batch: int) -> Iterator[int]:
         """The batches before `batch`, newest first.
 
-        Only those that are always kept: an older one may be purged between two attempts, and then
-        the second would route otherwise than the first.
+        Only the batches that are always kept: an older one may be purged between two attempts,
+        and then the second would route in another way than the first.
         """
         for number in reversed(self.batches()):
             if batch - KEPT_BATCHES <= number < batch:
                 yield number
 
     def reports(self, batch: int) -> dict[int, Snapshot]:
-        """The reports of one batch, by partition."""
-        return self._all(batch, _REPORT)
+        """Read the reports of one batch, by partition."""
+        return self._read_all(batch, _REPORT)
 
     def states(self, batch: int) -> dict[int, Snapshot]:
-        """The states that the sources left in one batch, by source."""
-        return self._all(batch, _STATE)
+        """Read the states that the sources left in one batch, by source."""
+        return self._read_all(batch, _STATE)
 
     def write_state(self, batch: int, source: int, state: Snapshot) -> bool:
         """Write a source's state; False if an earlier attempt has."""
@@ -129,72 +131,71 @@ class Journal:
     def write_routing(
         self, batch: int, source: int, seconds: float | None, routes: Routes | None = None
     ) -> bool:
-        """Write what a source routed, and what that took if it was measured.
+        """Write what a source routed, and how long that took if it was measured.
 
-        The time is no part of the state, since no two attempts agree on it.
+        The time is not part of the state, since no two attempts agree on it.
         """
         routes = routes or Routes()
         arrays: dict[str, Any] = {
             "routes": np.array([routes.records, routes.checksum], np.int64),
             "seconds": np.array([] if seconds is None else [seconds], np.float64),
         }
-        taken = Snapshot("routing", 1, 1, 0, arrays)
-        return self._write(batch, f"source-{source:05d}.routing", taken.to_bytes())
+        routing = Snapshot("routing", 1, 1, 0, arrays)
+        return self._write(batch, f"source-{source:05d}.routing", routing.to_bytes())
 
     def routing_seconds(self, batch: int) -> dict[int, float]:
-        """What routing one batch took, by source; nothing where it was not measured."""
-        found = self._all(batch, _ROUTING)
+        """Read how long routing one batch took, by source, where it was measured."""
         return {
-            source: float(taken.arrays["seconds"][0])
-            for source, taken in found.items()
-            if taken.arrays["seconds"].size
+            source: float(routing.arrays["seconds"][0])
+            for source, routing in self._read_all(batch, _ROUTING).items()
+            if routing.arrays["seconds"].size
         }
 
     def routes(self, batch: int) -> dict[int, Routes]:
-        """What each source routed in one batch."""
-        found = self._all(batch, _ROUTING)
+        """Read what each source routed in one batch."""
         return {
-            source: Routes(*(int(number) for number in taken.arrays["routes"]))
-            for source, taken in found.items()
+            source: Routes(*(int(number) for number in routing.arrays["routes"]))
+            for source, routing in self._read_all(batch, _ROUTING).items()
         }
 
-    def write_bad(self, batch: int, partition: int, table: pa.Table) -> bool:
-        """Keep the records that a partition refused, until they are with the dead letters."""
+    def write_rejected(self, batch: int, partition: int, table: pa.Table) -> bool:
+        """Keep the records that a partition rejected until they are written as dead letters."""
         sink = pa.BufferOutputStream()
         rows = max(1, table.num_rows * PIECE_BYTES // max(1, table.nbytes))
         with pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table, max_chunksize=rows)
-        return self._write(batch, f"partition-{partition:05d}.bad", sink.getvalue().to_pybytes())
+        data = sink.getvalue().to_pybytes()
+        return self._write(batch, f"partition-{partition:05d}.rejected", data)
 
-    def bad(self, batch: int) -> Iterator[pa.Table]:
-        """The refused records of one batch that are kept, in pieces of each partition."""
+    def rejected(self, batch: int) -> Iterator[pa.Table]:
+        """Read the rejected records of one batch that are kept, in pieces of each partition."""
         system, root = self._open()
-        for name in self._bad(batch):
+        for name in self._rejected_files(batch):
             with system.open_input_file(f"{root}/{batch:012d}/{name}") as file:
                 pieces = pa.ipc.open_file(file)
                 for number in range(pieces.num_record_batches):
                     yield pa.Table.from_batches([pieces.get_batch(number)])
 
-    def drop_bad(self, batch: int) -> None:
-        """Remove the refused records of one batch: they are with the dead letters."""
+    def drop_rejected(self, batch: int) -> None:
+        """Remove the rejected records of one batch: they are written as dead letters."""
         system, root = self._open()
-        for name in self._bad(batch):
+        for name in self._rejected_files(batch):
             system.delete_file(f"{root}/{batch:012d}/{name}")
 
-    def _bad(self, batch: int) -> list[str]:
-        return sorted(name for name in self._names(f"{batch:012d}") if _BAD.fullmatch(name))
+    def _rejected_files(self, batch: int) -> list[str]:
+        return sorted(name for name in self._names(f"{batch:012d}") if _REJECTED.fullmatch(name))
 
-    def published(self, batch: int) -> bool:
-        """Are the refused records of a batch with the dead letters?"""
-        return _PUBLISHED in self._names(f"{batch:012d}")
+    def dead_letters_written(self, batch: int) -> bool:
+        """Are the rejected records of a batch written as dead letters?"""
+        return _WRITTEN in self._names(f"{batch:012d}")
 
-    def mark_published(self, batch: int) -> None:
-        """They are."""
-        self._write(batch, _PUBLISHED, b"")
+    def mark_dead_letters_written(self, batch: int) -> None:
+        """Mark that the rejected records of a batch are written as dead letters."""
+        self._write(batch, _WRITTEN, b"")
 
-    def unreadable(self) -> list[str]:
-        """The states and reports that the next batch would read, but cannot."""
-        found: list[str] = []
+    def unreadable_files(self) -> list[str]:
+        """List the states and reports that the next batch needs and cannot read."""
+        unreadable: list[str] = []
         states: set[str] = set()
         reported = False
         for number in self._before(max(self.batches(), default=-1) + 1):
@@ -205,11 +206,13 @@ class Journal:
                 reports = [name for name in names if _REPORT.fullmatch(name)]
                 needed += reports
                 reported = bool(reports)
-            found += [f"{number:012d}/{name}" for name in needed if not self._reads(number, name)]
-        return found
+            unreadable += [
+                f"{number:012d}/{name}" for name in needed if not self._is_readable(number, name)
+            ]
+        return unreadable
 
-    def broken(self, name: str, reason: str = "cannot be read") -> str:
-        """What to say of a file that cannot be read, by its name within the journal."""
+    def unreadable_message(self, name: str, reason: str = "cannot be read") -> str:
+        """Say what to do about a file that cannot be read, by its name within the journal."""
         return (
             f"journal: {self._open()[1]}/{name}: {reason}; routing cannot go on as it began."
             " Restore the file from a copy, or remove the journal's folder: totals stay exact, and"
@@ -217,7 +220,7 @@ class Journal:
         )
 
     def batches(self) -> list[int]:
-        """The batches there are, oldest first."""
+        """List the batches of the journal, oldest first."""
         return sorted(int(name) for name in self._names("") if _BATCH.fullmatch(name))
 
     def purge(self, before: int) -> None:
@@ -229,13 +232,13 @@ class Journal:
                     system.delete_dir(f"{root}/{number:012d}")
 
     def drop_from(self, batch: int) -> None:
-        """Remove `batch` and all after it: they were not committed and will be run again."""
+        """Remove `batch` and all later ones: they were not committed and will run again."""
         system, root = self._open()
         for number in self.batches():
             if number >= batch:
                 system.delete_dir(f"{root}/{number:012d}")
 
-    def forget_states(self) -> None:
+    def drop_states(self) -> None:
         """Remove every routing state, so that the sources begin anew."""
         system, root = self._open()
         for number in self.batches():
@@ -244,13 +247,13 @@ class Journal:
                     system.delete_file(f"{root}/{number:012d}/{name}")
 
     def size_bytes(self) -> int:
-        """What the journal takes, all batches together."""
+        """Sum the sizes of all files of the journal."""
         system, root = self._open()
         selector = fs.FileSelector(root, allow_not_found=True, recursive=True)
         return sum(info.size or 0 for info in system.get_file_info(selector))
 
     def _open(self) -> tuple[fs.FileSystem, str]:
-        # Once a process: opening a remote filesystem takes a connection.
+        # Once in a process: opening a remote filesystem takes a connection.
         if not self._opened:
             self._opened.append(open_location(self.location))
         return self._opened[0]
@@ -263,16 +266,16 @@ class Journal:
             for info in system.get_file_info(fs.FileSelector(path, allow_not_found=True))
         ]
 
-    def _all(self, batch: int, pattern: re.Pattern[str]) -> dict[int, Snapshot]:
-        found: dict[int, Snapshot] = {}
+    def _read_all(self, batch: int, pattern: re.Pattern[str]) -> dict[int, Snapshot]:
+        snapshots: dict[int, Snapshot] = {}
         for name in sorted(self._names(f"{batch:012d}")):
             match = pattern.fullmatch(name)
             snapshot = self._read(batch, name) if match else None
             if match and snapshot is not None:
-                found[int(match.group(1))] = snapshot
-        return found
+                snapshots[int(match.group(1))] = snapshot
+        return snapshots
 
-    def _reads(self, batch: int, name: str) -> bool:
+    def _is_readable(self, batch: int, name: str) -> bool:
         try:
             return self._read(batch, name) is not None
         except (SnapshotError, OSError):
@@ -289,7 +292,8 @@ class Journal:
         try:
             return Snapshot.from_bytes(data)
         except SnapshotError as error:
-            raise SnapshotError(self.broken(f"{batch:012d}/{name}", str(error))) from error
+            message = self.unreadable_message(f"{batch:012d}/{name}", str(error))
+            raise SnapshotError(message) from error
 
     def _write(self, batch: int, name: str, data: bytes) -> bool:
         system, root = self._open()
@@ -305,12 +309,12 @@ class Journal:
 
 
 def write_whole(system: fs.FileSystem, path: str, data: bytes) -> None:
-    """Write a file that never has its name before it is complete; it replaces one that does."""
+    """Write a file that has its name only once it is complete, and replaces one of that name."""
     if system.type_name in _OBJECT_STORES:
         with system.open_output_stream(path) as stream:
             stream.write(data)
         return
-    # A writer that is killed leaves the other name; with the journal's folder that is purged.
+    # A writer that is killed leaves the temporary name; it is purged with the batch's folder.
     folder, _, name = path.rpartition("/")
     part = f"{folder}/.{name}.{uuid.uuid4().hex}"
     try:
@@ -327,7 +331,7 @@ def _write_local(folder: Path, name: str, data: bytes) -> bool:
     folder.mkdir(parents=True, exist_ok=True)
     if (folder / name).exists():
         return False
-    # On a full disk the rename never happens, so no half-written file ever has the name.
+    # On a full disk the link is never made, so no half-written file ever has the name.
     part = folder / f".{name}.{uuid.uuid4().hex}"
     try:
         part.write_bytes(data)

@@ -1,159 +1,211 @@
-"""A report: what one partition says of one batch, kept as metrics and as feedback."""
+"""A partition's report of one batch: what routing depends on, and what is only shown.
+
+The two are kept apart in the journal. The measured load is feedback of the next batch's routing: it
+has a version and is read strictly, since a retried task must route by the same numbers as the first
+attempt. All other fields are read by name: unknown ones are ignored and missing ones have their
+defaults, so that a new figure leaves existing checkpoints readable.
+"""
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unskew.grouping.base import Feedback, Float64s, Int32s, Int64s, UInt64s
 from unskew.grouping.errors import SnapshotError
 from unskew.grouping.registry import create
 from unskew.grouping.snapshot import Snapshot
 
-VERSION = 3
+VERSION = 4
+"""Of the measured load's layout. Fields that are only shown do not change it."""
 KIND = "report"
 HEAVY_KEYS = 256
 SAMPLED_KEYS = 4096
-HALF_BELIEVED_SECONDS = 0.25
-"""Of a partition that worked so long, its own time a record counts as much as that of all."""
+HALF_WEIGHT_SECONDS = 0.25
+"""A partition busy for so long has its own time a record weighted equally with the mean one."""
 WINDOW_ENDS = 4096
 LATENCY_BOUNDS_SECONDS = (
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
 )  # fmt: skip
+_LOAD_TYPES = {
+    "records": np.int64,
+    "busy_seconds": np.float64,
+    "heavy_hashes": np.uint64,
+    "heavy_records": np.int64,
+    "heavy_seconds": np.float64,
+}
+_SHOWN = "shown"
 
 
-@dataclass(frozen=True)
-class PartitionReport:
-    """One partition's batch. `place` is the executor, as HOST/PROCESS; `bad` counts by reason."""
+@dataclass(frozen=True, kw_only=True)
+class MeasuredLoad:
+    """What routing depends on: a partition's records and times, in all and of its largest keys."""
 
     records: int
-    keys: int
     busy_seconds: float
-    state_bytes: int
+    heavy_hashes: UInt64s = field(default_factory=lambda: np.empty(0, np.uint64))
+    heavy_records: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
+    heavy_seconds: Float64s = field(default_factory=lambda: np.empty(0, np.float64))
+    """Empty where the operator does not measure the time of each key."""
+
+    @classmethod
+    def from_snapshot(cls, snapshot: Snapshot) -> Self:
+        """Read the load strictly; a `SnapshotError` says what is wrong with it."""
+        return cls(**_load_values(snapshot))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitionReport(MeasuredLoad):
+    """One partition's batch; every field here is only shown, so every field has a default."""
+
+    keys: int = 0
+    state_bytes: int = 0
     latency_counts: Int64s = field(
         default_factory=lambda: np.zeros(len(LATENCY_BOUNDS_SECONDS) + 1, np.int64)
     )
     latency_seconds: float = 0.0
-    heavy_hashes: UInt64s = field(default_factory=lambda: np.empty(0, np.uint64))
-    heavy_records: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
-    heavy_seconds: Float64s = field(default_factory=lambda: np.empty(0, np.float64))
     heavy_names: tuple[str, ...] = ()
     sample_hashes: UInt64s = field(default_factory=lambda: np.empty(0, np.uint64))
-    """The smallest key hashes of the partition, sorted: all of them if they are few."""
+    """The smallest key hashes of the partition, sorted: all of them if there are few."""
     home_partitions: Int32s = field(default_factory=lambda: np.empty(0, np.int32))
-    """Where its records would be under the grouping `key`: these partitions would have had..."""
+    """The partitions that its records would have gone to under the grouping `key`."""
     home_records: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
-    """...so many of them each."""
+    """How many records each of `home_partitions` would have had of them."""
     window_ends: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
-    """When the last windows of its records end, sorted; none in a job without windows..."""
+    """When the last windows of its records end, sorted; empty in a job without windows."""
     window_records: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
-    """...and how many records that is the end for, as `ends_of` folds them."""
-    bad: Mapping[str, int] = field(default_factory=dict)
-    place: str = ""
+    """How many records have each of `window_ends`, as `sum_by_window_end` limits them."""
+    rejected: Mapping[str, int] = field(default_factory=dict)
+    """Rejected records by reason."""
+    executor: str = ""
+    """Where the partition's task ran, as HOST/PROCESS."""
 
     def to_snapshot(self, partitions: int) -> Snapshot:
         """The report as the journal keeps it."""
-        text = json.dumps(
-            {"bad": dict(self.bad), "place": self.place, "names": list(self.heavy_names)}
-        )
-        arrays: dict[str, Any] = {
-            "counts": np.array([self.records, self.keys, self.state_bytes], dtype=np.int64),
-            "seconds": np.array([self.busy_seconds, self.latency_seconds], dtype=np.float64),
-            "latency_counts": self.latency_counts,
-            "heavy_hashes": self.heavy_hashes,
-            "heavy_records": self.heavy_records,
-            "heavy_seconds": self.heavy_seconds,
-            "sample_hashes": self.sample_hashes,
-            "home_partitions": self.home_partitions,
-            "home_records": self.home_records,
-            "window_ends": self.window_ends,
-            "window_records": self.window_records,
-            "text": np.frombuffer(text.encode(), np.uint8),
+        arrays: dict[str, NDArray[Any]] = {
+            name: np.atleast_1d(np.asarray(getattr(self, name), kind))
+            for name, kind in _LOAD_TYPES.items()
         }
+        values: dict[str, Any] = {}
+        for name in _shown_fields():
+            value = getattr(self, name)
+            if isinstance(value, np.ndarray):
+                arrays[f"{_SHOWN}.{name}"] = value
+            else:
+                values[name] = dict(value) if isinstance(value, Mapping) else value
+        arrays[_SHOWN] = np.frombuffer(json.dumps(values).encode(), np.uint8)
         return Snapshot(KIND, VERSION, partitions, 0, arrays)
 
     @classmethod
-    def from_snapshot(cls, snapshot: Snapshot) -> "PartitionReport":
-        """Read what `to_snapshot` made."""
-        if (snapshot.grouping, snapshot.version) != (KIND, VERSION):
-            raise SnapshotError(
-                f"journal: {snapshot.grouping} of version {snapshot.version}, but this is written"
-                f" as {KIND} of version {VERSION}: another Unskew wrote it; use a new checkpoint"
-            )
-        arrays = snapshot.arrays
-        records, keys, state_bytes = (int(count) for count in arrays["counts"])
-        text = json.loads(arrays["text"].tobytes())
-        return cls(
-            records,
-            keys,
-            float(arrays["seconds"][0]),
-            state_bytes,
-            arrays["latency_counts"],
-            float(arrays["seconds"][1]),
-            arrays["heavy_hashes"],
-            arrays["heavy_records"],
-            arrays["heavy_seconds"],
-            tuple(text["names"]),
-            arrays["sample_hashes"],
-            arrays["home_partitions"],
-            arrays["home_records"],
-            arrays["window_ends"],
-            arrays["window_records"],
-            text["bad"],
-            text["place"],
+    def from_snapshot(cls, snapshot: Snapshot) -> Self:
+        """Read what `to_snapshot` made, now or in version 3."""
+        load = _load_values(snapshot)
+        read = _shown_values_of_version_3 if snapshot.version == 3 else _shown_values
+        values = {name: value for name, value in read(snapshot).items() if name in _shown_fields()}
+        values["heavy_names"] = tuple(values.get("heavy_names", ()))
+        return cls(**load, **values)
+
+
+def _shown_fields() -> frozenset[str]:
+    return frozenset(field.name for field in fields(PartitionReport)) - _LOAD_TYPES.keys()
+
+
+def _load_values(snapshot: Snapshot) -> dict[str, Any]:
+    if snapshot.grouping != KIND or snapshot.version not in {3, VERSION}:
+        raise SnapshotError(
+            f"journal: {snapshot.grouping} of version {snapshot.version}, but this is written"
+            f" as {KIND} of version {VERSION}: another Unskew wrote it; use a new checkpoint"
         )
+    arrays = dict(snapshot.arrays)
+    if snapshot.version == 3:
+        arrays |= {"records": arrays["counts"][:1], "busy_seconds": arrays["seconds"][:1]}
+    for name, kind in _LOAD_TYPES.items():
+        if name not in arrays or arrays[name].dtype != kind:
+            raise SnapshotError(f"journal: {KIND}: {name}: missing, or not of type {kind.__name__}")
+    load: dict[str, Any] = {name: arrays[name] for name in _LOAD_TYPES}
+    return load | {
+        "records": int(load["records"][0]),
+        "busy_seconds": float(load["busy_seconds"][0]),
+    }
 
 
-def feedback_of(reports: Mapping[int, Snapshot], partitions: int) -> Feedback | None:
-    """The reports of a batch as a grouping takes them; None if there are none that fit."""
-    fitting = {
-        partition: PartitionReport.from_snapshot(snapshot)
+def _shown_values(snapshot: Snapshot) -> dict[str, Any]:
+    texts = snapshot.arrays.get(_SHOWN)
+    values: dict[str, Any] = {} if texts is None else json.loads(texts.tobytes())
+    for name, array in snapshot.arrays.items():
+        if name.startswith(f"{_SHOWN}."):
+            values[name.removeprefix(f"{_SHOWN}.")] = array
+    return values
+
+
+def _shown_values_of_version_3(snapshot: Snapshot) -> dict[str, Any]:
+    arrays = snapshot.arrays
+    texts = json.loads(arrays["text"].tobytes())
+    return {
+        **arrays,
+        "keys": int(arrays["counts"][1]),
+        "state_bytes": int(arrays["counts"][2]),
+        "latency_seconds": float(arrays["seconds"][1]),
+        "heavy_names": texts["names"],
+        "rejected": texts["bad"],
+        "executor": texts["place"],
+    }
+
+
+def feedback_from_reports(reports: Mapping[int, Snapshot], partitions: int) -> Feedback | None:
+    """The reports of a batch as a grouping takes them.
+
+    None if no report is of that many partitions: then the number has changed.
+    """
+    loads = {
+        partition: MeasuredLoad.from_snapshot(snapshot)
         for partition, snapshot in sorted(reports.items())
         if snapshot.partitions == partitions and partition < partitions
     }
-    if not fitting:
+    if not loads:
         return None
     records = np.zeros(partitions, np.int64)
     busy = np.zeros(partitions, np.float64)
-    for partition, report in fitting.items():
-        records[partition] = report.records
-        busy[partition] = report.busy_seconds
-    busy = _believed(records, busy)
-    timed = [
-        (partition, report) for partition, report in fitting.items() if report.heavy_seconds.size
-    ]
+    for partition, load in loads.items():
+        records[partition] = load.records
+        busy[partition] = load.busy_seconds
+    busy = _damped_seconds(records, busy)
+    timed = [(partition, load) for partition, load in loads.items() if load.heavy_seconds.size]
     if not timed:
         return Feedback(records, busy)
     return Feedback(
         records,
         busy,
         np.concatenate(
-            [np.full(report.heavy_hashes.size, partition, np.int32) for partition, report in timed]
+            [np.full(load.heavy_hashes.size, partition, np.int32) for partition, load in timed]
         ),
-        np.concatenate([report.heavy_hashes for _, report in timed]),
-        np.concatenate([report.heavy_records for _, report in timed]),
-        np.concatenate([report.heavy_seconds for _, report in timed]),
+        np.concatenate([load.heavy_hashes for _, load in timed]),
+        np.concatenate([load.heavy_records for _, load in timed]),
+        np.concatenate([load.heavy_seconds for _, load in timed]),
     )
 
 
-def _believed(records: Int64s, busy: Float64s) -> Float64s:
-    """Times as far as they say something of speeds.
+def _damped_seconds(records: Int64s, busy: Float64s) -> Float64s:
+    """Times with each partition's time a record drawn towards the mean, the more the shorter it is.
 
-    Of a batch of milliseconds they say next to nothing: what a task costs whatever is in it
-    outweighs the records, so the partition with the fewest would look slow, and get fewer still.
+    In a batch of milliseconds a task's fixed cost outweighs its records, so the partition with the
+    fewest records would look slow and would be given fewer still.
     """
     own = busy / np.maximum(records, 1)
     mean = busy.sum() / max(int(records.sum()), 1)
-    trust = busy / (busy + HALF_BELIEVED_SECONDS)
-    return np.where(records > 0, records * (trust * own + (1 - trust) * mean), busy)
+    weight = busy / (busy + HALF_WEIGHT_SECONDS)
+    return np.where(records > 0, records * (weight * own + (1 - weight) * mean), busy)
 
 
-def homes_of(hashes: UInt64s, records: Int64s, partitions: int, seed: int) -> tuple[Int32s, Int64s]:
+def loads_under_key(
+    hashes: UInt64s, records: Int64s, partitions: int, seed: int
+) -> tuple[Int32s, Int64s]:
     """Where the grouping `key` would send so many records of each key: partitions, and loads.
 
-    It is asked itself, once a distinct key (5 ns), so nothing is paid for a record.
+    The grouping itself routes each distinct key once (5 ns), so a record costs nothing.
     """
     homes = create("key", partitions=partitions, seed=seed).route(hashes)
     loads = np.zeros(partitions, np.int64)
@@ -162,30 +214,31 @@ def homes_of(hashes: UInt64s, records: Int64s, partitions: int, seed: int) -> tu
     return used.astype(np.int32), loads[used]
 
 
-def ends_of(ends: Int64s, records: Int64s) -> tuple[Int64s, Int64s]:
+def sum_by_window_end(ends: Int64s, records: Int64s) -> tuple[Int64s, Int64s]:
     """Records by the end of their last window, earliest first, of no more than WINDOW_ENDS ends.
 
-    Those of later ends count to the latest of all. So what is late is never counted too high, and
-    too low only where a partition has records of that many windows that are over.
+    Records of later ends are counted at the latest end of all. So the count of late records is
+    never too high, and too low only where a partition has records of that many windows that are
+    over.
     """
-    found, places = np.unique(ends, return_inverse=True)
-    if found.size > WINDOW_ENDS:
-        places = np.minimum(places, WINDOW_ENDS - 1)
-        found = np.append(found[: WINDOW_ENDS - 1], found[-1])
-    sums = np.zeros(found.size, np.int64)
-    np.add.at(sums, places, records)
-    return found, sums
+    distinct, positions = np.unique(ends, return_inverse=True)
+    if distinct.size > WINDOW_ENDS:
+        positions = np.minimum(positions, WINDOW_ENDS - 1)
+        distinct = np.append(distinct[: WINDOW_ENDS - 1], distinct[-1])
+    sums = np.zeros(distinct.size, np.int64)
+    np.add.at(sums, positions, records)
+    return distinct, sums
 
 
-def replication_of(reports: Mapping[int, PartitionReport]) -> float:
+def estimate_replication(reports: Mapping[int, PartitionReport]) -> float:
     """(key, partition) pairs over distinct keys: exact where partitions have few keys.
 
-    Otherwise over the keys whose hash is below what every partition kept of its own; the same
-    keys make numerator and denominator, so that the sampling error all but cancels.
+    Otherwise over the keys whose hash is below the largest sampled hash of every full sample. The
+    same keys are in the numerator and the denominator, so most of the sampling error cancels.
     """
     full = [r.sample_hashes[-1] for r in reports.values() if r.sample_hashes.size >= SAMPLED_KEYS]
     bound = min(full) if full else np.uint64(2**64 - 1)
-    kept = [r.sample_hashes[r.sample_hashes <= bound] for r in reports.values()]
-    pairs = sum(hashes.size for hashes in kept)
-    distinct = np.unique(np.concatenate(kept)).size if pairs else 0
+    sampled = [r.sample_hashes[r.sample_hashes <= bound] for r in reports.values()]
+    pairs = sum(hashes.size for hashes in sampled)
+    distinct = np.unique(np.concatenate(sampled)).size if pairs else 0
     return pairs / distinct if distinct else 1.0

@@ -31,7 +31,7 @@ from unskew.grouping.base import Chunk, Feedback, Grouping, Int32s, Int64s, UInt
 from unskew.grouping.errors import GroupingError
 from unskew.grouping.registry import create
 from unskew.grouping.spark.journal import KEPT_BATCHES, Journal, Routes
-from unskew.grouping.spark.report import feedback_of
+from unskew.grouping.spark.report import feedback_from_reports
 from unskew.grouping.spark.warm_up import warm_up
 from unskew.grouping.spark.workers_python import choose_workers_python
 
@@ -101,7 +101,7 @@ class Router:
     def _feedback(self, batch: int, router: Grouping) -> Feedback | None:
         if self.journal is None or not router.wants_feedback:
             return None
-        return feedback_of(self.journal.reports_before(batch), self.partitions)
+        return feedback_from_reports(self.journal.reports_before(batch), self.partitions)
 
 
 class _Stopwatch:

@@ -15,8 +15,8 @@ from unskew.grouping.spark.report import (
     LATENCY_BOUNDS_SECONDS,
     SAMPLED_KEYS,
     PartitionReport,
-    ends_of,
-    homes_of,
+    loads_under_key,
+    sum_by_window_end,
 )
 from unskew.jobs.engine.prepare import ARRIVED
 from unskew.jobs.operators.base import KEY, KEY_HASH, PANE, RECORDS, SECONDS
@@ -82,14 +82,14 @@ class Meter:
         counts = keys[RECORDS].to_numpy().astype(np.int64)
         timed = SECONDS in keys.column_names
         seconds = keys[SECONDS].to_numpy() if timed else np.empty(0)
-        homes = homes_of(hashes, counts, self.partitions, self.seed)
+        homes = loads_under_key(hashes, counts, self.partitions, self.seed)
         ends = self._window_ends()
         heavy = np.argsort(-(seconds if timed else counts), kind="stable")[:HEAVY_KEYS]
         return PartitionReport(
-            self.records,
-            hashes.size,
-            self.busy_seconds,
-            self.state_bytes,
+            records=self.records,
+            busy_seconds=self.busy_seconds,
+            keys=hashes.size,
+            state_bytes=self.state_bytes,
             latency_counts=self.latency_counts,
             latency_seconds=self.latency_seconds,
             heavy_hashes=hashes[heavy],
@@ -101,8 +101,8 @@ class Meter:
             home_records=homes[1],
             window_ends=ends[0],
             window_records=ends[1],
-            bad=rejected,
-            place=_executor(),
+            rejected=rejected,
+            executor=_executor(),
         )
 
     def _add_latencies(self, rows: pa.Table) -> None:
@@ -137,7 +137,7 @@ class Meter:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         panes = pa.concat_tables(self.counted).group_by(PANE).aggregate([(RECORDS, "sum")])
         ends = self.windows.last_ends(panes[PANE].to_numpy())
-        return ends_of(ends, panes[f"{RECORDS}_sum"].to_numpy())
+        return sum_by_window_end(ends, panes[f"{RECORDS}_sum"].to_numpy())
 
 
 def _executor() -> str:

@@ -59,7 +59,7 @@ class PartialStage:
         if not rejected:
             return {}
         table = pa.concat_tables(rejected)
-        self.journal.write_bad(batch, partition, table)
+        self.journal.write_rejected(batch, partition, table)
         counted = pc.value_counts(table["reason"])
         return {entry["values"]: entry["counts"] for entry in counted.to_pylist()}
 

@@ -133,9 +133,9 @@ def _checkpoint(pipeline: Pipeline) -> Iterator[str]:
     try:
         compare(pipeline.job)
         next_batch = max(journal.batches(), default=-1) + 1
-        broken = journal.unreadable()
-        yield from map(journal.broken, broken)
-        if not broken:
+        unreadable = journal.unreadable_files()
+        yield from map(journal.unreadable_message, unreadable)
+        if not unreadable:
             for report in journal.reports_before(next_batch).values():
                 PartitionReport.from_snapshot(report)
     except ExternalError as error:

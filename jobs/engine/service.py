@@ -84,7 +84,7 @@ class Service:
         self.journal.drop_from(committed + 1)
         if routing_changed:
             # Before the new identity is written: a crash in between must leave no old states.
-            self.journal.forget_states()
+            self.journal.drop_states()
         identity.write(self.job)
         self._publish(committed)
         self._seen = committed

@@ -9,7 +9,11 @@ import numpy as np
 
 from unskew.grouping.base import Float64s, Int64s
 from unskew.grouping.spark.journal import Journal
-from unskew.grouping.spark.report import LATENCY_BOUNDS_SECONDS, PartitionReport, replication_of
+from unskew.grouping.spark.report import (
+    LATENCY_BOUNDS_SECONDS,
+    PartitionReport,
+    estimate_replication,
+)
 from unskew.jobs.checkpoint.spark_log import late_watermark
 
 HOT_KEYS = 10
@@ -41,11 +45,12 @@ class BatchStats:
     under_key: Int64s
     """Records that each partition would have had under the grouping `key`."""
     replication: float
-    bad: Mapping[str, int]
+    rejected: Mapping[str, int]
+    """Rejected records by reason."""
     hot_keys: tuple[HotKey, ...]
     late_records: int | None = None
     """Records all whose windows were over; None if the watermark is no longer known."""
-    places: Mapping[int, str] = field(default_factory=dict)
+    executors: Mapping[int, str] = field(default_factory=dict)
     """The executor that each partition was on, as HOST/PROCESS."""
 
     @property
@@ -95,23 +100,23 @@ def read_batch_stats(
         for name in names
     }
     under_key = np.zeros(size, np.int64)
-    bad: Counter[str] = Counter()
+    rejected: Counter[str] = Counter()
     for number, report in reports.items():
         for name, column in columns.items():
             column[number] = getattr(report, name)
         latencies[number] = report.latency_counts
         under_key[report.home_partitions] += report.home_records
-        bad.update(report.bad)
+        rejected.update(report.rejected)
     return BatchStats(
         batch,
         **columns,
         latency_counts=latencies,
         under_key=under_key,
-        replication=replication_of(reports),
-        bad=dict(bad),
+        replication=estimate_replication(reports),
+        rejected=dict(rejected),
         hot_keys=_hot_keys(reports, hot_keys),
         late_records=_late_records(journal, batch, reports.values()),
-        places={number: report.place for number, report in reports.items()},
+        executors={number: report.executor for number, report in reports.items()},
     )
 
 

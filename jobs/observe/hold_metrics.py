@@ -33,7 +33,7 @@ def hold_metrics_after_failure(
             health.enter("failed")
             # A checkpoint out of reach is what the failure is about then.
             with suppress(OSError, pa.ArrowException):
-                board.unreadable(len(journal_of(job).unreadable()))
+                board.unreadable(len(journal_of(job).unreadable_files()))
             status.event("failing", "error", metrics_stay_seconds=seconds)
             _wait(seconds, stop)
         raise

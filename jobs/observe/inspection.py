@@ -92,7 +92,7 @@ class Inspection:
                     "busy_seconds": float(last.busy_seconds[number]),
                     "state_keys": int(last.keys[number]),
                     "state_bytes": int(last.state_bytes[number]),
-                    "place": last.places.get(number, ""),
+                    "executor": last.executors.get(number, ""),
                 },
             }
             for number in range(last.records.size)
@@ -152,7 +152,7 @@ def _read(journal: Journal, number: int) -> Batch | None:
     if stats is None:
         return None
     seconds = journal.routing_seconds(number)
-    published = journal.published(number) or not stats.bad
+    published = journal.dead_letters_written(number) or not stats.rejected
     return Batch(stats, sum(seconds.values()), len(seconds), published)
 
 
@@ -185,7 +185,7 @@ def _batch(one: Batch) -> dict[str, Any]:
         "state_keys": int(stats.keys.sum()),
         "state_bytes": int(stats.state_bytes.sum()),
         "late_records": stats.late_records,
-        "dead_letters": dict(stats.bad),
+        "dead_letters": dict(stats.rejected),
         "dead_letters_published": one.published,
     }
 

@@ -331,7 +331,7 @@ def _counted(done: BatchDone) -> Values:
     if done.stats is not None:
         counts["partition_records"] = _by_partition(done.stats.records)
         counts["partition_busy_seconds"] = _by_partition(done.stats.busy_seconds)
-        counts["dead_letters"] = {(name,): count for name, count in done.stats.bad.items()}
+        counts["dead_letters"] = {(name,): count for name, count in done.stats.rejected.items()}
     if done.late_records is not None:
         counts["late_records"] = {(): done.late_records}
     if done.routing is not None:

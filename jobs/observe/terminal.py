@@ -41,8 +41,8 @@ class Log(Follower):
         """A batch is done."""
         self.event("batch", **summary(done))
         stats = done.stats
-        if stats is not None and stats.bad:
-            self.event("dead_letters", "warning", batch=done.batch, **stats.bad)
+        if stats is not None and stats.rejected:
+            self.event("dead_letters", "warning", batch=done.batch, **stats.rejected)
         if done.late_partials:
             late = {"batch": done.batch, "partials": done.late_partials}
             if done.late_records is not None:
@@ -83,7 +83,7 @@ class Line(Follower):
     def batch(self, done: BatchDone) -> None:
         """A batch is done."""
         if done.stats:
-            self._refused += sum(done.stats.bad.values())
+            self._refused += sum(done.stats.rejected.values())
         self._late += done.late_records or 0
         self._batch = line_of(done)
         self._latest(self._batch)

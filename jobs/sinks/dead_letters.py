@@ -16,17 +16,17 @@ _REQUEST_BYTES = 16 << 20
 def publish(spark: SparkSession, job: Job, journal: Journal, batch: int) -> int:
     """Send a batch's refused records on, once; how many there were."""
     sent = 0
-    if not journal.published(batch):
+    if not journal.dead_letters_written(batch):
         # Piece by piece: of a batch whose every record is refused the driver holds a part only.
-        for letters in journal.bad(batch):
+        for letters in journal.rejected(batch):
             write(spark.createDataFrame(letters), job, batch, more=sent > 0)
             sent += letters.num_rows
         if not sent:
             return 0
         # After the write: a crash in between sends them again rather than never.
-        journal.mark_published(batch)
+        journal.mark_dead_letters_written(batch)
     # Also those that a crash left between the mark and here.
-    journal.drop_bad(batch)
+    journal.drop_rejected(batch)
     return sent
 
 

@@ -43,7 +43,7 @@ def stats(batch: int, names: bool = False) -> BatchStats:
         latency_seconds=np.array([1.2, 0.6]),
         under_key=np.array([35, 5]),
         replication=1.25,
-        bad={"not_utf8": 2},
+        rejected={"not_utf8": 2},
         late_records=5,
         hot_keys=(
             HotKey(2**64 - 1, "x" * 500 if names else None, 20),

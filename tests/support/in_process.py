@@ -96,7 +96,7 @@ class Ran(Follower):
         self.bad: Counter[str] = Counter()
         for batch in service.journal.batches():
             facts = read_batch_stats(service.journal, batch)
-            self.bad.update(facts.bad if facts else {})
+            self.bad.update(facts.rejected if facts else {})
 
     def batch(self, done: BatchDone) -> None:
         self.batches.append(done)

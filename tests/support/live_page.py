@@ -13,7 +13,7 @@ from tests.support.programs import find_program
 from unskew.config.loader import load_job
 from unskew.config.models.job import Job
 from unskew.grouping.registry import create
-from unskew.grouping.spark.report import LATENCY_BOUNDS_SECONDS, homes_of
+from unskew.grouping.spark.report import LATENCY_BOUNDS_SECONDS, loads_under_key
 from unskew.jobs.observe.batch import BatchDone, Routing
 from unskew.jobs.observe.batch_stats import BatchStats, HotKey
 from unskew.jobs.observe.health import Health
@@ -51,7 +51,7 @@ def skewed(
     keys = generator.choice(2000, records, p=share / share.sum()).astype(np.uint64)
     routed = create(grouping, partitions=partitions, seed=0).route(keys)
     hashes, counts = np.unique(keys, return_counts=True)
-    homes, loads = homes_of(hashes, counts, partitions, 0)
+    homes, loads = loads_under_key(hashes, counts, partitions, 0)
     under_key = np.zeros(partitions, np.int64)
     under_key[homes] = loads
     pairs = np.unique(np.stack([keys, routed.astype(np.uint64)]), axis=1)
@@ -66,7 +66,7 @@ def skewed(
         latency_seconds=np.zeros(partitions),
         under_key=under_key,
         replication=pairs.shape[1] / hashes.size,
-        bad={"not_utf8": 3} if number % 10 == 7 else {},
+        rejected={"not_utf8": 3} if number % 10 == 7 else {},
         hot_keys=tuple(
             HotKey(int(hashes[at]) * 0x9E3779B97F4A7C15 % 2**64, f"w{hashes[at]}", int(counts[at]))
             for at in np.argsort(-counts, kind="stable")[:10]

@@ -118,7 +118,7 @@ class LivePage(Follower):
             **_facts(done.stats, self._settings),
         }
         text = json.dumps(entry, separators=(",", ":")).encode()
-        bad = sum(done.stats.bad.values()) if done.stats else 0
+        bad = sum(done.stats.rejected.values()) if done.stats else 0
         self._shown = replace(
             self._shown,
             batches=_bounded((*self._shown.batches, (done.batch, text))),
@@ -198,5 +198,5 @@ def _facts(stats: BatchStats | None, settings: Metrics) -> dict[str, Any]:
         "imbalance": stats.imbalance,
         "replication": stats.replication,
         "hot_keys": [[key_text(key), key.records] for key in keys],
-        "dead_letters": dict(stats.bad),
+        "dead_letters": dict(stats.rejected),
     }

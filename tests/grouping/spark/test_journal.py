@@ -55,7 +55,7 @@ def test_what_the_next_batch_needs_and_cannot_read_is_listed(journal: Journal) -
         journal.write_state(batch, 0, state(batch))
         journal.write_report(batch, 0, state(batch))
     journal.write_state(0, 1, state(0))
-    assert journal.unreadable() == []
+    assert journal.unreadable_files() == []
     files = ["000000000000/source-00000.state", "000000000000/partition-00000.report"]
     needed = [
         "000000000001/source-00000.state",
@@ -64,7 +64,7 @@ def test_what_the_next_batch_needs_and_cannot_read_is_listed(journal: Journal) -
     ]
     for name in [*files, *needed]:
         (folder / name).write_bytes(b"garbage")
-    assert journal.unreadable() == needed
+    assert journal.unreadable_files() == needed
 
 
 def test_a_task_never_sees_its_own_batch(journal: Journal) -> None:
@@ -133,12 +133,12 @@ def test_half_written_files_are_not_seen(journal: Journal, tmp_path: Path) -> No
 
 def test_refused_records_are_kept_until_they_are_published(journal: Journal) -> None:
     rows = pa.table({"reason": ["not_utf8", "null_key"], "value": [b"\xff", None]})
-    assert journal.write_bad(4, 2, rows)
-    assert not journal.write_bad(4, 2, rows.slice(1))
-    assert [table.to_pylist() for table in journal.bad(4)] == [rows.to_pylist()]
-    assert not journal.published(4)
-    journal.mark_published(4)
-    assert journal.published(4)
+    assert journal.write_rejected(4, 2, rows)
+    assert not journal.write_rejected(4, 2, rows.slice(1))
+    assert [table.to_pylist() for table in journal.rejected(4)] == [rows.to_pylist()]
+    assert not journal.dead_letters_written(4)
+    journal.mark_dead_letters_written(4)
+    assert journal.dead_letters_written(4)
 
 
 def test_it_travels_to_tasks_as_its_place_alone(journal: Journal) -> None:

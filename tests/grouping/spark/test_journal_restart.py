@@ -91,7 +91,7 @@ def test_forgotten_states_leave_reports_and_the_rest(tmp_path: Path) -> None:
     journal = router.journal
     assert journal is not None
     seconds = journal.routing_seconds(0)
-    journal.forget_states()
+    journal.drop_states()
     assert journal.states(0) == {}
     assert journal.newest_sources(1) == 0
     assert journal.routing_seconds(0) == seconds

@@ -6,10 +6,10 @@ from unskew.grouping.spark.report import (
     SAMPLED_KEYS,
     WINDOW_ENDS,
     PartitionReport,
-    ends_of,
-    feedback_of,
-    homes_of,
-    replication_of,
+    estimate_replication,
+    feedback_from_reports,
+    loads_under_key,
+    sum_by_window_end,
 )
 
 
@@ -31,8 +31,8 @@ def report(hashes: list[int], **changes: object) -> PartitionReport:
 def test_a_report_survives_the_journal() -> None:
     original = report(
         [3, 1, 2**64 - 1],
-        bad={"null_key": 2},
-        place="host/1",
+        rejected={"null_key": 2},
+        executor="host/1",
         heavy_names=("a", "ü", ""),
         heavy_seconds=np.array([0.1, 0.2, 0.3]),
         latency_seconds=1.5,
@@ -53,7 +53,7 @@ def test_a_report_survives_the_journal() -> None:
 
 def test_feedback_has_every_partition_also_those_without_a_report() -> None:
     snapshots = {number: report([7]).to_snapshot(4) for number in (0, 2)}
-    feedback = feedback_of(snapshots, 4)
+    feedback = feedback_from_reports(snapshots, 4)
     assert feedback is not None
     assert feedback.records.tolist() == [10, 0, 10, 0]
     assert feedback.busy_seconds.tolist() == [0.5, 0.0, 0.5, 0.0]
@@ -65,7 +65,7 @@ def test_rows_come_in_the_order_of_partitions() -> None:
         number: report([number], heavy_seconds=np.array([0.25 * number])).to_snapshot(4)
         for number in (2, 1)
     }
-    feedback = feedback_of(timed, 4)
+    feedback = feedback_from_reports(timed, 4)
     assert feedback is not None
     assert feedback.key_partitions.tolist() == [1, 2]
     assert feedback.key_hashes.tolist() == [1, 2]
@@ -76,10 +76,12 @@ def test_rows_come_in_the_order_of_partitions() -> None:
 def test_times_of_milliseconds_say_little_of_speeds(seconds: float, seen: float) -> None:
     """Equally many records; one partition took four times as long as the other three."""
     reports = {
-        number: PartitionReport(1000, 10, seconds * (4 if number == 0 else 1), 0).to_snapshot(4)
+        number: PartitionReport(
+            records=1000, busy_seconds=seconds * (4 if number == 0 else 1)
+        ).to_snapshot(4)
         for number in range(4)
     }
-    feedback = feedback_of(reports, 4)
+    feedback = feedback_from_reports(reports, 4)
     assert feedback is not None
     slow, *others = feedback.busy_seconds.tolist()
     assert others[0] == others[1] == others[2]
@@ -87,14 +89,14 @@ def test_times_of_milliseconds_say_little_of_speeds(seconds: float, seen: float)
 
 
 def test_reports_of_another_number_of_partitions_are_no_feedback() -> None:
-    assert feedback_of({0: report([1]).to_snapshot(8)}, 4) is None
-    assert feedback_of({}, 4) is None
+    assert feedback_from_reports({0: report([1]).to_snapshot(8)}, 4) is None
+    assert feedback_from_reports({}, 4) is None
 
 
 def test_replication_is_exact_for_few_keys() -> None:
     reports = {0: report([1, 2, 3]), 1: report([3, 4]), 2: report([])}
-    assert replication_of(reports) == 5 / 4
-    assert replication_of({}) == 1.0
+    assert estimate_replication(reports) == 5 / 4
+    assert estimate_replication({}) == 1.0
 
 
 def test_replication_of_many_keys_is_estimated_within_two_percent() -> None:
@@ -107,35 +109,35 @@ def test_replication_of_many_keys_is_estimated_within_two_percent() -> None:
         here = keys[(home == partition) | (split & ((home + 1) % 8 == partition))]
         reports[partition] = report(here.tolist())
     exact = 1 + split.mean()
-    assert abs(replication_of(reports) / exact - 1) < 0.02
+    assert abs(estimate_replication(reports) / exact - 1) < 0.02
 
 
 def test_homes_are_what_the_grouping_key_would_have_done() -> None:
     keys = np.random.default_rng(0).zipf(1.3, 5000).astype(np.uint64)
     routed = create("key", partitions=7, seed=3).route(keys)
     hashes, records = np.unique(keys, return_counts=True)
-    partitions, loads = homes_of(hashes, records, 7, 3)
+    partitions, loads = loads_under_key(hashes, records, 7, 3)
     assert partitions.tolist() == np.unique(routed).tolist()
     assert loads.tolist() == np.bincount(routed)[partitions].tolist()
-    assert homes_of(hashes, records, 7, 4)[1].tolist() != loads.tolist()
+    assert loads_under_key(hashes, records, 7, 4)[1].tolist() != loads.tolist()
 
 
 def test_without_keys_there_are_no_homes() -> None:
-    partitions, loads = homes_of(np.empty(0, np.uint64), np.empty(0, np.int64), 7, 3)
+    partitions, loads = loads_under_key(np.empty(0, np.uint64), np.empty(0, np.int64), 7, 3)
     assert (partitions.size, loads.size) == (0, 0)
 
 
 def test_records_are_summed_by_the_end_of_their_last_window() -> None:
-    ends, records = ends_of(np.array([20, -5, 20]), np.array([1, 2, 4]))
+    ends, records = sum_by_window_end(np.array([20, -5, 20]), np.array([1, 2, 4]))
     assert (ends.tolist(), records.tolist()) == ([-5, 20], [2, 5])
 
 
 def test_of_too_many_ends_the_later_ones_count_to_the_latest() -> None:
     many = np.arange(3 * WINDOW_ENDS)
-    ends, records = ends_of(many[::-1], np.ones(many.size, np.int64))
+    ends, records = sum_by_window_end(many[::-1], np.ones(many.size, np.int64))
     assert ends.size == records.size == WINDOW_ENDS
     assert ends[-2:].tolist() == [WINDOW_ENDS - 2, many[-1]]
     assert records[:-1].tolist() == [1] * (WINDOW_ENDS - 1)
     assert records.sum() == many.size
-    exactly, _ = ends_of(many[:WINDOW_ENDS], np.ones(WINDOW_ENDS, np.int64))
+    exactly, _ = sum_by_window_end(many[:WINDOW_ENDS], np.ones(WINDOW_ENDS, np.int64))
     assert exactly.tolist() == many[:WINDOW_ENDS].tolist()

@@ -34,7 +34,7 @@ for batch in range(4):
     for number in range(4):
         hashes = np.arange(9, dtype=np.uint64)
         report = PartitionReport(
-            number + 1, 9, 0.5, 0,
+            records=number + 1, keys=9, busy_seconds=0.5,
             heavy_hashes=hashes, heavy_records=np.arange(9), heavy_seconds=np.arange(9.0),
         )
         journal.write_report(batch, number, report.to_snapshot(4))

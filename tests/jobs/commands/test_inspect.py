@@ -16,10 +16,10 @@ def report(records: int, busy: float, keys: list[int], **more: object) -> Partit
     latencies[4] = records
     hashes = np.array(keys, np.uint64)
     return PartitionReport(
-        records,
-        len(keys),
-        busy,
-        100 * len(keys),
+        records=records,
+        keys=len(keys),
+        busy_seconds=busy,
+        state_bytes=100 * len(keys),
         latency_counts=latencies,
         latency_seconds=0.07 * records,
         heavy_hashes=hashes,
@@ -28,8 +28,8 @@ def report(records: int, busy: float, keys: list[int], **more: object) -> Partit
         home_records=np.array([records]),
         heavy_names=tuple(more.get("names", ())),  # type: ignore[arg-type]
         sample_hashes=np.sort(hashes),
-        bad=more.get("bad", {}),  # type: ignore[arg-type]
-        place="host/7",
+        rejected=more.get("rejected", {}),  # type: ignore[arg-type]
+        executor="host/7",
     )
 
 
@@ -43,8 +43,8 @@ def checkpoint(tmp_path: Path) -> Path:
         journal.write_routing(batch, 0, 0.25)
         journal.write_report(batch, 0, report(60, 1.0, [1, 2], names=("a", "b")).to_snapshot(3))
         journal.write_report(batch, 1, report(20, 0.5, [2]).to_snapshot(3))
-        bad = {"not_utf8": 3} if batch == 5 else {}
-        journal.write_report(batch, 2, report(10, 0.0, [3], bad=bad).to_snapshot(3))
+        rejected = {"not_utf8": 3} if batch == 5 else {}
+        journal.write_report(batch, 2, report(10, 0.0, [3], rejected=rejected).to_snapshot(3))
     return tmp_path / "job"
 
 
@@ -92,7 +92,7 @@ def test_numbers_are_those_of_the_reports(
             "busy_seconds": 1.0,
             "state_keys": 2,
             "state_bytes": 200,
-            "place": "host/7",
+            "executor": "host/7",
         },
     }
     hot = [(key["name"], key["records"]) for key in found["hot_keys"]]  # type: ignore[attr-defined]

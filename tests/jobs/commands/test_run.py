@@ -118,9 +118,9 @@ def first_run(story: Story) -> float:
 def leave_a_letter(checkpoint: Path) -> None:
     """As a crash does after the commit and before it went out: then it goes at the next start."""
     journal = Journal(str(checkpoint / FOLDER))
-    (newest,) = [batch for batch in journal.batches() if journal.published(batch)]
+    (newest,) = [batch for batch in journal.batches() if journal.dead_letters_written(batch)]
     (checkpoint / FOLDER / f"{newest:012d}" / "dead-letters.published").unlink()
-    journal.write_bad(newest, 0, letters(range(10**6, 10**6 + 1)))
+    journal.write_rejected(newest, 0, letters(range(10**6, 10**6 + 1)))
 
 
 @pytest.mark.slow

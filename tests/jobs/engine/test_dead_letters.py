@@ -44,7 +44,7 @@ def letters(offsets: range, value: bytes = b"\xff") -> pa.Table:
 def leave(journal: Journal) -> None:
     """Six letters of three partitions."""
     for partition in range(3):
-        journal.write_bad(BATCH, partition, letters(range(2 * partition, 2 * partition + 2)))
+        journal.write_rejected(BATCH, partition, letters(range(2 * partition, 2 * partition + 2)))
 
 
 def sent(job: Job) -> list[int]:
@@ -62,13 +62,13 @@ def test_each_goes_once_and_then_leaves_the_journal(spark: SparkSession, tmp_pat
     leave(journal)
     assert publish(spark, job, journal, BATCH) == 6
     assert sent(job) == list(range(6))
-    assert list(journal.bad(BATCH)) == []
+    assert list(journal.rejected(BATCH)) == []
     assert publish(spark, job, journal, BATCH) == 0
 
     # As a crash leaves it between the mark and the removal.
     leave(journal)
     assert publish(spark, job, journal, BATCH) == 0
-    assert list(journal.bad(BATCH)) == []
+    assert list(journal.rejected(BATCH)) == []
 
     # As a crash leaves it in the midst of sending: what went out is replaced.
     leave(journal)
@@ -80,8 +80,8 @@ def test_each_goes_once_and_then_leaves_the_journal(spark: SparkSession, tmp_pat
 def test_many_of_a_partition_are_read_in_pieces(tmp_path: Path) -> None:
     journal = Journal(str(tmp_path))
     table = letters(range(64), value=bytes(1 << 20))
-    journal.write_bad(BATCH, 0, table)
-    pieces = list(journal.bad(BATCH))
+    journal.write_rejected(BATCH, 0, table)
+    pieces = list(journal.rejected(BATCH))
     assert max(piece.nbytes for piece in pieces) <= PIECE_BYTES
     assert pa.concat_tables(pieces).equals(table)
 

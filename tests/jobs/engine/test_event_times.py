@@ -60,4 +60,4 @@ def test_an_operator_in_python_never_gets_them(
     reports = [
         PartitionReport.from_snapshot(found) for found in service.journal.reports(0).values()
     ]
-    assert sum(report.bad.get("event_time_out_of_range", 0) for report in reports) == 3
+    assert sum(report.rejected.get("event_time_out_of_range", 0) for report in reports) == 3

@@ -155,7 +155,7 @@ def test_a_stopped_executor_is_overtaken_and_a_killed_one_replaced(
             # The copies of its tasks on the other executor win, while it sleeps.
             wait_for(job, (checkpoint / "commits" / "0").exists)
             reports = [PartitionReport.from_snapshot(one) for one in journal.reports(0).values()]
-            assert len({one.place for one in reports}) == 1
+            assert len({one.executor for one in reports}) == 1
             for one in asleep:
                 with suppress(psutil.NoSuchProcess):
                     one.resume()

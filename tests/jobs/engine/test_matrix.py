@@ -126,7 +126,7 @@ def test_totals_are_exact_and_the_same_under_every_grouping(
     for done in batches:
         assert done.stats is not None
         routed = sum(one.records for one in ran.journal.routes(done.batch).values())
-        assert routed == done.stats.total + sum(done.stats.bad.values())
+        assert routed == done.stats.total + sum(done.stats.rejected.values())
 
 
 def test_the_oracle_bites(matrix: Matrix) -> None:

@@ -47,7 +47,7 @@ def seen(journal: Journal) -> dict[str, Any]:
                 report.records,
                 sorted(keys),
                 report.sample_hashes.tolist(),
-                dict(report.bad),
+                dict(report.rejected),
             )
             assert report.keys == report.heavy_hashes.size == report.sample_hashes.size
     return found
@@ -158,7 +158,7 @@ def _metrics_are_the_journals(struck: Ran, calm: Ran) -> None:
         mine = [of_batch[number] for of_batch in reports if number in of_batch]
         records = sum(one.records for one in mine)
         assert page.value("partition_records", str(number)) == records
-        assert len({one.place for one in mine}) == 1  # a session has one executor
+        assert len({one.executor for one in mine}) == 1  # a session has one executor
         busy = sum(one.busy_seconds for one in mine)
         assert page.value("partition_busy_seconds", str(number)) == pytest.approx(busy)
         latencies = page.value("partition_latency_seconds", str(number))

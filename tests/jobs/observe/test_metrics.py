@@ -274,7 +274,9 @@ def test_the_groupings_signals_come_from_the_states_in_the_journal(tmp_path: Pat
         routed.route(np.full(1000 * (source + 1), 7, np.uint64))
         journal.write_state(0, source, routed.snapshot())
         journal.write_routing(0, source, 0.5)
-    journal.write_report(0, 0, PartitionReport(3000, 1, 0.0, 0).to_snapshot(4))
+    journal.write_report(
+        0, 0, PartitionReport(records=3000, keys=1, busy_seconds=0.0).to_snapshot(4)
+    )
     found = routing_of(router, journal, 0)
     assert found is not None
     assert (found.sources, found.seconds, found.hot_keys) == (2, 1.0, 1)

@@ -110,6 +110,6 @@ def test_an_installed_operator_runs(spark: SparkSession, tmp_path: Path, groupin
     reports = [
         PartitionReport.from_snapshot(found) for found in service.journal.reports(0).values()
     ]
-    bad = {reason: count for report in reports for reason, count in report.bad.items()}
+    bad = {reason: count for report in reports for reason, count in report.rejected.items()}
     assert bad == {"no_text": 1, "no_event_time": 1}
     assert np.concatenate([report.heavy_seconds for report in reports]).min() > 0
