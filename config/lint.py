@@ -1,6 +1,7 @@
 """Checks many job files, each by itself and all together."""
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from unskew.config.loader import Loaded, load
 from unskew.config.models.job import Job
@@ -16,22 +17,37 @@ _SHARED: list[tuple[Path, Callable[[Job], str], str]] = [
 ]
 
 
+class Findings(NamedTuple):
+    """What is printed of some files, by file and position."""
+
+    problems: list[str]
+    warnings: list[str]
+
+
 def lint(files: Sequence[str]) -> list[str]:
-    """Every problem of every file as a printed line, by file and place."""
+    """Every problem of every file as a printed line."""
+    return check(files).problems
+
+
+def check(files: Sequence[str]) -> Findings:
+    """Every problem and every warning."""
     loaded = [load(file) for file in sorted(set(files))]
     _find_shared(loaded)
-    return [line for one in loaded for line in one.lines()]
+    return Findings(
+        [line for each in loaded for line in each.lines()],
+        [line for each in loaded for line in each.warning_lines()],
+    )
 
 
 def _find_shared(loaded: list[Loaded]) -> None:
     for path, value_of, why in _SHARED:
         first_of: dict[str, Loaded] = {}
-        for one in loaded:
-            if one.job is None or one.root is None:
+        for each in loaded:
+            if each.job is None or each.root is None:
                 continue
-            value = value_of(one.job)
-            first = first_of.setdefault(value, one)
-            if first is not one:
-                _, position = messages.find(one.root, path)
+            value = value_of(each.job)
+            first = first_of.setdefault(value, each)
+            if first is not each:
+                _, position = messages.find(each.root, path)
                 rule = f"{show(value)} is also in {first.file}: {why}"
-                one.problems.append(Problem(position, dotted(path), rule, "change one of them"))
+                each.problems.append(Problem(position, dotted(path), rule, "change one of them"))

@@ -22,6 +22,7 @@ from unskew.config.rules import contradictions
 from unskew.config.rules.exclusive import exclusive_problems
 from unskew.config.shipped import resolve_job
 from unskew.config.types.secrets import holds_secret, redact
+from unskew.config.warnings import JobWarning, warnings
 from unskew.config.yaml.nodes import override
 from unskew.config.yaml.reader import Node, parse, read_text, walk
 from unskew.config.yaml.references import SECRET_IN_FILE, expand, is_reference
@@ -35,11 +36,17 @@ class Loaded:
     job: Job | None = None
     root: Node | None = None
     problems: list[Problem] = field(default_factory=list)
+    warnings: list[Problem] = field(default_factory=list)
+    """What may be wrong with a job that can be used all the same."""
     hidden: set[str] = field(default_factory=set)
 
     def lines(self) -> list[str]:
         """The problems as printed, no secret in them."""
         return [redact(line, self.hidden) for line in lines(self.file, self.problems)]
+
+    def warning_lines(self) -> list[str]:
+        """The warnings as printed, no secret in them."""
+        return [redact(line, self.hidden) for line in lines(self.file, self.warnings)]
 
 
 def load_job(path_or_name: str | FilePath, overrides: Mapping[str, object] | None = None) -> Job:
@@ -84,6 +91,13 @@ def _check(loaded: Loaded, root: Node, folder: FilePath, overrides: Mapping[str,
     if loaded.job is not None:
         loaded.problems += _literal_secrets(loaded.job, root, broken)
         loaded.hidden |= {text for _, text in _secrets(loaded.job)}
+        loaded.warnings = [_warning(root, warning) for warning in warnings(loaded.job)]
+
+
+def _warning(root: Node, warning: JobWarning) -> Problem:
+    _, position = messages.find(root, warning.path)
+    rule = f"warning: {warning.rule}"
+    return Problem(position, dotted(warning.path), rule, warning.suggestion)
 
 
 def _model(root: Node, found: list[Problem]) -> type[Job]:

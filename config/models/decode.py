@@ -12,6 +12,9 @@ from unskew.config.types.ddl import DdlError, parse_columns
 RAW_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp")
 
 
+CSV_TYPES_REFUSED = frozenset({"array", "map", "struct", "void"})
+
+
 def _ddl(text: str) -> str:
     try:
         parse_columns(text)
@@ -19,6 +22,17 @@ def _ddl(text: str) -> str:
         raise rule_error(
             f"character {error.column} of the Spark DDL schema: {error.rule}", error.suggestion
         ) from None
+    return text
+
+
+def _csv_ddl(text: str) -> str:
+    """A field of CSV is one value: Spark fills nothing else from it."""
+    columns = parse_columns(_ddl(text))
+    for name, kind in zip(columns.names, columns.types, strict=True):
+        if kind in CSV_TYPES_REFUSED:
+            raise rule_error(
+                f'CSV has no {kind.upper()} (column "{name}")', "write STRING, or decode JSON"
+            )
     return text
 
 
@@ -37,6 +51,7 @@ def _separator(text: str) -> str:
 
 
 Ddl = Annotated[str, Field(max_length=TEXT_LENGTH_MAX), AfterValidator(_ddl)]
+CsvDdl = Annotated[str, Field(max_length=TEXT_LENGTH_MAX), AfterValidator(_csv_ddl)]
 OneCharacter = Annotated[str, AfterValidator(_separator)]
 
 
@@ -63,7 +78,7 @@ class JsonDecode(Model):
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the decoded columns."""
-        return parse_columns(self.ddl)
+        return parse_columns(self.ddl).names
 
 
 class CsvDecode(Model):
@@ -71,7 +86,7 @@ class CsvDecode(Model):
 
     type: Literal["csv"]
     """The value is one line of CSV, without a header."""
-    ddl: Ddl = Field(alias="schema", examples=["symbol STRING, price DECIMAL(18,4)"])
+    ddl: CsvDdl = Field(alias="schema", examples=["symbol STRING, price DECIMAL(18,4)"])
     """The columns in their order, as Spark DDL."""
     separator: OneCharacter = ","
     """Between two fields."""
@@ -85,7 +100,7 @@ class CsvDecode(Model):
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the decoded columns."""
-        return parse_columns(self.ddl)
+        return parse_columns(self.ddl).names
 
 
 class AvroDecode(Model):

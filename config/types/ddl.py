@@ -1,8 +1,9 @@
 """Spark DDL schemas (`symbol STRING, price DECIMAL(18,4)`), checked without Spark.
 
-The grammar is that of `StructType.fromDDL` for column lists: names plain or in backquotes, atomic
-types, DECIMAL(p, s), CHAR(n), VARCHAR(n), ARRAY<t>, MAP<k, v>, STRUCT<name: t, ...>, NOT NULL and
-COMMENT. A mistake is reported with its character, counted from one.
+The grammar is what Spark 4.2's `from_json` and `from_csv` take as a list of columns: `name TYPE`
+with NOT NULL and COMMENT; names plain or in backquotes; of the types those that they can fill.
+What Spark refuses is an error, at its character, counted from one. What cannot be judged without
+Spark, such as the name of a collation, is a doubt: `unskew lint` prints a warning.
 """
 
 import re
@@ -12,7 +13,7 @@ from unskew.grouping.options.suggestions import did_you_mean
 
 DEPTH_MAX = 20
 PRECISION_MAX = 38
-LENGTH_MAX = 1_000_000_000
+TIME_PRECISION_MAX = 6
 
 _ATOMIC = frozenset(
     [
@@ -29,12 +30,11 @@ _ATOMIC = frozenset(
         "real",
         "double",
         "date",
-        "timestamp",
         "timestamp_ntz",
         "timestamp_ltz",
-        "string",
         "binary",
         "variant",
+        "void",
     ]
 )
 # What other languages call them.
@@ -54,13 +54,27 @@ _ELSEWHERE = {
     "object": "STRUCT",
     "dict": "MAP",
 }
-_SIZED = frozenset({"decimal", "dec", "numeric", "char", "character", "varchar"})
+_NOT_DECODED = {
+    **dict.fromkeys(("char", "character", "varchar"), "write STRING: no length is checked"),
+    **dict.fromkeys(("geometry", "geography"), "write STRING or BINARY"),
+}
+"""Types of tables that `from_json` and `from_csv` refuse to fill."""
+_DECIMAL = frozenset({"decimal", "dec", "numeric"})
 _NESTED = frozenset({"array", "map", "struct"})
-_TOKEN = re.compile(
-    r"\s+|(?P<name>[A-Za-z_0-9]+)|`(?P<quoted>(?:[^`]|``)+)`"
-    r"|(?P<text>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")|(?P<mark>[<>(),:])",
-    re.ASCII | re.DOTALL,
+_OTHERS = frozenset({"interval", "string", "time", "timestamp"})
+_INTERVALS = (("year", "month"), ("day", "hour", "minute", "second"))
+_COLLATION = re.compile(
+    r"(UTF8_BINARY|UTF8_LCASE|UNICODE|[A-Z]{2,3}(_[A-Z]{4})?(_[A-Z]{2,3})?)(_(CI|CS|AI|AS|RTRIM))*",
+    re.IGNORECASE | re.ASCII,
 )
+_TOKEN = re.compile(
+    r"\s+|--[^\n]*\n|/\*.*?\*/|(?P<name>\w+)|`(?P<quoted>(?:[^`]|``)+)`"
+    r"|(?P<text>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")|(?P<mark>[<>(),:.])",
+    re.DOTALL,
+)
+# Numbers to Spark, also where letters follow: `7`, `7L`, `7e5`.
+_NUMBER = re.compile(r"[0-9]+(E[0-9]+)?([LSYDF]|BD)?", re.IGNORECASE | re.ASCII)
+_COLUMNS = 'write "name TYPE, name TYPE"'
 
 
 class DdlError(ValueError):
@@ -73,105 +87,148 @@ class DdlError(ValueError):
         self.suggestion = suggestion
 
 
+class Doubt(NamedTuple):
+    """What only Spark can judge, and at which character."""
+
+    rule: str
+    column: int
+    suggestion: str
+
+
+class Columns(NamedTuple):
+    """The columns that a schema declares."""
+
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    """The first word of each one's type, in lower case."""
+    doubts: tuple[Doubt, ...]
+
+
 class _Token(NamedTuple):
     kind: str
     text: str
     column: int
 
 
-def parse_columns(text: str) -> tuple[str, ...]:
-    """The names of the columns that `text` declares."""
+def parse_columns(text: str) -> Columns:
+    """The columns that `text` declares; DdlError says what Spark would refuse."""
     return _Parser(text).columns()
 
 
 def _tokens(text: str) -> list[_Token]:
     tokens = []
-    place = 0
-    while place < len(text):
-        match = _TOKEN.match(text, place)
+    start = 0
+    while start < len(text):
+        match = _TOKEN.match(text, start)
         if match is None:
-            what = (
-                "a quote is not closed"
-                if text[place] in "`'\""
-                else f"{text[place]!r} is not allowed"
-            )
-            raise DdlError(what, place + 1, "put unusual names in backquotes")
+            raise _unreadable(text, start)
         if match.lastgroup:
-            text_of = match.group(match.lastgroup)
+            token_text = match.group(match.lastgroup)
             if match.lastgroup == "quoted":
-                text_of = text_of.replace("``", "`")
-            tokens.append(_Token(match.lastgroup, text_of, place + 1))
-        place = match.end()
+                token_text = token_text.replace("``", "`")
+            tokens.append(_Token(match.lastgroup, token_text, start + 1))
+        start = match.end()
     return [*tokens, _Token("end", "the end", len(text) + 1)]
+
+
+def _unreadable(text: str, start: int) -> DdlError:
+    if text[start] in "`'\"":
+        return DdlError("a quote is not closed", start + 1, "put unusual names in backquotes")
+    if text.startswith("--", start):
+        # Unskew adds a column behind the schema, which the comment would hide.
+        return DdlError("a comment at the end", start + 1, "move it to a line before the last")
+    rule = f"{text[start]!r} is not allowed"
+    return DdlError(rule, start + 1, "put unusual names in backquotes")
 
 
 class _Parser:
     def __init__(self, text: str) -> None:
         self._tokens = _tokens(text)
         self._next = 0
+        self._doubts: list[Doubt] = []
 
-    def columns(self) -> tuple[str, ...]:
+    def columns(self) -> Columns:
         if self._peek().kind == "end":
-            raise DdlError("it is empty", 1, 'write "name TYPE, name TYPE"')
-        names = self._fields(0, colon=False)
+            raise DdlError("it is empty", 1, _COLUMNS)
+        names: list[str] = []
+        types: list[str] = []
+        while True:
+            name = self._name()
+            if name.text.lower() in {known.lower() for known in names}:
+                rule = f'the column "{name.text}" is there twice'
+                raise DdlError(rule, name.column, "rename one")
+            names.append(name.text)
+            if self._is(":"):
+                raise DdlError('":" after a column\'s name', self._peek().column, "remove it")
+            types.append(self._type(0))
+            self._column_end()
+            if not self._is(","):
+                break
+            self._take()
         if self._peek().kind != "end":
             self._fail("a comma or the end")
-        return tuple(names)
+        return Columns(tuple(names), tuple(types), tuple(self._doubts))
 
-    def _fields(self, depth: int, *, colon: bool) -> list[str]:
-        """`name type` or, in a struct, `name: type`, with commas between."""
-        names: list[str] = []
+    def _name(self) -> _Token:
+        token = self._take()
+        if token.kind not in {"name", "quoted"}:
+            self._fail("the name of a column", token)
+        if token.kind == "name" and (not token.text.isascii() or _NUMBER.fullmatch(token.text)):
+            rule = f'the name "{token.text}" needs backquotes'
+            raise DdlError(rule, token.column, f"write `{token.text}`")
+        return token
+
+    def _struct_fields(self, depth: int) -> None:
+        """`name: type` or `name type`, with commas between."""
         while True:
-            token = self._take()
-            if token.kind not in {"name", "quoted"}:
-                self._fail("the name of a column", token)
-            if token.text.lower() in {name.lower() for name in names}:
-                raise DdlError(
-                    f'the column "{token.text}" is there twice', token.column, "rename one"
-                )
-            names.append(token.text)
-            if self._is(":") and (colon or self._peek_type_follows()):
+            self._name()
+            if self._is(":"):
                 self._take()
             self._type(depth)
             self._column_end()
             if not self._is(","):
-                return names
+                return
             self._take()
-
-    def _peek_type_follows(self) -> bool:
-        # Spark also takes `name: type` at the top level.
-        return self._tokens[min(self._next + 1, len(self._tokens) - 1)].kind == "name"
 
     def _column_end(self) -> None:
         if self._word("not") and not self._word("null"):
             self._fail("NULL after NOT")
         if self._word("comment"):
+            self._word("r")  # a raw text
             token = self._take()
             if token.kind != "text":
                 self._fail("a text in quotes after COMMENT", token)
+            while self._peek().kind == "text":  # texts side by side are one
+                self._take()
 
-    def _type(self, depth: int) -> None:
+    def _type(self, depth: int) -> str:
+        """Read a type; its first word."""
         token = self._take()
         if depth > DEPTH_MAX:
             raise DdlError(f"types nested deeper than {DEPTH_MAX}", token.column, "flatten it")
         if token.kind != "name":
             self._fail("a type", token)
         name = token.text.lower()
-        if name in _SIZED:
-            self._sized(name)
+        if name in _DECIMAL:
+            self._decimal()
         elif name in _NESTED:
             self._nested(name, depth)
+        elif name in _OTHERS:
+            {
+                "interval": self._interval,
+                "string": self._string,
+                "time": self._time,
+                "timestamp": self._timestamp,
+            }[name]()
         elif name not in _ATOMIC:
-            known = sorted(word.upper() for word in _ATOMIC | _SIZED | _NESTED)
-            near = _ELSEWHERE.get(name)
-            advice = f'did you mean "{near}"?' if near else did_you_mean(token.text.upper(), known)
-            raise DdlError(f'no type "{token.text}"', token.column, advice)
+            raise _unknown_type(token)
+        return name
 
     def _nested(self, name: str, depth: int) -> None:
         self._expect("<")
         if name == "struct":
             if not self._is(">"):
-                self._fields(depth + 1, colon=True)
+                self._struct_fields(depth + 1)
         else:
             self._type(depth + 1)
             if name == "map":
@@ -179,27 +236,63 @@ class _Parser:
                 self._type(depth + 1)
         self._expect(">")
 
-    def _sized(self, name: str) -> None:
-        decimal = name in {"decimal", "dec", "numeric"}
+    def _decimal(self) -> None:
         if not self._is("("):
-            if decimal:
-                return
-            self._fail(f"a length: {name.upper()}(n)")
+            return
         self._take()
-        first = self._number(1, PRECISION_MAX if decimal else LENGTH_MAX)
-        if decimal and self._is(","):
+        precision = self._number(0, PRECISION_MAX)
+        if self._is(","):
             self._take()
-            self._number(0, first)
+            self._number(0, precision)
         self._expect(")")
+
+    def _interval(self) -> None:
+        """INTERVAL, or with a unit, or with two of one family, the larger first."""
+        first = self._peek().text.lower()
+        units = next((family for family in _INTERVALS if first in family), None)
+        if units is None:
+            return
+        self._take()
+        if self._word("to"):
+            last = self._take()
+            if last.text.lower() not in units[units.index(first) + 1 :]:
+                rule = f"no interval goes from {first.upper()} to {last.text.upper()}"
+                raise DdlError(rule, last.column, "the larger unit first: DAY TO SECOND")
+
+    def _string(self) -> None:
+        if not self._word("collate"):
+            return
+        token = self._take()
+        while self._is("."):  # system.builtin.UNICODE
+            self._take()
+            token = self._take()
+        if token.kind not in {"name", "quoted"}:
+            self._fail("the name of a collation", token)
+        if not _COLLATION.fullmatch(token.text):
+            rule = f'Unskew does not know the collation "{token.text}", Spark may'
+            self._doubts.append(Doubt(rule, token.column, "e.g. UTF8_LCASE or UNICODE_CI"))
+
+    def _time(self) -> None:
+        if self._is("("):
+            self._take()
+            self._number(0, TIME_PRECISION_MAX)
+            self._expect(")")
+        if self._word("without"):
+            self._words("time", "zone")
+
+    def _timestamp(self) -> None:
+        if self._word("without"):
+            self._words("time", "zone")
+        elif self._word("with"):
+            self._words("local", "time", "zone")
 
     def _number(self, low: int, high: int) -> int:
         token = self._take()
-        if not token.text.isdecimal() or len(token.text) > 12:
+        if not (token.text.isascii() and token.text.isdecimal()) or len(token.text) > 12:
             self._fail("a whole number", token)
         if not low <= int(token.text) <= high:
-            raise DdlError(
-                f"a number from {low} to {high}, not {token.text}", token.column, "change it"
-            )
+            rule = f"a number from {low} to {high}, not {token.text}"
+            raise DdlError(rule, token.column, "change it")
         return int(token.text)
 
     def _peek(self) -> _Token:
@@ -212,9 +305,14 @@ class _Parser:
     def _word(self, word: str) -> bool:
         """Take `word` if it is next."""
         token = self._peek()
-        found = token.kind == "name" and token.text.lower() == word
-        self._next += found
-        return found
+        is_next = token.kind == "name" and token.text.lower() == word
+        self._next += is_next
+        return is_next
+
+    def _words(self, *words: str) -> None:
+        for word in words:
+            if not self._word(word):
+                self._fail(word.upper())
 
     def _take(self) -> _Token:
         token = self._peek()
@@ -227,8 +325,18 @@ class _Parser:
             self._fail(f'"{mark}"', token)
 
     def _fail(self, wanted: str, token: _Token | None = None) -> NoReturn:
-        found = token or self._peek()
-        got = found.text if found.kind == "end" else f'"{found.text}"'
-        raise DdlError(
-            f"expected {wanted}, found {got}", found.column, 'write "name TYPE, name TYPE"'
+        seen = token or self._peek()
+        what = seen.text if seen.kind == "end" else f'"{seen.text}"'
+        raise DdlError(f"expected {wanted}, found {what}", seen.column, _COLUMNS)
+
+
+def _unknown_type(token: _Token) -> DdlError:
+    name = token.text.lower()
+    if name in _NOT_DECODED:
+        return DdlError(
+            f"no record is decoded into {name.upper()}", token.column, _NOT_DECODED[name]
         )
+    known = sorted(word.upper() for word in _ATOMIC | _DECIMAL | _NESTED | _OTHERS)
+    other = _ELSEWHERE.get(name)
+    advice = f'did you mean "{other}"?' if other else did_you_mean(token.text.upper(), known)
+    return DdlError(f'no type "{token.text}"', token.column, advice)

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from unskew.config.lint import lint
+from unskew.config.lint import check
 
 PROBLEMS_FOUND = 2
 
@@ -12,7 +12,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
     parser.description = (
         "Check job files and print every problem as FILE:LINE:COLUMN: PATH: PROBLEM; SUGGESTION."
-        " Prints nothing and exits 0 when all is well, exits 2 otherwise."
+        " Exits 2 if there is one, else 0. What only Spark can judge is printed as a warning, which"
+        " does not change the exit code."
     )
     parser.add_argument(
         "files",
@@ -23,8 +24,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the problems; whether there are any."""
-    lines = lint(arguments.files)
-    for line in lines:
+    """Print problems and warnings; the exit code says whether there are problems."""
+    findings = check(arguments.files)
+    for line in (*findings.problems, *findings.warnings):
         sys.stdout.write(line + "\n")
-    return PROBLEMS_FOUND if lines else 0
+    return PROBLEMS_FOUND if findings.problems else 0

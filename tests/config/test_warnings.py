@@ -1,0 +1,35 @@
+"""What only Spark can judge: printed, and the job may run all the same."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.config.test_bad_jobs import with_the_rest
+from unskew.config.lint import check
+from unskew.config.loader import load_job
+from unskew.jobs.__main__ import main
+
+
+@pytest.fixture(autouse=True)
+def _job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    decode = 'decode: {type: json, schema: "value STRING COLLATE NONSENSE"}\n'
+    Path("job.yaml").write_text(with_the_rest(decode))
+
+
+LINE = (
+    "job.yaml:1:30: decode.schema: warning: character 22 of the Spark DDL schema:"
+    ' Unskew does not know the collation "NONSENSE", Spark may; e.g. UTF8_LCASE or UNICODE_CI'
+)
+
+
+def test_a_warning_is_no_problem() -> None:
+    assert check(["job.yaml"]) == ([], [LINE])
+    assert load_job("job.yaml").name == "word_count"
+
+
+def test_a_warning_is_printed_and_the_exit_code_stays_zero(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["lint", "job.yaml"]) == 0
+    assert capsys.readouterr().out == LINE + "\n"
