@@ -1,7 +1,8 @@
 """Writes docs/configuration.md from the models: `python -m docs.reference.configuration [--check]`.
 
 What is said of a field is its docstring; type, default and bounds are its JSON schema's. Examples
-are those below, else the schema's, else the default; a test lints each of them in a whole job.
+are those below, else the schema's (those of a grouping stand in its `Params`), else the default; a
+test lints each of them in a whole job.
 """
 
 import json
@@ -73,22 +74,6 @@ EXAMPLES: dict[str, Any] = {
     "metrics.tls.key_file": "/etc/unskew/tls.key",
     "metrics.basic_auth.user": "prometheus",
     "metrics.basic_auth.password": "${env:METRICS_PASSWORD}",
-    "grouping.d_choices.theta": 0.001,
-    "grouping.d_choices.capacity": 1000,
-    "grouping.w_choices.theta": 0.001,
-    "grouping.w_choices.capacity": 1000,
-    "grouping.round_robin_head.theta": 0.001,
-    "grouping.round_robin_head.capacity": 1000,
-    "grouping.dstream.r": 3,
-    "grouping.dstream.p_times_n": 0.1,
-    "grouping.dstream.hot_keys_expected": 200,
-    "grouping.dstream.synopsis_keys_max": 1000,
-    "grouping.distribution_aware.theta": 0.001,
-    "grouping.distribution_aware.learning_records": 100_000,
-    "grouping.dynamic_key.records_per_second": 10_000,
-    "grouping.fish.threshold": 0.001,
-    "grouping.fish.candidates_min": 4,
-    "grouping.fish.interval_records": 10_000,
 }
 
 

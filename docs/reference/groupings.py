@@ -153,11 +153,9 @@ def _with_links(text: str) -> str:
     def linked(match: re.Match[str]) -> str:
         module = match.group(1)
         file = module if "/" in module else module.replace(".", "/") + ".py"
-        if file.startswith("sketches/"):
-            file = f"grouping/parts/{file}"
         return f"[`{module}`](../{file})" if (_ROOT / file).is_file() else match.group(0)
 
-    return re.sub(r"`(grouping\.[a-z_.]+|sketches/[a-z_]+\.py|docs/[a-z-]+\.md)`", linked, text)
+    return re.sub(r"`(grouping\.[a-z_.]+|docs/[a-z-]+\.md)`", linked, text)
 
 
 if __name__ == "__main__":

@@ -34,12 +34,17 @@ Departures:
 
 | paper | here |
 |---|---|
+| W, n | the active partitions, how many |
 | H, theta | `hot_keys()`, `theta` |
-| epsilon | `epsilon` |
-| d, FINDOPTIMALCHOICES | `choices`, `solve_choices` |
+| UPDATESPACESAVING | `mark_head` (grouping.parts.heads): count the key, then test it for the head |
 | p_i | guaranteed count / records of this source |
-| F_i | `fill`: two choices, then `draw_another` with salt i |
-| L_i | `state["loads"]` |
+| d, FINDOPTIMALCHOICES | `choices`, `solve_choices` |
+| inequality (3), epsilon | `_holds`, `epsilon` |
+| b_h | n times `reached` in `_holds` |
+| F_1, F_2 of a cold key | `two_choices` (grouping.parts.two_choices) |
+| F_1 ... F_d of a hot key | `fill`: the two, then `draw_another` with salt i |
+| MINLOAD | of two `less_loaded_of_two`, of d the search in `_route_marked`, of n `least_loaded` |
+| L_w | `state["loads"]` |
 
 >>> import numpy as np
 >>> solve_choices(np.array([0.2, 0.1]), 50, 1e-4)

@@ -80,13 +80,13 @@ RECORDS_A_PARTITION = 1000
 class DistributionAwareParams(GroupingParams):
     """What is learned, and for how long."""
 
-    theta: float | None = Field(default=None, ge=1e-5, le=1)
+    theta: float | None = Field(default=None, ge=1e-5, le=1, examples=[0.001])
     """Share of the records from which a key is a heavy hitter; by default 1/(5n)."""
     epsilon_factor: float = Field(default=2.0, ge=1, le=20)
     """theta / epsilon: SpaceSaving has this many counters for each possible hitter."""
     buckets_per_partition: int = Field(default=10, ge=1, le=100)
     """Hash buckets of the keys that are no hitters, as a multiple of the partitions."""
-    learning_records: int | None = Field(default=None, ge=1, le=10**12)
+    learning_records: int | None = Field(default=None, ge=1, le=10**12, examples=[100_000])
     """Records that a source learns from; by default 1000 n / sources, at least 10 n."""
     near_home: bool = False
     """Leave at home what fits there under the mean load, and schedule only the rest greedily."""

@@ -100,7 +100,7 @@ P_MAX = 0.5
 class DStreamParams(GroupingParams):
     """What the predictor takes for hot, and how fast it forgets."""
 
-    r: int | None = Field(default=None, ge=0, le=24)
+    r: int | None = Field(default=None, ge=0, le=24, examples=[3])
     """Tosses that do not count: one record in 2^r touches the synopsis. By default 6, and one less
     (but at least 1) for each doubling of the sources, since each source then sees half as much."""
     l: int = Field(default=16, ge=2, le=32)  # noqa: E741 - the paper's name
@@ -109,13 +109,13 @@ class DStreamParams(GroupingParams):
     """Set bits from which a key is hot; at most `l`."""
     p: float = Field(default=P_DEFAULT, ge=P_MIN, le=P_MAX)
     """Chance of a vector to be shifted at each touch. A key is hot from a share of about 2p on."""
-    p_times_n: float | None = Field(default=None, gt=0, le=5000)
+    p_times_n: float | None = Field(default=None, gt=0, le=5000, examples=[0.1])
     """Instead of `p`: p is this divided by the number of partitions, between 0.00001 and 0.5."""
-    hot_keys_expected: int | None = Field(default=None, ge=1, le=1_000_000)
+    hot_keys_expected: int | None = Field(default=None, ge=1, le=1_000_000, examples=[200])
     """Hot keys the filter is made for; by default 1/p."""
     false_positive_rate: float = Field(default=0.01, ge=1e-6, le=0.5)
     """Share of the cold keys that may test as hot, with as many hot keys as expected."""
-    synopsis_keys_max: int | None = Field(default=None, ge=1, le=1_000_000)
+    synopsis_keys_max: int | None = Field(default=None, ge=1, le=1_000_000, examples=[1000])
     """Most keys in the synopsis, further ones get no vector; by default 4/p + 64."""
 
     @model_validator(mode="after")

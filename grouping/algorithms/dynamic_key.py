@@ -117,7 +117,7 @@ class DynamicKeyParams(GroupingParams):
     sample_records: int = Field(default=1_000, ge=1, le=1_000_000_000)
     """Records of all sources since a source's last change before it compares shares with
     thresholds; it counts its own, a fair part of them."""
-    records_per_second: int | None = Field(default=None, ge=1, le=1_000_000_000)
+    records_per_second: int | None = Field(default=None, ge=1, le=1_000_000_000, examples=[10_000])
     """None: stream time is the records' timestamps. A number: records are counted instead, and so
     many of this source make a second."""
     decay: float = Field(default=1.0, ge=0, le=1)

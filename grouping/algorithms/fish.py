@@ -1,12 +1,12 @@
 """FISH: recent hot keys by decaying counts, as many candidates as they are hot, least waiting time.
 
-Each record's key is counted in epochs whose counts fade (`sketches/decaying.py`). A key with more
-than theta of the recent records is hot and gets d candidates: all for the hottest, half as many
-for one half as frequent, and so on by powers of two, never fewer than d_min and never fewer than it
-had since it got its counter. All other keys have two. Candidates are the next distinct partitions
-on a consistent-hash ring (`sketches/ring.py`), so a partition that comes or goes moves only its
-arcs. Of its candidates a record takes the one with the shortest estimated waiting time: unserved
-records times the time of a record there, as the partition reported it.
+Each record's key is counted in epochs whose counts fade (`grouping.parts.sketches.decaying`). A key
+with more than theta of the recent records is hot and gets d candidates: all for the hottest, half
+as many for one half as frequent, and so on by powers of two, never fewer than d_min and never fewer
+than it had since it got its counter. All other keys have two. Candidates are the next distinct
+partitions on a consistent-hash ring (`grouping.parts.ring`), so a partition that comes or goes
+moves only its arcs. Of its candidates a record takes the one with the shortest estimated waiting
+time: unserved records times the time of a record there, as the partition reported it.
 
 Guarantees: a key outside the counters goes to two partitions at most; a key's candidates are a
 prefix of one fixed order. A new hot key has its candidates within the epoch. Costs: a hash lookup,
@@ -42,8 +42,11 @@ Departures, and why:
 |---|---|
 | N_epoch, alpha, K_max, theta | `epoch_records`, `alpha`, `counters`, `threshold` |
 | c_k, f_k, f_top | `counter_counts`, over `epoch[TOTAL]`, `epoch[TOP]` over it |
+| CHK: index, d | `halvings`, `wanted` in `_route_all` |
 | d_min, M_k | `candidates_min`, `candidates` |
 | W_num | number of active partitions |
+| A | a prefix of the ring's `walk`, kept in `lists` |
+| N_w | within `backlog`, which counts every record at once |
 | C_w, P_w, T_w | `backlog`, `cost`, their product |
 | T, t_pri | `interval_seconds` or `interval_records`, `clock` |
 
@@ -52,8 +55,8 @@ Departures, and why:
 >>> fish.route(np.full(8, 7, np.uint64)).tolist(), fish.hot_keys().tolist()
 ([2, 0, 1, 3, 0, 1, 2, 3], [7])
 
-The choice among the candidates is in `fish_choice.py`; what all this gains, and over what, is
-measured in `docs/fish-findings.md`.
+The choice among the candidates is in `grouping.parts.fish_candidates`; what all this gains, and
+over what, is measured in `docs/fish-findings.md`.
 
 Reference: Y. Huang, "Efficient Time-Evolving Stream Processing at Scale" (paper 000).
 """
@@ -107,17 +110,17 @@ class FishParams(GroupingParams):
     """How much counts weigh after each epoch; 1 never forgets, 0 forgets all."""
     counters: int = Field(1000, ge=1, le=1_000_000)
     """K_max: how many keys are counted."""
-    threshold: float | None = Field(None, gt=0, lt=1)
+    threshold: float | None = Field(None, gt=0, lt=1, examples=[0.001])
     """theta: a key above this share of the recent records is hot; without it 1/(4n)."""
     records_min: float = Field(2.0, ge=0, le=1_000_000)
     """A key seen less often (recent records, decayed) is not hot, whatever its share."""
-    candidates_min: int | None = Field(None, ge=2, le=10_000)
+    candidates_min: int | None = Field(None, ge=2, le=10_000, examples=[4])
     """d_min: least candidates when hot; without it ceil(n * hot share / hot keys), at least 2."""
     memory: Literal["batch", "stream"] = "batch"
     """Backlogs are zero at each batch's start, or go on (the paper's, for an endless stream)."""
     interval_seconds: float = Field(10.0, ge=0.001, le=1e9)
     """T, by the records' times: how often backlogs are reduced by what was served (`stream`)."""
-    interval_records: int | None = Field(None, ge=1, le=1_000_000_000_000)
+    interval_records: int | None = Field(None, ge=1, le=10**12, examples=[10_000])
     """T in records of this source instead: backlogs are reduced as if all of them were served."""
     virtual_nodes: int = Field(64, ge=1, le=1000)
     """Places of each partition on the ring."""

@@ -48,13 +48,37 @@ machines.
 | capacity: the mean | the optimal length: the mean, or the longest job if that is more |
 | extra pairs <= n - 1 | at most n - 1 preemptions |
 
+Relatives. Prompt (SIGMOD 2020) counts the keys of a micro-batch, too, and cuts heavy ones, in one
+receiver, for equal sizes and equal numbers of keys a block; its keys have no home, so a key's block
+changes from batch to batch, and several receivers do not agree. Iceberg's Flink sink
+(`MapAssignment`) wraps sorted keys around its writers as McNaughton does, by weights that all
+sources reported before, and draws the writer of each record of a cut key at random: loads are equal
+on average, not in a batch, and a rerun routes otherwise. Here counts are those of the batch itself,
+nothing is drawn, and keys that need not move do not.
+
+| word | meaning | where |
+|---|---|---|
+| number | of a key: its rank by first record in the share | `exact_counts` |
+| entries | by number: key and records | `exact_counts` |
+| ticks | by number: a record's work, in 1/256 of the mean one's; empty: all alike | `level` |
+| code | by number: the key's partition, or -1 - j for the j-th giver | `levelling` |
+| surplus, room | work of a partition above, below its capacity | `levelling` |
+| gift, giver | records that a key gives away, and the key | `give` |
+| draw | a hash of the giver and a counter: where to look for room | `move_surplus` |
+| segment | so many records of a giver go to this partition | `move_surplus`, `assign` |
+| cursor | of a giver: its segment that is being filled | `move_surplus`, `assign` |
+| cost, speed | seconds a record of a key; of a partition, relative to the mean | `key_costs` |
+
 >>> import numpy as np
 >>> from unskew.grouping.registry import create
 >>> level = create("level", partitions=3, seed=1)
 >>> level.route(np.array([7, 7, 7, 7, 8, 9], np.uint64)).tolist()
 [1, 2, 0, 0, 1, 2]
 
-Reference: R. McNaughton, Scheduling with deadlines and loss functions, Management Science, 1959.
+Reference: R. McNaughton, Scheduling with deadlines and loss functions, Management Science, 1959;
+A. S. Abdelhamid, A. R. Mahmood, A. Daghistani, W. G. Aref, Prompt: Dynamic data-partitioning for
+distributed micro-batch stream processing systems, SIGMOD 2020; Apache Iceberg, Flink sink, class
+`MapAssignment`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -193,6 +217,17 @@ class Level(Grouping):
         for start in range(0, keys.size, step):
             self._route_piece(keys[start : start + step], out[start : start + step])
 
+    # Level one piece of the share:
+    #   1  count the records of each key
+    #   2  load[p] <- what p got in this batch + the records of the keys whose home it is
+    #   3  capacity[p] <- p's fair share of all of it, in whole records
+    #   4  if no load is above its capacity: every record goes home
+    #   5  for each p above it: its largest keys give records, until load[p] = capacity[p]
+    #   6  for each gift, the smallest power of two first:
+    #   7      while records of it are left:
+    #   8          q <- a partition with room, by the key's hash, else the next one that has any
+    #   9          as many of them as q has room for go to q
+    #  10  each record goes to its key's partition; those of a split key fill its parts in order
     def _route_piece(self, keys: UInt64s, out: Int32s) -> None:
         counts = self._counts
         counts.clear()

@@ -54,11 +54,20 @@ Departures and why:
 | paper | here |
 |---|---|
 | k, op | partitions, `op` |
+| r, c, h_1 ... h_r | rows and columns of `shape` (count_min), `_salts` |
 | F_op, W_op, S_op | `instance_records`, `instance_seconds`, `instance_snapshot` |
+| UPDATE (III.1) | `add` (count_min); `take` calls it for each row of a report |
+| eta_op <= mu (eq. 1) | `is_stable` (count_min), `tolerance` |
+| N, epsilon, delta | `window`, `epsilon`, `delta` (options) |
 | the scheduler's F and W / F | `costs` |
-| estimated C, real C | `estimated`, `busy` |
-| Delta_op | `delta` |
-| N, mu, epsilon, delta | `window`, `tolerance`, `epsilon`, `delta` (options) |
+| C^[op], estimated | `estimated` |
+| C_op, real | `busy`, or the time from `_work_off` where `lift` is on |
+| Delta_op = C_op - C^[op] | `delta`; it is added, so what was estimated too high is negative |
+| SUBMIT, UPDATE C^ (III.2) | `winner` and `replay` (tournament), `frozen_cost` (count_min) |
+| figures 2 and 3, A to F | `_step`; `_receive`, `_send_all`, `ask`, `_reply`, `_synchronise` |
+
+Listing III.1 has a slip in line 7: the loop over the hash functions runs "to c", but there are r of
+them, one a row.
 
 >>> import numpy as np
 >>> from unskew.grouping.registry import create

@@ -33,10 +33,10 @@ CAPACITY_PER_THRESHOLD = 4.0
 class HeadParams(LoadParams):
     """The options of a grouping that tracks the head of its stream."""
 
-    theta: Annotated[float, Field(ge=1e-5, le=1.0)] | None = None
+    theta: Annotated[float, Field(ge=1e-5, le=1.0)] | None = Field(None, examples=[0.001])
     """Share of this source's records from which on a key is hot. Default: 1/(5n) for n active
     partitions; useful from there (two choices carry what is colder) to 2/n."""
-    capacity: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    capacity: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(None, examples=[1000])
     """Counters of SpaceSaving. Default: 4/theta, at least 256."""
     caution: float = Field(default=3.0, ge=0.0, le=10.0)
     """How many standard deviations above theta the count of a hot key must be; 0 is the paper's."""

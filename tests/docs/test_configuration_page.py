@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from docs.reference.configuration import PAGE, Entry, Section, page, sections
+from docs.reference.configuration import EXAMPLES, PAGE, Entry, Section, page, sections
 from unskew.config.lint import lint
 from unskew.config.models.grouping import GROUPING_MODELS
 
@@ -90,6 +90,10 @@ def test_a_wrong_example_would_be_found(tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(yaml.safe_dump(job_with(section, wrong)))
     (line,) = lint([str(tmp_path / "job.yaml")])
     assert "window.slide: a duration" in line
+
+
+def test_examples_of_groupings_stand_in_their_fields() -> None:
+    assert not [path for path in EXAMPLES if path.startswith("grouping.")]
 
 
 def test_every_grouping_and_every_section_is_in_the_page(root: Path) -> None:

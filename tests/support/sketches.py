@@ -8,6 +8,7 @@ from unskew.grouping.hashing import pick
 from unskew.grouping.kernels import kernel
 from unskew.grouping.parts.sketches import decaying
 from unskew.grouping.parts.sketches.decaying import RECORDS
+from unskew.grouping.parts.sketches.exact_counts import ExactCounts
 from unskew.grouping.parts.sketches.space_saving import Counters, admit, find
 
 
@@ -27,6 +28,11 @@ def observe_all(counters: Counters, keys: UInt64s) -> None:
     """Count one record of each of `keys`."""
     for i in range(keys.size):
         observe(counters, keys[i])
+
+
+def bytes_held(counts: ExactCounts) -> int:
+    """What the table and its entries take."""
+    return counts._table.nbytes + counts.entries.nbytes
 
 
 def estimate(counters: Counters, key: int) -> float:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.sketches import bytes_held
 from unskew.grouping.parts.sketches.exact_counts import WORDS_MIN, ExactCounts
 
 KEY_MAX = 2**64 - 1
@@ -52,10 +53,6 @@ def test_find_tells_known_keys_from_unknown() -> None:
 
 def test_find_in_an_empty_table_knows_nothing() -> None:
     assert ExactCounts(SALT).find(as_keys([0, 1])).tolist() == [-1, -1]
-
-
-def bytes_held(table: ExactCounts) -> int:
-    return table._table.nbytes + table.entries.nbytes
 
 
 def test_clear_forgets_and_gives_back_room_bit_by_bit() -> None:
