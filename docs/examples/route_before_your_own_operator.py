@@ -73,8 +73,8 @@ def in_a_stream(spark: SparkSession, folder: Path, checkpoint: Path) -> DataFram
 
 def loads(frame: DataFrame) -> list[int]:
     """How many rows each partition has."""
-    found = frame.groupBy(sf.spark_partition_id().alias("partition")).count().collect()
-    counts = {row["partition"]: row["count"] for row in found}
+    rows = frame.groupBy(sf.spark_partition_id().alias("partition")).count().collect()
+    counts = {row["partition"]: row["count"] for row in rows}
     return [counts.get(number, 0) for number in range(PARTITIONS)]
 
 

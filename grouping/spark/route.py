@@ -42,7 +42,7 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True)
 class Router:
-    """The UDF's body: one instance a query, one call a source task."""
+    """The body of the routing UDF: one instance a query, one call a source task."""
 
     grouping: str
     partitions: int
@@ -55,7 +55,7 @@ class Router:
     purges: bool = False
     """Remove old batches from the journal, where there is no service that does."""
 
-    # Spark tells the kind of a UDF by its annotations: hence one for each number of columns.
+    # Spark reads the kind of a UDF from its annotations: hence one method a number of columns.
     def route_keys(self, chunks: Iterator[pa.Array]) -> Iterator[pa.Array]:
         """Route a task's rows by their hashes."""
         return self._route((_uint64s(hashes), None) for hashes in chunks)
@@ -80,12 +80,12 @@ class Router:
 
     def grouping_for(self, batch: int, source: int) -> Grouping:
         """The grouping of one source as the batches before this one left it."""
-        known = self.journal.newest_sources(batch) if self.journal else 0
+        sources = self.journal.newest_sources(batch) if self.journal else 0
         router = create(
             self.grouping,
             partitions=self.partitions,
             source=source,
-            sources=max(known or self.sources, source + 1),
+            sources=max(sources or self.sources, source + 1),
             seed=self.seed,
             **self.options,
         )
@@ -112,11 +112,11 @@ class _Stopwatch:
         self.seconds = 0.0
 
     def inside(self, routes: Iterable[Int32s]) -> Iterator[Int32s]:
-        """Pass routes on; the time to make each counts."""
+        """Pass routes on; the time to make each is added."""
         return self._passed(iter(routes), 1)
 
     def outside(self, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
-        """Pass chunks on; waiting for each, which happens while a route is made, does not."""
+        """Pass chunks on; waiting for each, which happens while a route is made, is subtracted."""
         return self._passed(iter(chunks), -1)
 
     def _passed(self, items: Iterator[_Item], sign: int) -> Iterator[_Item]:
@@ -184,8 +184,8 @@ def route_hashes(
         inputs.append(sf.unix_micros(_column(timestamp)))
         body = router.route_timed
     warm_up(probe)
-    # Non-deterministic by its mark only: without it a filter on the result makes Spark evaluate
-    # the routing twice.
+    # Routing is deterministic. Without the mark a filter on the result makes Spark evaluate it
+    # twice.
     udf: Any = arrow_udf(body, returnType="int")  # type: ignore[call-overload]
     routed = frame.withColumn(PARTITION_KEY, udf.asNondeterministic()(*inputs))
     return routed.repartitionById(router.partitions, sf.col(PARTITION_KEY))

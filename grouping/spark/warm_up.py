@@ -17,12 +17,12 @@ _HOT = 3
 
 
 def warm_up(grouping: Grouping) -> None:
-    """Route some batches, with reports and with a state that was kept; then throw it away."""
+    """Route batches of made-up records, without and with reports, and restore a snapshot."""
     hashes = np.arange(_RECORDS, dtype=np.uint64) * _SPREAD
     hashes[::_HOT] = _SPREAD
     times = np.arange(_RECORDS)
     for array in (hashes, times):
-        # As a task gets them, of Arrow: kernels for these are others than for writable ones.
+        # Like the arrays that a task gets from Arrow: numba compiles others for writable arrays.
         array.flags.writeable = False
     for feedback in (None, *[_feedback(grouping.setting.partitions)] * 2):
         grouping.begin_batch(feedback)

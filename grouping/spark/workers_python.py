@@ -1,7 +1,7 @@
-"""Which Python Spark's workers run, found out before the first task and not by its failure.
+"""Chooses or checks, before the first task, the Python that Spark's workers run.
 
-Without `PYSPARK_PYTHON` Spark starts `python3`, the first on the PATH. In a virtual environment
-that is not activated this is another Python than the driver's, without this package.
+Without `PYSPARK_PYTHON` Spark starts the first `python3` on the PATH. For a program of a virtual
+environment that is not activated, that is another Python than its own, without this package.
 """
 
 import os
@@ -18,7 +18,7 @@ _checked: set[tuple[str, str]] = set()
 
 
 def choose_workers_python(spark: SparkSession) -> None:
-    """On one machine let the workers run the driver's Python; elsewhere check that they can route.
+    """With a local master let the workers run the driver's Python; else check that they can route.
 
     Spark reads the choice whenever a function in Python is made, so it holds for all that follow.
     """
@@ -35,20 +35,20 @@ def choose_workers_python(spark: SparkSession) -> None:
 
 
 def _check(context: SparkContext) -> None:
-    """Import in one task what every task will need."""
+    """Run a task that imports the router; an error says why it cannot."""
     try:
         missing = context.parallelize([0], 1).map(_import_router()).collect()[0]
-    except Exception as error:  # no worker, or one of another version: Spark says which
+    except Exception as error:  # no such program, or Python of another version: Spark says which
         raise _cannot_route(context, _last_line(error)) from error
     if missing:
         raise _cannot_route(context, missing)
 
 
 def _import_router() -> Callable[[int], str]:
-    # A nested function is sent whole: one of a module would need that module to be there already.
+    # A nested function is sent as code; one of a module would be imported by the worker.
     def import_router(_: int) -> str:
         try:
-            import unskew.grouping.spark.route  # noqa: F401, PLC0415 - it is what is tried
+            import unskew.grouping.spark.route  # noqa: F401, PLC0415 - in the worker
         except ImportError as error:
             return str(error)
         return ""
@@ -65,7 +65,7 @@ def _cannot_route(context: SparkContext, reason: str) -> GroupingError:
 
 
 def _last_line(error: Exception) -> str:
-    """What a worker said, without its trace."""
+    """The last line of an error that names an exception, without the trace."""
     lines = [line.strip() for line in str(error).splitlines()]
     texts = [line for line in lines if "Error" in line or "Exception" in line]
     return (texts or lines)[-1]
