@@ -93,10 +93,10 @@ class Ran(Follower):
             table = spark.table("totals").orderBy("batch_id")
             self.rows = [row.asDict() for row in table.collect()]
             self.types = {field.name: field.dataType.simpleString() for field in table.schema}
-        self.bad: Counter[str] = Counter()
+        self.rejected: Counter[str] = Counter()
         for batch in service.journal.batches():
             facts = read_batch_stats(service.journal, batch)
-            self.bad.update(facts.rejected if facts else {})
+            self.rejected.update(facts.rejected if facts else {})
 
     def batch(self, done: BatchDone) -> None:
         self.batches.append(done)

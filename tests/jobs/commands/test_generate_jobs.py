@@ -60,7 +60,7 @@ def test_a_shipped_job_gives_what_the_oracle_says(
     if stream == "posts":
         # So many users are estimated by the job, and by the oracle.
         assert max(one["users"] for one in totals.values()) > 800
-    assert dict(ran.bad) == head["refused"]
+    assert dict(ran.rejected) == head["refused"]
     found = {
         (start.isoformat() + "+00:00", end.isoformat() + "+00:00", key): one
         for (start, end, key), one in ran.last.items()

@@ -1,4 +1,4 @@
-"""Refused records on their way: in pieces, once, however large, and gone from the journal."""
+"""Rejected records become dead letters: in pieces, once, however large, and leave the journal."""
 
 import json
 from datetime import UTC, datetime
@@ -23,8 +23,8 @@ LARGE = 1_060_000
 TOPIC_BYTES = str(2 << 20)
 
 
-def letters(offsets: range, value: bytes = b"\xff") -> pa.Table:
-    """Refused records as a task keeps them."""
+def rejected_records(offsets: range, value: bytes = b"\xff") -> pa.Table:
+    """Rejected records as a task keeps them."""
     count = len(offsets)
     return pa.table(
         {
@@ -42,16 +42,18 @@ def letters(offsets: range, value: bytes = b"\xff") -> pa.Table:
 
 
 def leave(journal: Journal) -> None:
-    """Six letters of three partitions."""
+    """Six rejected records of three partitions."""
     for partition in range(3):
-        journal.write_rejected(BATCH, partition, letters(range(2 * partition, 2 * partition + 2)))
+        journal.write_rejected(
+            BATCH, partition, rejected_records(range(2 * partition, 2 * partition + 2))
+        )
 
 
 def sent(job: Job) -> list[int]:
-    """The offsets of the letters in the job's folder."""
+    """The offsets of the dead letters in the job's folder."""
     files = Path(job.dead_letters.path).glob("batch_id=*/*.json")  # type: ignore[union-attr]
     return sorted(
-        json.loads(line)["offset"] for one in files for line in one.read_text().splitlines()
+        json.loads(line)["offset"] for file in files for line in file.read_text().splitlines()
     )
 
 
@@ -79,7 +81,7 @@ def test_each_goes_once_and_then_leaves_the_journal(spark: SparkSession, tmp_pat
 
 def test_many_of_a_partition_are_read_in_pieces(tmp_path: Path) -> None:
     journal = Journal(str(tmp_path))
-    table = letters(range(64), value=bytes(1 << 20))
+    table = rejected_records(range(64), value=bytes(1 << 20))
     journal.write_rejected(BATCH, 0, table)
     pieces = list(journal.rejected(BATCH))
     assert max(piece.nbytes for piece in pieces) <= PIECE_BYTES
@@ -110,7 +112,7 @@ def test_one_larger_than_kafkas_default_is_sent(
         lateness=None,
         dead_letters={"type": "kafka", "topic": "large-dead"},
     )
-    assert ran.bad == {"not_utf8": 1}
+    assert ran.rejected == {"not_utf8": 1}
     (letter,) = consumed(broker, "large-dead")
     assert letter.value() == b"\xff" * LARGE
     assert dict(letter.headers())["offset"] == b"1"

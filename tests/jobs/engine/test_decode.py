@@ -48,8 +48,8 @@ def decoded(
         rows, "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT"
     ).selectExpr("*", "timestamp '2026-01-01' AS timestamp")
     columns = [*how.columns, "reject_reason"]
-    found = decode(raw, how, COLUMNS).orderBy("raw_offset").select(*columns).collect()
-    return [tuple(row) for row in found]
+    rows = decode(raw, how, COLUMNS).orderBy("raw_offset").select(*columns).collect()
+    return [tuple(row) for row in rows]
 
 
 def test_text(spark: SparkSession) -> None:

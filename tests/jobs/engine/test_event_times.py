@@ -27,7 +27,7 @@ def test_the_watermark_does_not_see_them(
 ) -> None:
     for batch in range(2):
         at = (START + timedelta(minutes=batch)).isoformat()
-        rows = [{"text": "good", "at": at}, *({"text": "bad", "at": one} for one in BEYOND)]
+        rows = [{"text": "good", "at": at}, *({"text": "bad", "at": time} for time in BEYOND)]
         write_lines(tmp_path / "in", f"{batch}.json", rows)
     ran = Ran(
         spark,
@@ -40,7 +40,7 @@ def test_the_watermark_does_not_see_them(
     )
     assert [(row["key"], row["count"]) for row in ran.rows] == [("good", 1), ("good", 1)]
     if grouping != "none":
-        assert ran.bad == {"event_time_out_of_range": 2 * len(BEYOND)}
+        assert ran.rejected == {"event_time_out_of_range": 2 * len(BEYOND)}
 
 
 @pytest.mark.slow
@@ -58,6 +58,6 @@ def test_an_operator_in_python_never_gets_them(
     rows = spark.table("longest").where("key = 'c'").selectExpr("size(hours) as hours").collect()
     assert [row.hours for row in rows] == [len(WITHIN)]
     reports = [
-        PartitionReport.from_snapshot(found) for found in service.journal.reports(0).values()
+        PartitionReport.from_snapshot(report) for report in service.journal.reports(0).values()
     ]
     assert sum(report.rejected.get("event_time_out_of_range", 0) for report in reports) == 3

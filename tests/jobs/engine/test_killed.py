@@ -96,7 +96,7 @@ def in_partial(journal: Journal, batch: int) -> bool:
 
 def jvm_of(job: Running) -> psutil.Process:
     children = psutil.Process(job.process.pid).children()
-    return next(one for one in children if one.name() == "java")
+    return next(child for child in children if child.name() == "java")
 
 
 def ends_like(calm: Calm, job: Running, checkpoint: Path) -> None:
@@ -122,9 +122,9 @@ def test_python_workers_killed_in_every_batch(calm: Calm, tmp_path: Path) -> Non
             wait_for(job, lambda batch=batch: in_partial(journal, batch))  # type: ignore[misc]
             killed = python_workers(jvm_of(job))
             assert killed
-            for one in killed:
+            for process in killed:
                 with suppress(psutil.NoSuchProcess):
-                    one.send_signal(signal.SIGKILL)
+                    process.send_signal(signal.SIGKILL)
         ends_like(calm, job, checkpoint)
 
 
@@ -150,17 +150,19 @@ def test_a_stopped_executor_is_overtaken_and_a_killed_one_replaced(
             first, second = spark.executors()
             asleep = python_workers(first)
             assert asleep
-            for one in asleep:
-                one.suspend()
+            for process in asleep:
+                process.suspend()
             # The copies of its tasks on the other executor win, while it sleeps.
             wait_for(job, (checkpoint / "commits" / "0").exists)
-            reports = [PartitionReport.from_snapshot(one) for one in journal.reports(0).values()]
-            assert len({one.executor for one in reports}) == 1
-            for one in asleep:
+            reports = [
+                PartitionReport.from_snapshot(report) for report in journal.reports(0).values()
+            ]
+            assert len({report.executor for report in reports}) == 1
+            for process in asleep:
                 with suppress(psutil.NoSuchProcess):
-                    one.resume()
+                    process.resume()
 
             wait_for(job, lambda: in_partial(journal, 1))
             second.kill()
             ends_like(calm, job, checkpoint)
-        assert second.pid not in {one.pid for one in spark.executors()}
+        assert second.pid not in {process.pid for process in spark.executors()}

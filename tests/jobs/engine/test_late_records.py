@@ -45,27 +45,27 @@ def expected(
     """Late records, and late pairs of window and key, of each batch; by the watermark of the batch
     itself or of one before.
     """
-    watermarks, seen, found = [], EPOCH, []
+    watermarks, seen, counts = [], EPOCH, []
     for number, rows in enumerate(batches):
         watermarks.append(seen)
         late = watermarks[number - before] if number >= before else EPOCH
         records, pairs = 0, set()
         for row in rows:
             at = datetime.fromisoformat(row["at"])
-            places = list(windows_of(at, window))
-            over = {place for place in places if place[1] <= late}
+            windows = list(windows_of(at, window))
+            over = {bounds for bounds in windows if bounds[1] <= late}
             words = keys_of(row, "word_count")
-            records += len(words) * (len(over) == len(places))
-            pairs |= {(place, word) for place in over for word in words}
+            records += len(words) * (len(over) == len(windows))
+            pairs |= {(bounds, word) for bounds in over for word in words}
             seen = max(seen, at - LATENESS)
-        found.append((records, len(pairs)))
-    return found
+        counts.append((records, len(pairs)))
+    return counts
 
 
 def batches_of(done: list[BatchDone]) -> list[list[dict[str, Any]]]:
     """The rows of each batch: a file each, where there were any."""
     files = iter(range(FILES))
-    return [file_of(next(files)) if one.source_records else [] for one in done]
+    return [file_of(next(files)) if each.source_records else [] for each in done]
 
 
 @pytest.mark.parametrize("kind", ["tumbling", "sliding"])
@@ -89,22 +89,22 @@ def test_late_records_are_those_that_spark_drops(
 
     batches = batches_of(done)
     oracle = expected(batches, WINDOWS[kind], before=1)
-    assert [one.batch for one in done] == list(range(len(done)))
+    assert [each.batch for each in done] == list(range(len(done)))
     assert sum(map(bool, batches)) == FILES < len(batches)
-    assert [one.late_partials for one in done] == [pairs for _, pairs in oracle]
-    assert [one.late_records for one in done] == [
+    assert [each.late_partials for each in done] == [pairs for _, pairs in oracle]
+    assert [each.late_records for each in done] == [
         records if rows else None for (records, _), rows in zip(oracle, batches, strict=True)
     ]
     assert sum(records for records, _ in oracle) > 50
     # The watermark that a batch's progress tells is another: by it more would be late.
     assert oracle != expected(batches, WINDOWS[kind], before=0)
     # The first batch after the restart has late records by what the checkpoint remembers.
-    first = next(one for one in done[FILES // 2 + 1 :] if one.source_records)
+    first = next(each for each in done[FILES // 2 + 1 :] if each.source_records)
     assert first.late_records
 
-    found = inspect(ran.job.checkpoint).data()["batches"]
-    assert [(one["batch"], one["late_records"]) for one in found] == [
-        (one.batch, one.late_records) for one in done if one.source_records
+    batches = inspect(ran.job.checkpoint).data()["batches"]
+    assert [(each["batch"], each["late_records"]) for each in batches] == [
+        (each.batch, each.late_records) for each in done if each.source_records
     ]
 
 
@@ -122,8 +122,8 @@ def windowed(spark: SparkSession, folder: Path, files: int, grouping: str) -> tu
         grouping={"type": grouping},
     )
     board = Board("windowed", Health(10.0))
-    for one in ran.batches:
-        board.batch(one)
+    for done in ran.batches:
+        board.batch(done)
     return ran, board
 
 
@@ -132,7 +132,7 @@ def test_the_board_shows_what_inspect_does_after_a_batch_without_rows(
 ) -> None:
     ran, board = windowed(spark, tmp_path, 2, "level")
 
-    assert [bool(one.source_records) for one in ran.batches] == [True, True, False]
+    assert [bool(done.source_records) for done in ran.batches] == [True, True, False]
     data = inspect(ran.job.checkpoint).data()
     last = data["batches"][-1]
     assert board.value("batches") == 3
@@ -144,11 +144,11 @@ def test_the_board_shows_what_inspect_does_after_a_batch_without_rows(
     assert board.value("max_over_mean_ratio") == last["max_over_mean"]
     assert board.value("batch_routing_seconds") == last["routing_seconds"]
     assert sum(board.value("batch_seconds").counts) == 2
-    for one in data["partitions"]:
-        label = str(one["partition"])
-        assert board.value("partition_batch_records", label) == one["last_batch"]["records"]
-        assert board.value("partition_state_keys", label) == one["last_batch"]["state_keys"]
-        assert board.value("partition_records", label) == one["records"]
+    for partition in data["partitions"]:
+        label = str(partition["partition"])
+        assert board.value("partition_batch_records", label) == partition["last_batch"]["records"]
+        assert board.value("partition_state_keys", label) == partition["last_batch"]["state_keys"]
+        assert board.value("partition_records", label) == partition["records"]
 
 
 def test_where_spark_computes_the_operator_no_late_records_are_told(

@@ -86,23 +86,25 @@ def matrix(
         yield Matrix(spark, broker, tmp_path_factory.mktemp("matrix"))
 
 
-def is_exact(found: Totals, rows: list[dict[str, Any]], operator: str) -> bool:
+def is_exact(totals: Totals, rows: list[dict[str, Any]], operator: str) -> bool:
     """Are the totals those of the oracle, but for estimates, which are near?"""
     oracle = expected(rows, operator, CHANGES[operator]["window"])
-    for place, total in oracle.items():
-        if "users" in total and place in found:
-            estimate = found[place]["users"]
-            assert abs(estimate - total["users"]) <= 0.05 * total["users"], place
+    for windowed_key, total in oracle.items():
+        if "users" in total and windowed_key in totals:
+            estimate = totals[windowed_key]["users"]
+            assert abs(estimate - total["users"]) <= 0.05 * total["users"], windowed_key
             total["users"] = estimate
-    return found == oracle
+    return totals == oracle
 
 
 def pairs() -> list[Any]:
     """Every pair; in the quick suite every grouping with one operator."""
     quick = dict(zip(ROUTED, cycle(OPERATORS), strict=False))
     return [
-        pytest.param(one, operator, marks=[] if quick[one] == operator else pytest.mark.long)
-        for one in ROUTED
+        pytest.param(
+            grouping, operator, marks=[] if quick[grouping] == operator else pytest.mark.long
+        )
+        for grouping in ROUTED
         for operator in OPERATORS
     ]
 
@@ -120,19 +122,21 @@ def test_totals_are_exact_and_the_same_under_every_grouping(
 
     assert is_exact(ran.last, matrix.rows, operator)
     assert ran.last == matrix.plain(operator)
-    assert ran.bad == {"not_decoded": BROKEN}
+    assert ran.rejected == {"not_decoded": BROKEN}
     batches = [done for done in ran.batches if done.stats and done.stats.total]
     assert len(batches) >= RECORDS // RECORDS_PER_BATCH
     for done in batches:
         assert done.stats is not None
-        routed = sum(one.records for one in ran.journal.routes(done.batch).values())
+        routed = sum(routes.records for routes in ran.journal.routes(done.batch).values())
         assert routed == done.stats.total + sum(done.stats.rejected.values())
 
 
 def test_the_oracle_bites(matrix: Matrix) -> None:
     for operator in OPERATORS:
-        totals = {place: dict(total) for place, total in matrix.plain(operator).items()}
-        place = next(iter(totals))
-        column = "volume" if operator == "vwap" else next(iter(totals[place]))
-        totals[place][column] += 1
+        totals = {
+            windowed_key: dict(total) for windowed_key, total in matrix.plain(operator).items()
+        }
+        windowed_key = next(iter(totals))
+        column = "volume" if operator == "vwap" else next(iter(totals[windowed_key]))
+        totals[windowed_key][column] += 1
         assert not is_exact(totals, matrix.rows, operator), operator

@@ -60,7 +60,7 @@ class CountingPipeline(Pipeline):
 
     def router(self, sources: int) -> Router:
         given = super().router(sources)
-        fields = {one.name: getattr(given, one.name) for one in dataclasses.fields(given)}
+        fields = {field.name: getattr(given, field.name) for field in dataclasses.fields(given)}
         folder = Path(self.job.checkpoint).parent / "evaluated"
         folder.mkdir(parents=True, exist_ok=True)
         return CountingRouter(**fields, folder=str(folder))
@@ -68,24 +68,24 @@ class CountingPipeline(Pipeline):
 
 def evaluated(folder: Path) -> list[int]:
     """The hashes that were routed, sorted, each as often as it was."""
-    found = [np.load(file) for file in folder.glob("*.npy")]
-    hashes: list[int] = np.sort(np.concatenate(found).view(np.int64)).tolist()
+    arrays = [np.load(file) for file in folder.glob("*.npy")]
+    hashes: list[int] = np.sort(np.concatenate(arrays).view(np.int64)).tolist()
     return hashes
 
 
 def stages(plan: Any) -> list[str]:
     """The nodes of a physical plan that move rows, keep state or call Python, last one first."""
-    found = []
+    nodes = []
     name = plan.getClass().getSimpleName().removesuffix("Exec")
     if name == "ShuffleExchange":
         target = plan.outputPartitioning()
-        found = [f"Exchange {target.getClass().getSimpleName()} {target.numPartitions()}"]
+        nodes = [f"Exchange {target.getClass().getSimpleName()} {target.numPartitions()}"]
     elif re.search("Exchange|Python|Pandas|Arrow|StateStore", name):
-        found = [name]
+        nodes = [name]
     children = plan.children()
-    for place in range(children.size()):
-        found += stages(children.apply(place))
-    return found
+    for index in range(children.size()):
+        nodes += stages(children.apply(index))
+    return nodes
 
 
 def executed(ran: Ran) -> list[str]:
@@ -130,7 +130,7 @@ def test_a_job_routes_each_row_once_and_moves_it_once(
     for done in routed.batches:
         assert done.stats is not None
         assert done.stats.total == sum(
-            one.records for one in routed.journal.routes(done.batch).values()
+            routes.records for routes in routed.journal.routes(done.batch).values()
         )
 
     plain = Ran(spark, tmp_path, "p", grouping={"type": "none"}, **changes)
@@ -174,7 +174,7 @@ def test_a_filter_in_a_stream_routes_no_row_twice(spark: SparkSession, tmp_path:
     routed = route_hashes(lines, sf.xxhash64("value"), router)
     query = (
         routed.where(f"{PARTITION_KEY} <> 1")
-        .select("value", PARTITION_KEY, sf.spark_partition_id().alias("place"))
+        .select("value", PARTITION_KEY, sf.spark_partition_id().alias("actual"))
         .writeStream.format("memory")
         .queryName("filtered")
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
@@ -183,9 +183,9 @@ def test_a_filter_in_a_stream_routes_no_row_twice(spark: SparkSession, tmp_path:
     )
     query.awaitTermination()
 
-    found = spark.table("filtered").collect()
-    assert 0 < len(found) < 100
-    assert all(row.place == row.partition_key != 1 for row in found)
+    rows_kept = spark.table("filtered").collect()
+    assert 0 < len(rows_kept) < 100
+    assert all(row.actual == row.partition_key != 1 for row in rows_kept)
     texts = [json.dumps(row) for row in rows]
     assert evaluated(tmp_path / "evaluated") == hashes_of(spark, texts)
 

@@ -50,9 +50,9 @@ def test_a_new_checkpoint_does_not_replace_the_batches_of_another(
 
     # The checkpoint that wrote them goes on.
     write(pipeline(tmp_path, "first").job)
-    place = tmp_path / "checkpoints" / "first" / progress
-    place.mkdir(parents=True)
-    (place / "0").write_text("")
+    log = tmp_path / "checkpoints" / "first" / progress
+    log.mkdir(parents=True)
+    (log / "0").write_text("")
     check(pipeline(tmp_path, "first"))
 
 
@@ -64,10 +64,10 @@ def test_every_state_that_the_next_batch_needs_is_checked(tmp_path: Path) -> Non
     # The newest of a source that had nothing to route since.
     started.journal.write_state(0, 1, state)
     check(started)
-    place = Path(started.journal.location) / "000000000000"
+    batch = Path(started.journal.location) / "000000000000"
     for source in (0, 1):
-        (place / f"source-0000{source}.state").write_bytes(b"garbage")
+        (batch / f"source-0000{source}.state").write_bytes(b"garbage")
     with pytest.raises(ExternalError) as error:
         check(started)
     (line,) = error.value.problems
-    assert line.startswith(f"journal: {place}/source-00001.state: cannot be read; routing cannot")
+    assert line.startswith(f"journal: {batch}/source-00001.state: cannot be read; routing cannot")

@@ -35,31 +35,34 @@ def seen(journal: Journal) -> dict[str, Any]:
 
     There are so few keys that the reports name them all.
     """
-    found: dict[str, Any] = {}
+    outcome: dict[str, Any] = {}
     for batch in journal.batches():
         for source, routes in journal.routes(batch).items():
             state = journal.states(batch)[source].checksum()
-            found[f"{batch} source {source}"] = (routes, state)
+            outcome[f"{batch} source {source}"] = (routes, state)
         for partition, snapshot in journal.reports(batch).items():
             report = PartitionReport.from_snapshot(snapshot)
             keys = zip(report.heavy_hashes.tolist(), report.heavy_records.tolist(), strict=True)
-            found[f"{batch} partition {partition}"] = (
+            outcome[f"{batch} partition {partition}"] = (
                 report.records,
                 sorted(keys),
                 report.sample_hashes.tolist(),
                 dict(report.rejected),
             )
             assert report.keys == report.heavy_hashes.size == report.sample_hashes.size
-    return found
+    return outcome
 
 
 def written(folder: Path) -> Totals:
     """The total of each window and key in a folder of results, which has none twice."""
     files = folder.glob("batch_id=*/*.json")
     rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]
-    places = [(row["window_start"], row["window_end"], row["key"]) for row in rows]
-    assert len(set(places)) == len(places)
-    return {place: {"count": row["count"]} for place, row in zip(places, rows, strict=True)}
+    windowed_keys = [(row["window_start"], row["window_end"], row["key"]) for row in rows]
+    assert len(set(windowed_keys)) == len(windowed_keys)
+    return {
+        windowed_key: {"count": row["count"]}
+        for windowed_key, row in zip(windowed_keys, rows, strict=True)
+    }
 
 
 class Pair:
@@ -79,14 +82,16 @@ class Pair:
             lines = rows[batch::BATCHES] + ([end] if batch == BATCHES - 1 else [])
             write_lines(folder / "in", f"{batch}.json", lines)
         self.oracle = {
-            (_iso(place[0]), _iso(place[1]), place[2]): total
-            for place, total in expected(rows, "word_count", WINDOWS["tumbling"]).items()
+            (_iso(start), _iso(end), key): total
+            for (start, end, key), total in expected(
+                rows, "word_count", WINDOWS["tumbling"]
+            ).items()
         }
         self.calm, self.calm_totals = self._run(spark, folder, "calm", grouping)
         self.struck, self.struck_totals = self._run(
             spark, folder, "struck", grouping, pipeline=pipeline
         )
-        self.strikes = {one.name for one in (folder / "checkpoints" / "struck-struck").iterdir()}
+        self.strikes = {file.name for file in (folder / "checkpoints" / "struck-struck").iterdir()}
 
     def _run(
         self, spark: SparkSession, folder: Path, name: str, grouping: str, **more: Any
@@ -120,7 +125,7 @@ def _utc() -> Iterator[None]:
 
 @pytest.mark.parametrize(
     "grouping",
-    [pytest.param(one, marks=[] if one in QUICK else pytest.mark.long) for one in ROUTED],
+    [pytest.param(each, marks=[] if each in QUICK else pytest.mark.long) for each in ROUTED],
 )
 def test_failed_tasks_change_no_total_and_no_route(
     spark: SparkSession, tmp_path: Path, grouping: str
@@ -149,25 +154,25 @@ def _metrics_are_the_journals(struck: Ran, calm: Ran) -> None:
     journal = struck.journal
     reports = [
         {
-            number: PartitionReport.from_snapshot(one)
-            for number, one in journal.reports(batch).items()
+            number: PartitionReport.from_snapshot(report)
+            for number, report in journal.reports(batch).items()
         }
         for batch in journal.batches()
     ]
     for number in range(3):
         mine = [of_batch[number] for of_batch in reports if number in of_batch]
-        records = sum(one.records for one in mine)
+        records = sum(report.records for report in mine)
         assert page.value("partition_records", str(number)) == records
-        assert len({one.executor for one in mine}) == 1  # a session has one executor
-        busy = sum(one.busy_seconds for one in mine)
+        assert len({report.executor for report in mine}) == 1  # a session has one executor
+        busy = sum(report.busy_seconds for report in mine)
         assert page.value("partition_busy_seconds", str(number)) == pytest.approx(busy)
         latencies = page.value("partition_latency_seconds", str(number))
-        assert latencies.counts == tuple(np.sum([one.latency_counts for one in mine], axis=0))
+        assert latencies.counts == tuple(np.sum([report.latency_counts for report in mine], axis=0))
         assert sum(latencies.counts) == records
     assert (
         page.value("records")
         == _board(calm).value("records")
-        == sum(one.records for of_batch in reports for one in of_batch.values())
+        == sum(report.records for of_batch in reports for report in of_batch.values())
     )
     seconds = sum(sum(journal.routing_seconds(batch).values()) for batch in journal.batches())
     assert page.value("routing_seconds") == pytest.approx(seconds)

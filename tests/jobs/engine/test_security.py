@@ -171,8 +171,8 @@ def test_what_goes_wrong_is_one_line_without_the_secret(
         more = ["--set", "sinks=[{type: kafka, topic: forbidden}]"]
     code, output, errors = run(job, *more)
     assert code == 1
-    (told,) = [one for one in errors.splitlines() if " info " not in one]
-    assert told.startswith(f"word_count_secured: {line}: ")
+    (message,) = [text for text in errors.splitlines() if " info " not in text]
+    assert message.startswith(f"word_count_secured: {line}: ")
     secret_free(output, errors)
 
 

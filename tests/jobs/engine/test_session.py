@@ -13,16 +13,18 @@ pytestmark = pytest.mark.spark
 MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 
 
-@pytest.mark.parametrize("place", ["/data/c", "data/c", "file:/data/c", "file:///data/c"])
-def test_on_a_local_disk_queries_rename_files_themselves(spark: SparkSession, place: str) -> None:
-    with renames_without_processes(spark, place):
+@pytest.mark.parametrize("location", ["/data/c", "data/c", "file:/data/c", "file:///data/c"])
+def test_on_a_local_disk_queries_rename_files_themselves(
+    spark: SparkSession, location: str
+) -> None:
+    with renames_without_processes(spark, location):
         assert str(spark.conf.get(MANAGER)).endswith("FileSystemBasedCheckpointFileManager")
     assert spark.conf.get(MANAGER, None) is None
 
 
-@pytest.mark.parametrize("place", ["hdfs://name/c", "s3a://bucket/c", "gs://bucket/c"])
-def test_elsewhere_they_do_what_spark_does(spark: SparkSession, place: str) -> None:
-    with renames_without_processes(spark, place):
+@pytest.mark.parametrize("location", ["hdfs://name/c", "s3a://bucket/c", "gs://bucket/c"])
+def test_elsewhere_they_do_what_spark_does(spark: SparkSession, location: str) -> None:
+    with renames_without_processes(spark, location):
         assert spark.conf.get(MANAGER, None) is None
 
 

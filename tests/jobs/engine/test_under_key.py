@@ -41,7 +41,7 @@ def ran(spark: SparkSession, folder: Path, grouping: str) -> list[BatchStats]:
             "merge": {"partitions": 2, "output": "update"},
             "trigger": {"type": "available_now"},
             "sinks": [{"type": "memory", "table": f"under_{grouping}"}],
-            "dead_letters": {"type": "files", "path": str(folder / "bad")},
+            "dead_letters": {"type": "files", "path": str(folder / "rejected")},
             "checkpoint": str(folder / "checkpoints" / grouping),
         },
     )
@@ -64,8 +64,8 @@ def test_every_grouping_knows_what_key_would_have_done(spark: SparkSession, tmp_
         assert stats.under_key.tolist() == stats.records.tolist()
         assert stats.under_key_max_over_mean > 1.3
     for grouping in ("level", "shuffle", "w_choices"):
-        found = ran(spark, tmp_path, grouping)
-        assert [one.total for one in found] == [one.total for one in by_key]
-        for mine, theirs in zip(found, by_key, strict=True):
+        others = ran(spark, tmp_path, grouping)
+        assert [each.total for each in others] == [each.total for each in by_key]
+        for mine, theirs in zip(others, by_key, strict=True):
             assert mine.under_key.tolist() == theirs.records.tolist(), grouping
             assert mine.records.tolist() != theirs.records.tolist(), grouping
