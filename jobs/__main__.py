@@ -8,8 +8,11 @@ import sys
 import traceback
 from types import ModuleType
 
-from unskew.config.errors import UnskewError
+from unskew.config.arguments import CommandParser
+from unskew.config.errors import UnskewError, UsageError
 from unskew.grouping.errors import GroupingError
+from unskew.grouping.options.printed import show
+from unskew.grouping.options.suggestions import did_you_mean
 
 # Modules are imported on use: `unskew lint` must not wait for Spark, nor `--help` for numba.
 COMMANDS = {
@@ -27,7 +30,7 @@ COMMANDS = {
     "broker": "run a local Kafka broker in the foreground",
     "demo": "see it work: broker, stream, Spark and a summary",
 }
-EXIT_USAGE = 2
+EXIT_USAGE = UsageError.exit_code
 EXIT_INTERRUPTED = 130
 EXIT_PIPE_CLOSED = 141
 
@@ -36,7 +39,11 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; the exit code."""
     words = sys.argv[1:] if arguments is None else arguments
     try:
+        _check_command(words)
         parsed = _parser(words).parse_args(words)
+    except UsageError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
     except GroupingError as error:  # the cache cannot be used: found while a command is imported
         print(error, file=sys.stderr)
         return EXIT_USAGE
@@ -61,8 +68,14 @@ def main(arguments: list[str] | None = None) -> int:
     return code
 
 
+def _check_command(words: list[str]) -> None:
+    if words and not words[0].startswith("-") and words[0] not in COMMANDS:
+        suggestion = did_you_mean(words[0], COMMANDS)
+        raise UsageError(f"unskew: unknown command (got {show(words[0])}); {suggestion}")
+
+
 def _parser(words: list[str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="unskew", description="Skew-proof partitioning for PySpark Structured Streaming."
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

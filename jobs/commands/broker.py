@@ -1,10 +1,11 @@
 """`unskew broker`: a local Kafka in the foreground."""
 
 import argparse
-import re
 from pathlib import Path
 
+from unskew.config.arguments import checked, whole_number
 from unskew.config.errors import ExternalError
+from unskew.config.models.base import topic
 from unskew.jobs.kafka.broker import Broker
 
 _PARTITIONS_MAX = 1000  # more would not fit into the heap of a broker this small
@@ -12,7 +13,9 @@ _PARTITIONS_MAX = 1000  # more would not fit into the heap of a broker this smal
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
-    parser.add_argument("--port", type=_port, help="the port to listen on (default: a free one)")
+    parser.add_argument(
+        "--port", type=whole_number(1, 65535), help="the port to listen on (default: a free one)"
+    )
     parser.add_argument(
         "--data", type=Path, help="keep topics here (default: a temporary folder, removed at end)"
     )
@@ -36,21 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ExternalError(f"broker: ended by itself, code {code}", *broker.child.log_tail())
 
 
-def _port(text: str) -> int:
-    if not (text.isdecimal() and 1 <= int(text) <= 65535):
-        raise argparse.ArgumentTypeError(f"from 1 to 65535 (got {text!r})")
-    return int(text)
-
-
 def _topic(text: str) -> tuple[str, int]:
-    name, _, partitions = text.partition(":")
-    if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", name) or name in {".", ".."}:
-        raise argparse.ArgumentTypeError(
-            f"a name is 1 to 249 letters, digits, '.', '_' or '-' (got {name!r})"
-        )
-    number = partitions or "1"
-    if not (number.isdecimal() and 1 <= int(number) <= _PARTITIONS_MAX):
-        raise argparse.ArgumentTypeError(
-            f"partitions are from 1 to {_PARTITIONS_MAX} (got {partitions!r})"
-        )
-    return name, int(number)
+    name, colon, partitions = text.partition(":")
+    count = whole_number(1, _PARTITIONS_MAX)(partitions) if colon else 1
+    return checked(topic)(name), count

@@ -6,7 +6,9 @@ from pathlib import Path
 
 from rich.console import Console
 
+from unskew.config.arguments import choice, whole_number
 from unskew.config.errors import UsageError
+from unskew.grouping.options.printed import show
 from unskew.grouping.registry import GROUPINGS
 from unskew.jobs.commands.run import quiet_spark
 
@@ -61,19 +63,23 @@ def run(arguments: argparse.Namespace) -> int:
 def _options(arguments: argparse.Namespace) -> tuple[int, Path | None]:
     """Lines and picture, or every problem there is."""
     problems = []
-    if arguments.grouping not in GROUPINGS:
-        names = ", ".join(GROUPINGS)
-        problems.append(f"demo: --grouping: one of {names} (got {arguments.grouping!r})")
-    text, (least, most) = str(arguments.lines), _LINES
-    lines = int(text[:20]) if text.isascii() and text.isdecimal() else 0
-    if not least <= lines <= most:
-        problems.append(f"demo: --lines: from {least} to {most} (got {text})")
+    try:
+        choice(*GROUPINGS)(arguments.grouping)
+    except argparse.ArgumentTypeError as error:
+        problems.append(f"demo: --grouping: {error}")
+    lines = 0
+    try:
+        lines = whole_number(*_LINES)(arguments.lines)
+    except argparse.ArgumentTypeError as error:
+        problems.append(f"demo: --lines: {error}")
     plot = importlib.util.find_spec("matplotlib") is not None
     png = Path(arguments.png or _PNG)
     if arguments.png and not plot:
         problems.append("demo: --png: needs matplotlib: pip install 'unskew[plot]'")
     if arguments.png and (png.suffix != ".png" or not png.parent.is_dir()):
-        problems.append(f"demo: --png: FILE.png in a folder that is there (got {arguments.png!r})")
+        problems.append(
+            f"demo: --png: FILE.png in a folder that is there (got {show(arguments.png)})"
+        )
     if problems:
         raise UsageError(*problems)
     return lines, png if plot else None

@@ -5,7 +5,10 @@ import importlib.util
 import json
 import sys
 
-from unskew.config.errors import ExternalError, UsageError
+from unskew.config.arguments import whole_number
+from unskew.config.errors import ExternalError
+
+_BATCHES_MAX = 1_000_000_000
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -18,15 +21,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "checkpoint", metavar="CHECKPOINT", help="the job's checkpoint, path or URI"
     )
-    parser.add_argument("--batches", type=int, metavar="N", help="only the newest N batches")
+    parser.add_argument(
+        "--batches",
+        type=whole_number(1, _BATCHES_MAX),
+        metavar="N",
+        help="only the newest N batches",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument("--plot", metavar="FILE.png", help="draw load and balance into a file")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print, or draw, what there is."""
-    if arguments.batches is not None and arguments.batches < 1:
-        raise UsageError(f"inspect: --batches: at least 1 (got {arguments.batches})")
     if arguments.plot and importlib.util.find_spec("matplotlib") is None:
         raise ExternalError("inspect: --plot needs matplotlib: install unskew[plot]")
     # On use: --help must not wait.

@@ -4,6 +4,8 @@ import argparse
 import json
 
 from unskew.config.errors import UsageError
+from unskew.grouping.options.printed import show
+from unskew.grouping.options.suggestions import did_you_mean
 from unskew.jobs.local import jars
 
 
@@ -18,7 +20,7 @@ def run(arguments: argparse.Namespace) -> int:
     unknown = [name for name in arguments.set if name not in jars.SETS]
     if unknown:
         raise UsageError(
-            *[f"jars: no set {name!r}; sets: {', '.join(jars.SETS)}" for name in unknown]
+            *[f"jars: unknown set (got {show(n)}); {did_you_mean(n, jars.SETS)}" for n in unknown]
         )
     found = {name: [str(p) for p in jars.jars(name)] for name in arguments.set or jars.SETS}
     if arguments.json:

@@ -7,6 +7,7 @@ import traceback
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
+from unskew.config.arguments import choice
 from unskew.config.errors import ExternalError, UnskewError, UsageError
 
 if TYPE_CHECKING:
@@ -40,12 +41,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--available-now", action="store_true", help="process what is there, then end"
     )
     parser.add_argument(
-        "--log", choices=_LOG_FORMS, default="auto", help="how to report (default: by the terminal)"
+        "--log",
+        type=choice(*_LOG_FORMS),
+        metavar="FORM",
+        default="auto",
+        help=f"how to report: {', '.join(_LOG_FORMS)} (default: auto, by the terminal)",
     )
     parser.add_argument(
         "--spark-log",
-        choices=_SPARK_LEVELS,
-        help="what of Spark's own log to show (default: off, with --debug error)",
+        type=choice(*_SPARK_LEVELS),
+        metavar="LEVEL",
+        help=f"what of Spark's own log to show: {', '.join(_SPARK_LEVELS)} (default: off, with"
+        " --debug error)",
     )
 
 

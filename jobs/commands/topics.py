@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from unskew.config.arguments import whole_number
 from unskew.config.errors import ExternalError, UsageError
 
 _ANSWER_SECONDS = 15.0
@@ -29,14 +30,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--partitions",
-        type=_number("partitions", _PARTITIONS_MAX),
+        type=whole_number(1, _PARTITIONS_MAX),
         default=_LEFT_TO_THE_BROKER,
         metavar="N",
         help="partitions of each new topic (default: the brokers')",
     )
     parser.add_argument(
         "--replication",
-        type=_number("replicas", _REPLICATION_MAX),
+        type=whole_number(1, _REPLICATION_MAX),
         default=_LEFT_TO_THE_BROKER,
         metavar="N",
         help="replicas of each new topic (default: the brokers')",
@@ -167,12 +168,3 @@ def _known(client: Any, servers: str) -> dict[str, int]:
     except KafkaException as error:
         raise ExternalError(no_answer(f"topics: {servers}", _ANSWER_SECONDS)) from error
     return {topic: len(about.partitions) for topic, about in found.items()}
-
-
-def _number(what: str, most: int) -> Any:
-    def read(text: str) -> int:
-        if not (text.isdecimal() and 1 <= int(text) <= most):
-            raise argparse.ArgumentTypeError(f"{what} are from 1 to {most} (got {text!r})")
-        return int(text)
-
-    return read

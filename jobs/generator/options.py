@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,10 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pydantic_core import PydanticCustomError
-
+from unskew.config.arguments import checked, number, whole_number
 from unskew.config.errors import UsageError
+from unskew.config.models.base import topic
 from unskew.config.types.units import Duration
+from unskew.grouping.options.printed import show
 from unskew.grouping.options.suggestions import did_you_mean
 from unskew.jobs.generator.settings import FileTarget, KafkaTarget, OracleSettings, Plan, Settings
 
@@ -22,7 +22,6 @@ STREAMS = {"lines": "word_count", "trades": "vwap", "posts": "hashtags"}
 SERVERS = "KAFKA_BOOTSTRAP_SERVERS"
 _SERVERS_DEFAULT = "127.0.0.1:9092"
 _FILE_START = "2026-01-01T00:00:00Z"
-_TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 
 
 @dataclass(frozen=True)
@@ -49,39 +48,14 @@ class Option:
         return f"{self.said} (default: {each})"
 
 
-def _whole(least: int, most: int) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        if not (text.isascii() and text.isdecimal() and least <= int(text[:20]) <= most):
-            raise ValueError(f"a whole number from {least} to {most}")
-        return int(text)
-
-    return read
-
-
-def _number(least: float, most: float) -> Callable[[str], float]:
-    def read(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = float("nan")
-        if not least <= value <= most:
-            raise ValueError(f"a number from {least:g} to {most:g}")
-        return value
-
-    return read
-
-
 def _duration(text: str) -> int:
-    try:
-        return Duration.parse(text).microseconds
-    except PydanticCustomError as error:
-        raise ValueError(error.message()) from error
+    return checked(Duration.parse)(text).microseconds
 
 
 def _positive_duration(text: str) -> int:
     micros = _duration(text)
     if not micros:
-        raise ValueError("a duration longer than 0 s")
+        raise argparse.ArgumentTypeError(f"a duration longer than 0 s (got {show(text)})")
     return micros
 
 
@@ -89,42 +63,37 @@ def _moment(text: str) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise ValueError(f"a time such as {_FILE_START}") from None
+        rule = f"a time such as {_FILE_START}"
+        raise argparse.ArgumentTypeError(f"{rule} (got {show(text)})") from None
     if not 1970 < moment.year < 2200:
-        raise ValueError("a year from 1971 to 2199")
+        raise argparse.ArgumentTypeError(f"a year from 1971 to 2199 (got {show(text)})")
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return round(moment.timestamp() * 1000) * 1000
 
 
-def _topic(text: str) -> str:
-    if not _TOPIC.fullmatch(text):
-        raise ValueError("1 to 249 letters, digits, '.', '_' or '-'")
-    return text
-
-
 def _writable(text: str) -> str:
     if Path(text).is_dir() or not text:
-        raise ValueError("a file's name")
+        raise argparse.ArgumentTypeError(f"a file's name (got {show(text)})")
     if not Path(text).parent.is_dir():
-        raise ValueError("a file in a folder that is there")
+        raise argparse.ArgumentTypeError(f"a file in a folder that is there (got {show(text)})")
     return text
 
 
-_SHARE = _number(0, 1)
+_SHARE = number(0, 1)
 OPTIONS = {
-    "seed": Option("N", _whole(0, 2**63 - 1), "1", "same seed, same stream"),
-    "rate": Option("R", _number(0.01, 1e7), "1000", "records a second, also of event time"),
-    "records": Option("N", _whole(1, 10**12), None, "end after so many records"),
+    "seed": Option("N", whole_number(0, 2**63 - 1), "1", "same seed, same stream"),
+    "rate": Option("R", number(0.01, 1e7), "1000", "records a second, also of event time"),
+    "records": Option("N", whole_number(1, 10**12), None, "end after so many records"),
     "duration": Option("TIME", _positive_duration, None, "end after so much time of the stream"),
     "keys": Option(
         "N",
-        _whole(1, 1_000_000),
+        whole_number(1, 1_000_000),
         {"lines": "50000", "trades": "500", "posts": "10000"},
         "different words, symbols or hashtags",
     ),
     "skew": Option(
-        "Z", _number(0, 10), {"lines": "1.1", "trades": "0.8", "posts": "1.0"}, "Zipf's exponent"
+        "Z", number(0, 10), {"lines": "1.1", "trades": "0.8", "posts": "1.0"}, "Zipf's exponent"
     ),
     "drift": Option(
         "TIME",
@@ -157,10 +126,16 @@ OPTIONS = {
         f"event time of the first record, such as {_FILE_START}; a topic keeps records for so long"
         " after it (default: now, with --fast such that the last one's is now; in a file that)",
     ),
-    "words": Option("N", _whole(2, 1000), "10", "words a line on average, half as many or more"),
-    "users": Option("N", _whole(1, 10_000_000), "100000", "different users of posts"),
-    "topic": Option("NAME", _topic, {name: name for name in STREAMS}, "the topic to write to"),
-    "partitions": Option("N", _whole(1, 100_000), None, "how many the topic must have, at least"),
+    "words": Option(
+        "N", whole_number(2, 1000), "10", "words a line on average, half as many or more"
+    ),
+    "users": Option("N", whole_number(1, 10_000_000), "100000", "different users of posts"),
+    "topic": Option(
+        "NAME", checked(topic), {name: name for name in STREAMS}, "the topic to write to"
+    ),
+    "partitions": Option(
+        "N", whole_number(1, 100_000), None, "how many the topic must have, at least"
+    ),
     "out": Option(
         "FILE",
         _writable,
@@ -208,7 +183,7 @@ def read_plan(arguments: argparse.Namespace) -> Plan:
     problems: list[str] = []
     stream = arguments.stream
     if stream not in STREAMS:
-        problems.append(f"STREAM: {did_you_mean(stream, STREAMS)} (got {stream!r})")
+        problems.append(f"STREAM: unknown (got {show(stream)}); {did_you_mean(stream, STREAMS)}")
         stream = "lines"
     values: dict[str, Any] = {}
     for name, option in OPTIONS.items():
@@ -216,8 +191,8 @@ def read_plan(arguments: argparse.Namespace) -> Plan:
         given = option.default_of(stream) if text is None else text
         try:
             values[name] = None if given is None else option.read(given)
-        except ValueError as error:
-            problems.append(f"--{name}: {error} (got {given!r})")
+        except argparse.ArgumentTypeError as error:
+            problems.append(f"--{name}: {error}")
     kafka = _kafka(arguments.kafka, problems)
     problems += _contradictions(arguments, values)
     if problems:
@@ -230,7 +205,7 @@ def _kafka(words: list[str], problems: list[str]) -> tuple[tuple[str, str], ...]
     for word in words:
         name, equals, value = word.partition("=")
         if not (equals and name):
-            problems.append(f"--kafka: NAME=VALUE (got {word!r})")
+            problems.append(f"--kafka: NAME=VALUE (got {show(word)})")
         if value.startswith("@"):
             try:
                 value = Path(value[1:]).read_text().rstrip("\n")

@@ -4,8 +4,6 @@ Each check returns its problems; compose_doubles.py has edits that each check mu
 """
 
 import argparse
-import contextlib
-import io
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,6 +24,7 @@ from tests.compose.compose_file import (
     seconds,
 )
 from unskew import __version__
+from unskew.config.errors import UsageError
 from unskew.config.loader import load
 from unskew.jobs.__main__ import _parser
 from unskew.jobs.commands.run import overrides
@@ -75,12 +74,10 @@ def texts_of_the_checkout() -> dict[str, str]:
 
 def parsed(words: list[str]) -> argparse.Namespace | str:
     """The command line as `unskew` reads it, or its error message."""
-    stderr = io.StringIO()
     try:
-        with contextlib.redirect_stderr(stderr):
-            return _parser(words).parse_args(words)
-    except SystemExit:
-        return stderr.getvalue().splitlines()[-1]
+        return _parser(words).parse_args(words)
+    except UsageError as error:
+        return str(error)
 
 
 def loaded_jobs(compose: Compose) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def test_wrong_jobs_and_options_are_told_before_anything_is_asked() -> None:
     assert (done.returncode, done.stdout) == (2, "")
     done = topics("word_count", "--partitions", "0")
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].endswith("partitions are from 1 to 10000 (got '0')")
+    assert done.stderr.splitlines()[-1].endswith("a whole number from 1 to 10000 (got 0)")
 
 
 @pytest.mark.parametrize(

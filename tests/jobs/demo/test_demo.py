@@ -115,4 +115,4 @@ def test_all_wrong_options_are_told_at_once() -> None:
     assert process.returncode == 2
     problems = errors.splitlines()
     assert [problem.split(": ")[1] for problem in problems] == ["--grouping", "--lines", "--png"]
-    assert problems[1] == "demo: --lines: from 1000 to 10000000 (got 5)"
+    assert problems[1] == "demo: --lines: a whole number from 1000 to 10000000 (got 5)"

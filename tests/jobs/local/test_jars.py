@@ -131,5 +131,5 @@ def test_an_unknown_set_is_an_error_of_use() -> None:
     )
     assert (done.returncode, done.stderr) == (
         2,
-        "jars: no set 'flink'; sets: spark, broker\n",
+        'jars: unknown set (got "flink"); one of spark, broker\n',
     )
