@@ -43,7 +43,6 @@ class HashedService(Service):
     def __init__(self, job: Job, spark: SparkSession) -> None:
         super().__init__(job, spark)
         self._pipeline = HashedPipeline(job, self.journal)
-        self._router = None
 
 
 def group_by(spark: SparkSession, job: Job) -> None:

@@ -179,7 +179,7 @@ class _Facts(Follower):
     def __init__(self) -> None:
         self.by_batch: dict[int, BatchStats] = {}
 
-    def batch(self, done: BatchDone) -> None:
+    def batch_done(self, done: BatchDone) -> None:
         if done.stats is not None:
             self.by_batch[done.batch] = done.stats
 

@@ -94,7 +94,7 @@ def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
     from unskew.jobs.engine.preflight import check  # noqa: PLC0415
     from unskew.jobs.engine.service import run_in_session  # noqa: PLC0415
     from unskew.jobs.local.signals import Stop, signals_to  # noqa: PLC0415
-    from unskew.jobs.observe.board import HealthFollower, board_of  # noqa: PLC0415
+    from unskew.jobs.observe.board import board_of  # noqa: PLC0415
     from unskew.jobs.observe.health import Health, stall_seconds  # noqa: PLC0415
     from unskew.jobs.observe.hold_metrics import hold_metrics_after_failure  # noqa: PLC0415
     from unskew.jobs.observe.page.page import LivePage  # noqa: PLC0415
@@ -116,7 +116,7 @@ def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
         check(Pipeline(job, journal_of(job)))
         status.event("metrics", url=server.url, page=server.page_url)
         try:
-            run_in_session(job, HealthFollower(health, board), page, status, stop=stop)
+            run_in_session(job, board, health, page, status, stop=stop)
         except Exception:
             # A signal to the whole process group may have ended the JVM before us.
             if not stop.asked:

@@ -35,7 +35,7 @@ from unskew.jobs.generator.streams import stream_of, totals_of
 from unskew.jobs.generator.writer import Writer
 from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.local.signals import EXIT_INTERRUPTED, Stop, signals_to
-from unskew.jobs.observe.board import HealthFollower, board_of
+from unskew.jobs.observe.board import board_of
 from unskew.jobs.observe.health import Health, stall_seconds
 from unskew.jobs.observe.page.page import LivePage
 from unskew.jobs.observe.server import MetricsServer
@@ -182,7 +182,7 @@ def _counted(
                 if spark is None:
                     spark = stack.enter_context(job_session(job))
                 if not stop.asked:
-                    followers = (HealthFollower(health, board), page, view)
+                    followers = (board, health, page, view)
                     Service(job, spark, followers, stop=stop).run()
             if stop.asked:
                 break

@@ -53,7 +53,7 @@ class View(Follower):
         self._console.print(f"counting under {grouping}")
         self._text, self._since = "the query starts", time.monotonic()
 
-    def batch(self, done: BatchDone) -> None:
+    def batch_done(self, done: BatchDone) -> None:
         """A batch is done."""
         if done.stats is None:
             return
@@ -63,12 +63,12 @@ class View(Follower):
             self._console.print(f"  {self._line(done)}", highlight=False, soft_wrap=True)
         self._say(self._line(done))
 
-    def tick(self) -> None:
+    def time_passed(self) -> None:
         """Renew the age of what is shown."""
         if time.monotonic() - self._shown > _RENEWED_SECONDS:
             self._renew()
 
-    def enter(self, state: str) -> None:
+    def state_changed(self, state: str) -> None:
         """Ctrl-C waits for the batch under way: say so."""
         if state == "stopping":
             self._say("stopping: the batch under way may finish")

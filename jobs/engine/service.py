@@ -10,7 +10,6 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from unskew.config.models.grouping import NoGrouping
 from unskew.config.models.job import Job
 from unskew.grouping.spark.journal import KEPT_BATCHES, Journal
 from unskew.jobs.checkpoint import identity
@@ -23,7 +22,7 @@ from unskew.jobs.engine.pipeline import Pipeline, with_trigger
 from unskew.jobs.engine.session import job_session, renames_without_processes
 from unskew.jobs.engine.spark_errors import SPARK_ERRORS, translate_spark_errors
 from unskew.jobs.local.signals import GRACE_SECONDS, Stop
-from unskew.jobs.observe.batch import BatchDone, lag_of, routing_of
+from unskew.jobs.observe.batch import BatchDone, lag_of, read_routing
 from unskew.jobs.observe.batch_stats import read_batch_stats
 from unskew.jobs.observe.follower import Follower
 from unskew.jobs.operators import computed_by_spark
@@ -48,7 +47,6 @@ class Service:
         self.spark = spark
         self.journal: Journal = journal_of(job)
         self._pipeline = Pipeline(job, self.journal)
-        self._router = None if isinstance(job.grouping, NoGrouping) else self._pipeline.router(1)
         self._dead_letter_query = DeadLetterQuery(self._pipeline)
         self._followers = followers
         self._stop = stop or Stop()
@@ -103,9 +101,9 @@ class Service:
             self._observe(main)
             completed = tasks.any_new()
             for follower in self._followers:
-                follower.tick()
+                follower.time_passed()
                 if completed:
-                    follower.working()
+                    follower.tasks_done()
             if self._stop.asked:
                 self._enter("stopping")
                 self._finish(main)
@@ -135,14 +133,14 @@ class Service:
         counts = self._dead_letter_query.take_counts()
         if counts:
             for follower in self._followers:
-                follower.refused(counts)
+                follower.records_rejected(counts)
 
     def _progress(self, progress: dict[str, Any]) -> None:
         batch = int(progress["batchId"])
         if "addBatch" not in progress["durationMs"]:
             if batch > self._seen:
                 for follower in self._followers:
-                    follower.idle(lag_of(progress))
+                    follower.no_new_records(lag_of(progress))
         elif batch > self._seen:
             self._seen = batch
             self._after_batch(batch, progress)
@@ -160,11 +158,11 @@ class Service:
         done = BatchDone(
             progress,
             read_batch_stats(self.journal, batch, hot_keys=max(10, self.job.metrics.hot_keys)),
-            routing_of(self._router, self.journal, batch),
+            read_routing(self.journal, batch),
             *self._sizes,
         )
         for follower in self._followers:
-            follower.batch(done)
+            follower.batch_done(done)
         self.journal.purge(batch - KEPT_BATCHES)
 
     def _publish(self, newest: int) -> None:
@@ -176,7 +174,7 @@ class Service:
 
     def _enter(self, state: str) -> None:
         for follower in self._followers:
-            follower.enter(state)
+            follower.state_changed(state)
 
 
 class _TaskCompletions:

@@ -1,14 +1,13 @@
-"""A finished batch as every display sees it: Spark's progress beside what the journal says."""
+"""A finished batch: Spark's progress, the reports in the journal, and how it was routed."""
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
 from unskew.grouping.registry import create
 from unskew.grouping.spark.journal import Journal
-from unskew.grouping.spark.route import Router
 from unskew.jobs.checkpoint.merge_state import MergePartition
 from unskew.jobs.observe.batch_stats import BatchStats
 
@@ -20,7 +19,7 @@ PARTS = {
     "addBatch": "add_batch",
     "commitOffsets": "commit_offsets",
 }
-"""Spark's names of a batch's parts, and ours."""
+"""Spark's names of a batch's parts, and the names in the figures."""
 
 Lag = dict[tuple[str, str], int]
 """Records behind, by topic and Kafka partition."""
@@ -32,14 +31,15 @@ class Routing:
 
     sources: int
     seconds: float
-    hot_keys: int
-    signals: Mapping[str, tuple[float, float]]
+    hot_keys: int | None = None
+    """Distinct keys that the grouping treats as hot; None if its states were not read."""
+    signals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Mean and greatest over the sources, by the signal's name."""
 
 
 @dataclass(frozen=True)
 class BatchDone:
-    """A finished batch: Spark's progress, and the stats by the reports (none without rows)."""
+    """A finished batch: Spark's progress, and the stats of the reports (None without rows)."""
 
     progress: dict[str, Any]
     stats: BatchStats | None
@@ -50,19 +50,18 @@ class BatchDone:
 
     @property
     def batch(self) -> int:
-        """Its number."""
+        """The batch's number."""
         return int(self.progress["batchId"])
 
     @property
     def seconds(self) -> float:
-        """How long it took."""
-        return float(self.progress["durationMs"].get("triggerExecution", 0)) / 1000
+        """How long the batch took."""
+        return self._milliseconds("triggerExecution") / 1000
 
     @property
     def parts(self) -> dict[str, float]:
-        """Seconds of its parts, by our names."""
-        taken = self.progress["durationMs"]
-        return {ours: float(taken.get(name, 0)) / 1000 for name, ours in PARTS.items()}
+        """Seconds of the batch's parts, by the names in the figures."""
+        return {part: self._milliseconds(name) / 1000 for name, part in PARTS.items()}
 
     @property
     def source_records(self) -> int:
@@ -76,18 +75,23 @@ class BatchDone:
 
     @property
     def has_rows(self) -> bool:
-        """Was there anything to do? By a batch without rows Spark only moves the watermark on."""
+        """Were there rows? By a batch without rows Spark only moves the watermark on."""
         return self.source_records > 0 or self.records > 0
 
     @property
     def late_partials(self) -> int:
-        """Keys' results the merge dropped, their window being over; each may be many records."""
+        """Results of keys that the merge dropped as late; each may be of many records."""
         return self._merge_sum("numRowsDroppedByWatermark")
 
     @property
     def late_records(self) -> int | None:
-        """Records all whose windows were over; None where no report tells."""
+        """Records all whose windows were over; None if that is not known."""
         return self.stats.late_records if self.stats else None
+
+    @property
+    def lag(self) -> Lag:
+        """Records behind when the batch began; empty for a source that is not Kafka."""
+        return lag_of(self.progress)
 
     @property
     def merge_rows(self) -> int:
@@ -99,26 +103,38 @@ class BatchDone:
         """Memory of the merge's state."""
         return self._merge_sum("memoryUsedBytes")
 
+    def with_hot_keys(self, limit: int, *, names: bool) -> "BatchDone":
+        """The batch with its largest keys only, by name or without."""
+        if self.stats is None:
+            return self
+        keys = self.stats.hot_keys[:limit]
+        if not names:
+            keys = tuple(replace(key, name=None) for key in keys)
+        return replace(self, stats=replace(self.stats, hot_keys=keys))
+
+    def _milliseconds(self, name: str) -> float:
+        return float(self.progress.get("durationMs", {}).get(name, 0))
+
     def _merge_sum(self, name: str) -> int:
         operators = self.progress.get("stateOperators") or ()
         return sum(int(operator.get(name, 0)) for operator in operators)
 
 
 def lag_of(progress: Mapping[str, Any]) -> Lag:
-    """How far behind the Kafka source was when this progress was made."""
+    """Compute how far behind the Kafka source was when Spark made this progress."""
     behind: Lag = {}
     for source in progress.get("sources") or ():
-        read, there = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))
-        for topic, partitions in there.items():
+        read, latest = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))
+        for topic, partitions in latest.items():
             for partition, offset in partitions.items():
-                done = read.get(topic, {}).get(partition)
-                if done is not None:
-                    behind[topic, partition] = max(0, int(offset) - int(done))
+                end = read.get(topic, {}).get(partition)
+                if end is not None:
+                    behind[topic, partition] = max(0, int(offset) - int(end))
     return behind
 
 
 def _offsets(value: Any) -> dict[str, dict[str, int]]:
-    """Kafka's offsets by topic and partition; nothing for another source's, or none."""
+    """Kafka's offsets by topic and partition; empty for another source's, or for none."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -126,24 +142,24 @@ def _offsets(value: Any) -> dict[str, dict[str, int]]:
             return {}
     if not isinstance(value, dict):
         return {}
-    return {topic: found for topic, found in value.items() if isinstance(found, dict)}
+    return {topic: offsets for topic, offsets in value.items() if isinstance(offsets, dict)}
 
 
-def routing_of(router: Router | None, journal: Journal, batch: int) -> Routing | None:
-    """How a batch was routed, by what its sources left; None if nothing was."""
+def read_routing(journal: Journal, batch: int) -> Routing | None:
+    """Read how a batch was routed from what its sources left; None if nothing was routed."""
     seconds = journal.routing_seconds(batch)
-    if router is None or not seconds:
+    if not seconds:
         return None
     hot: set[int] = set()
     signals: list[dict[str, float]] = []
     for source, state in journal.states(batch).items():
         grouping = create(
-            router.grouping,
-            partitions=router.partitions,
+            state.grouping,
+            partitions=state.partitions,
             source=source,
             sources=max(len(seconds), source + 1),
-            seed=router.seed,
-            **router.options,
+            seed=state.seed,
+            **state.options,
         )
         grouping.restore(state)
         hot.update(int(key) for key in grouping.hot_keys())
@@ -153,7 +169,7 @@ def routing_of(router: Router | None, journal: Journal, batch: int) -> Routing |
 
 def _over_sources(signals: Iterable[Mapping[str, float]]) -> dict[str, tuple[float, float]]:
     values: dict[str, list[float]] = {}
-    for one in signals:
-        for name, value in one.items():
+    for source in signals:
+        for name, value in source.items():
             values.setdefault(name, []).append(value)
-    return {name: (fmean(found), max(found)) for name, found in values.items()}
+    return {name: (fmean(parts), max(parts)) for name, parts in values.items()}

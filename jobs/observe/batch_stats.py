@@ -1,4 +1,4 @@
-"""What happened in a batch, from its reports: the numbers that every display shows."""
+"""A batch's stats: the sums over the reports of its partitions."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -17,13 +17,14 @@ from unskew.grouping.spark.report import (
 from unskew.jobs.checkpoint.spark_log import late_watermark
 
 HOT_KEYS = 10
+KEY_TEXT_MAX = 80
 _COUNTS = ("records", "keys", "state_bytes")
 _TIMES = ("busy_seconds", "latency_seconds")
 
 
 @dataclass(frozen=True)
 class HotKey:
-    """A key with many records: its hash, its name if the job shows names, its records."""
+    """A key with many records: its hash, its name if the job reports names, its records."""
 
     hash: int
     name: str | None
@@ -32,7 +33,7 @@ class HotKey:
 
 @dataclass(frozen=True)
 class BatchStats:
-    """One batch by its partitions' reports; arrays have one entry a partition."""
+    """The stats of one batch; arrays have one entry a partition."""
 
     batch: int
     records: Int64s
@@ -40,7 +41,7 @@ class BatchStats:
     busy_seconds: Float64s
     state_bytes: Int64s
     latency_counts: Int64s
-    """Of each partition, how many records were done within each bound."""
+    """For each partition, records by bucket of latency."""
     latency_seconds: Float64s
     under_key: Int64s
     """Records that each partition would have had under the grouping `key`."""
@@ -60,7 +61,7 @@ class BatchStats:
 
     @property
     def max_over_mean(self) -> float:
-        """What the batch's time is stretched by, if records cost the same."""
+        """Records of the fullest partition over the mean: the slowdown if records cost the same."""
         return _max_over_mean(self.records)
 
     @property
@@ -70,28 +71,31 @@ class BatchStats:
 
     @property
     def under_key_max_over_mean(self) -> float:
-        """What it would have been stretched by under the grouping `key`."""
+        """What `max_over_mean` would have been under the grouping `key`."""
         return _max_over_mean(self.under_key)
 
     @property
     def busy_max_over_mean(self) -> float:
-        """The same for the time that partitions were at work."""
+        """The time of the slowest partition over the mean."""
         return _max_over_mean(self.busy_seconds)
 
     @property
     def slowest(self) -> int:
-        """The partition that was at work longest."""
+        """The partition with the longest time at work."""
         return int(self.busy_seconds.argmax())
 
 
 def read_batch_stats(
     journal: Journal, batch: int, partitions: int | None = None, hot_keys: int = HOT_KEYS
 ) -> BatchStats | None:
-    """The stats of one batch, with so many hot keys; None if no partition reported."""
+    """Read the stats of one batch, with so many hot keys; None if no partition reported."""
     snapshots = journal.reports(batch)
     if not snapshots:
         return None
-    reports = {number: PartitionReport.from_snapshot(found) for number, found in snapshots.items()}
+    reports = {
+        partition: PartitionReport.from_snapshot(snapshot)
+        for partition, snapshot in snapshots.items()
+    }
     size = partitions or next(iter(snapshots.values())).partitions
     latencies = np.zeros((size, len(LATENCY_BOUNDS_SECONDS) + 1), np.int64)
     columns: dict[str, Any] = {
@@ -101,10 +105,11 @@ def read_batch_stats(
     }
     under_key = np.zeros(size, np.int64)
     rejected: Counter[str] = Counter()
-    for number, report in reports.items():
+    for partition, report in reports.items():
         for name, column in columns.items():
-            column[number] = getattr(report, name)
-        latencies[number] = report.latency_counts
+            column[partition] = getattr(report, name)
+        if report.latency_counts.size == latencies.shape[1]:
+            latencies[partition] = report.latency_counts
         under_key[report.home_partitions] += report.home_records
         rejected.update(report.rejected)
     return BatchStats(
@@ -116,8 +121,15 @@ def read_batch_stats(
         rejected=dict(rejected),
         hot_keys=_hot_keys(reports, hot_keys),
         late_records=_late_records(journal, batch, reports.values()),
-        executors={number: report.executor for number, report in reports.items()},
+        executors={partition: report.executor for partition, report in reports.items()},
     )
+
+
+def key_text(key: HotKey) -> str:
+    """Name a hot key for a display: by its name if it has one, else by its hash."""
+    if key.name is None:
+        return f"{key.hash:016x}"
+    return key.name if len(key.name) <= KEY_TEXT_MAX else f"{key.name[:KEY_TEXT_MAX]}..."
 
 
 def _late_records(journal: Journal, batch: int, reports: Iterable[PartitionReport]) -> int | None:

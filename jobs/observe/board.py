@@ -1,45 +1,138 @@
-"""A job's board, and what keeps it and the health up to date while a service runs."""
+"""The board: the values of all figures that Prometheus reads.
 
-from collections.abc import Mapping
+The values are replaced as a whole after each batch, so that a scrape sees those of one batch or of
+the next, never a mixture, and does not wait for a batch.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+)
+from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.registry import Collector
 
 from unskew.config.models.job import Job
 from unskew.jobs.observe.batch import BatchDone, Lag
+from unskew.jobs.observe.figure import PREFIX, Buckets, Figure, Labels, by_labels, value_of
+from unskew.jobs.observe.figures import FIGURES
 from unskew.jobs.observe.follower import Follower
-from unskew.jobs.observe.health import Health, trigger_seconds
-from unskew.jobs.observe.metrics import Board
+from unskew.jobs.observe.health import STATES, Health, trigger_seconds
+
+Values = Mapping[str, Mapping[Labels, Any]]
 
 
-def board_of(job: Job, health: Health) -> Board:
-    """The metrics of a job, before its first batch."""
+def board_of(job: Job, health: Health) -> "Board":
+    """Make the board of a job, before its first batch."""
     info = (job.grouping.type, job.operator.type)
     return Board(job.name, health, info, job.metrics.hot_keys, trigger_seconds(job))
 
 
-class HealthFollower(Follower):
-    """Tells both."""
+class Board(Collector, Follower):
+    """The values of one query's figures, by figure and labels."""
 
-    def __init__(self, health: Health, board: Board) -> None:
+    def __init__(
+        self,
+        query: str,
+        health: Health,
+        info: Labels = ("", ""),
+        hot_keys: int = 10,
+        trigger_seconds: float | None = None,
+        figures: tuple[Figure, ...] = FIGURES,
+    ) -> None:
+        self._query = query
         self._health = health
-        self._board = board
+        self._hot_keys = hot_keys
+        self._figures = {figure.name: figure for figure in figures if figure.kind}
+        self._values: Values = {
+            "query_info": {info: 1},
+            "query_start_timestamp_seconds": {(): time.time()},
+        }
+        if trigger_seconds is not None:
+            self._set(trigger_interval_seconds=trigger_seconds)
 
-    def batch(self, done: BatchDone) -> None:
-        """A batch is done."""
-        self._board.batch(done)
-        self._health.beat(done.seconds)
+    def registry(self) -> CollectorRegistry:
+        """Make a registry with this board and nothing else."""
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(self)
+        return registry
 
-    def working(self) -> None:
-        """The batch under way goes on."""
-        self._health.beat()
+    def batch_done(self, done: BatchDone) -> None:
+        """Take the values of a batch; one without rows changes a few figures only."""
+        shown = done.with_hot_keys(self._hot_keys, names=True)
+        values = dict(self._values)
+        for figure in self._figures.values():
+            if done.has_rows or figure.empty_batches:
+                value = value_of(figure, shown)
+                if value is not None:
+                    values[figure.name] = _updated(figure, values.get(figure.name, {}), value)
+        self._values = values
 
-    def idle(self, lag: Lag) -> None:
-        """The query lives, but there is nothing to do."""
-        self._board.idle(lag)
-        self._health.beat()
+    def no_new_records(self, lag: Lag) -> None:
+        """Show how far the query is behind, which may be nothing."""
+        self._set(kafka_lag_records=lag)
 
-    def refused(self, counts: Mapping[str, int]) -> None:
-        """Dead letters outside the reports."""
-        self._board.refused(counts)
+    def records_rejected(self, counts: Mapping[str, int]) -> None:
+        """Count dead letters that no report counts."""
+        figure = self._figures["dead_letters"]
+        before = self._values.get(figure.name, {})
+        self._values = {**self._values, figure.name: _updated(figure, before, counts)}
 
-    def enter(self, state: str) -> None:
-        """Stopping, stopped or failed."""
-        self._health.enter(state)
+    def journal_unreadable(self, files: int) -> None:
+        """Show how many files of the journal cannot be read: the next batch will fail."""
+        self._set(journal_unreadable_files=files)
+
+    def _set(self, **values: Any) -> None:
+        self._values = {
+            **self._values,
+            **{name: by_labels(value) for name, value in values.items()},
+        }
+
+    def collect(self) -> Iterator[Family]:
+        """Give every figure with the values it has, as Prometheus's client asks for them."""
+        state = self._health.state
+        values: Values = {
+            **self._values,
+            "query_state": {(name,): int(name == state) for name in STATES},
+            "query_up": {(): int(state == "running")},
+        }
+        for figure in self._figures.values():
+            yield _family(figure, self._query, values.get(figure.name, {}))
+
+    def describe(self) -> Iterator[Family]:
+        """Give every figure without values."""
+        return (_family(figure, self._query, {}) for figure in self._figures.values())
+
+
+def _updated(figure: Figure, before: Mapping[Labels, Any], value: Any) -> Mapping[Labels, Any]:
+    """A figure's values after one more batch: a gauge's are replaced, all others add up."""
+    parts = by_labels(value)
+    if figure.kind == "gauge":
+        return parts
+    after = dict(before)
+    for labels, part in parts.items():
+        if figure.kind == "counter":
+            after[labels] = after.get(labels, 0) + part
+        else:
+            buckets = part if isinstance(part, Buckets) else Buckets.of_value(figure.bounds, part)
+            after[labels] = after[labels].plus(buckets) if labels in after else buckets
+    return after
+
+
+def _family(figure: Figure, query: str, values: Mapping[Labels, Any]) -> Family:
+    name, labels = f"{PREFIX}{figure.name}", figure.all_labels
+    if figure.kind == "histogram":
+        histogram = HistogramMetricFamily(name, figure.help, labels=labels)
+        for own, buckets in values.items():
+            histogram.add_metric((query, *own), buckets.cumulative(figure.bounds), buckets.sum)
+        return histogram
+    make: Any = CounterMetricFamily if figure.kind == "counter" else GaugeMetricFamily
+    family: Family = make(name, figure.help, labels=labels)
+    for own, value in values.items():
+        family.add_metric((query, *own), value)  # type: ignore[attr-defined]
+    return family

@@ -1,4 +1,4 @@
-"""What watches a running job: told of each batch, it shows and never touches the job."""
+"""The contract of a display: which events of a running job it may show."""
 
 from collections.abc import Mapping
 
@@ -6,22 +6,22 @@ from unskew.jobs.observe.batch import BatchDone, Lag
 
 
 class Follower:
-    """What watches a service; a subclass overrides what it is interested in."""
+    """Follows a running job without acting on it; a subclass overrides the events it shows."""
 
-    def batch(self, done: BatchDone) -> None:
+    def batch_done(self, done: BatchDone) -> None:
         """A batch is done."""
 
-    def working(self) -> None:
-        """Tasks of a batch got done."""
+    def tasks_done(self) -> None:
+        """Tasks of the batch under way were completed."""
 
-    def idle(self, lag: Lag) -> None:
-        """The query looked for records and found none."""
+    def no_new_records(self, lag: Lag) -> None:
+        """The query asked its source for records and there were none."""
 
-    def refused(self, counts: Mapping[str, int]) -> None:
-        """Dead letters that no report of a batch counts."""
+    def records_rejected(self, counts: Mapping[str, int]) -> None:
+        """Records were rejected that no report of a batch counts, by reason."""
 
-    def tick(self) -> None:
-        """A moment passed."""
+    def time_passed(self) -> None:
+        """A fraction of a second passed."""
 
-    def enter(self, state: str) -> None:
+    def state_changed(self, state: str) -> None:
         """The query is in another state now: stopping, stopped, failed."""

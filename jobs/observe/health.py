@@ -1,4 +1,4 @@
-"""Is the query alive? A small state that the service keeps and the probes ask."""
+"""The query's state: what the service knows of it, and whether it has stalled."""
 
 import time
 from collections.abc import Callable
@@ -6,27 +6,29 @@ from threading import Lock
 
 from unskew.config.models.job import Job
 from unskew.config.models.window import IntervalTrigger
+from unskew.jobs.observe.batch import BatchDone, Lag
+from unskew.jobs.observe.follower import Follower
 
 STATES = ("starting", "running", "stalled", "stopping", "stopped", "failed")
 STALL_SECONDS_MIN = 300.0
 
 
 def trigger_seconds(job: Job) -> float | None:
-    """The interval of a job's trigger; None if it reads what is there and ends."""
+    """The interval of a job's trigger; None if the job reads what is there and ends."""
     trigger = job.trigger
     return trigger.interval.amount / 1e6 if isinstance(trigger, IntervalTrigger) else None
 
 
 def stall_seconds(job: Job) -> float:
-    """How long a job may be silent: five minutes, or three of its trigger's intervals."""
+    """How long a job may show no progress: five minutes, or three of its trigger's intervals."""
     return max(STALL_SECONDS_MIN, 3 * (trigger_seconds(job) or 0.0))
 
 
-class Health:
-    """The query's state. Only a sign of life renews it: a batch that is done, a look that found
-    nothing, or tasks that got done.
+class Health(Follower):
+    """The query's state.
 
-    A task may take long and be well, so the limit grows with the slowest batch so far.
+    The stall timer resets on a finished batch, an empty poll or a completed task. One task may take
+    long, so the limit grows with the slowest batch so far.
     """
 
     def __init__(self, limit_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -34,35 +36,47 @@ class Health:
         self._clock = clock
         self._lock = Lock()
         self._state = "starting"
-        self._seen = clock()
+        self._reset_at = clock()
 
-    def beat(self, batch_seconds: float = 0.0) -> None:
-        """The query showed that it lives."""
+    def reset_stall_timer(self, batch_seconds: float = 0.0) -> None:
+        """Record progress; a query that starts runs from then on."""
         with self._lock:
-            self._seen = self._clock()
+            self._reset_at = self._clock()
             self._limit = max(self._limit, 10 * batch_seconds)
             if self._state == "starting":
                 self._state = "running"
 
-    def enter(self, state: str) -> None:
-        """Stopping, stopped or failed: what the query cannot say of itself."""
+    def batch_done(self, done: BatchDone) -> None:
+        """A batch is done."""
+        self.reset_stall_timer(done.seconds)
+
+    def tasks_done(self) -> None:
+        """Tasks of the batch under way were completed."""
+        self.reset_stall_timer()
+
+    def no_new_records(self, lag: Lag) -> None:
+        """The query runs, but there are no records."""
+        self.reset_stall_timer()
+
+    def state_changed(self, state: str) -> None:
+        """Take a state that the service knows: stopping, stopped or failed."""
         assert state in STATES
         with self._lock:
             self._state = state
 
     @property
     def state(self) -> str:
-        """One of STATES."""
+        """The state now, of STATES."""
         with self._lock:
-            silent = self._clock() - self._seen > self._limit
+            silent = self._clock() - self._reset_at > self._limit
             return "stalled" if silent and self._state in {"starting", "running"} else self._state
 
     @property
     def alive(self) -> bool:
-        """For `/healthz`: nothing is wrong, though it may be starting or stopping."""
+        """For `/healthz`: the query has neither failed, stalled nor stopped."""
         return self.state in {"starting", "running", "stopping"}
 
     @property
     def ready(self) -> bool:
-        """For `/readyz`: the query runs and has shown it."""
+        """For `/readyz`: the query runs and has made progress."""
         return self.state == "running"

@@ -1,4 +1,4 @@
-"""What a checkpoint says of its job without Spark: balance, hot keys, sizes, batch by batch."""
+"""What a checkpoint holds of its job, read without Spark: balance, hot keys and sizes by batch."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -13,7 +13,10 @@ from unskew.grouping.spark.journal import FOLDER, Journal
 from unskew.grouping.spark.report import LATENCY_BOUNDS_SECONDS
 from unskew.jobs.checkpoint.files import names_in
 from unskew.jobs.checkpoint.merge_state import MergePartition, merge_state
+from unskew.jobs.observe.batch import BatchDone, Routing
 from unskew.jobs.observe.batch_stats import HOT_KEYS, BatchStats, read_batch_stats
+from unskew.jobs.observe.figure import PARTITION, Figure, value_of
+from unskew.jobs.observe.figures import FIGURES
 
 _HOT_KEYS_A_BATCH = 100
 
@@ -22,10 +25,10 @@ _HOT_KEYS_A_BATCH = 100
 class Batch:
     """One batch of the journal."""
 
+    done: BatchDone
+    """The batch without Spark's progress, which the journal does not hold."""
     stats: BatchStats
-    routing_seconds: float
-    sources: int
-    published: bool
+    dead_letters_written: bool
 
 
 @dataclass(frozen=True)
@@ -40,21 +43,22 @@ class Inspection:
     journal_batches: int
     state_bytes: int
     """Of all sources' newest states."""
+    figures: tuple[Figure, ...] = FIGURES
 
     @property
     def loads(self) -> Int64s:
         """Records of each partition over the batches."""
-        loads: Int64s = _over_batches([one.stats.records for one in self.batches])
+        loads: Int64s = _sum_over_batches([batch.stats.records for batch in self.batches])
         return loads
 
     @property
     def busy_seconds(self) -> Float64s:
         """Time of each partition over the batches."""
-        seconds: Float64s = _over_batches([one.stats.busy_seconds for one in self.batches])
+        seconds: Float64s = _sum_over_batches([batch.stats.busy_seconds for batch in self.batches])
         return seconds
 
     def data(self) -> dict[str, Any]:
-        """All of it, for programs."""
+        """Give everything as JSON has it."""
         loads = self.loads
         return {
             "checkpoint": self.checkpoint,
@@ -66,43 +70,56 @@ class Inspection:
                 "batches": self.journal_batches,
                 "routing_state_bytes": self.state_bytes,
             },
-            "batches": [_batch(one) for one in self.batches],
+            "batches": [
+                {
+                    **self._figures(batch.done, ()),
+                    "dead_letters_published": batch.dead_letters_written,
+                }
+                for batch in self.batches
+            ],
             "partitions": self._partitions(),
             "hot_keys": self._hot_keys(),
             "merge": [
-                {"partition": one.partition, "rows": one.rows, "bytes": one.bytes}
-                for one in self.merge
+                {"partition": part.partition, "rows": part.rows, "bytes": part.bytes}
+                for part in self.merge
             ],
+        }
+
+    def _figures(self, done: BatchDone, labels: tuple[str, ...]) -> dict[str, Any]:
+        """The chosen figures of a batch: with PARTITION those by partition, else all others."""
+        return {
+            figure.inspect: value_of(figure, done)
+            for figure in self.figures
+            if figure.inspect and (figure.labels == PARTITION) is (labels == PARTITION)
         }
 
     def _partitions(self) -> list[dict[str, Any]]:
         if not self.batches:
             return []
-        loads, busy, last = self.loads, self.busy_seconds, self.batches[-1].stats
-        latencies = _over_batches([one.stats.latency_counts for one in self.batches])
+        loads, busy, last = self.loads, self.busy_seconds, self.batches[-1]
+        latencies = _sum_over_batches([batch.stats.latency_counts for batch in self.batches])
+        columns = {
+            name: values.tolist() for name, values in self._figures(last.done, PARTITION).items()
+        }
         return [
             {
-                "partition": number,
-                "records": int(loads[number]),
-                "busy_seconds": float(busy[number]),
-                "latency_p99_seconds": _quantile(latencies[number], 0.99),
+                "partition": partition,
+                "records": int(loads[partition]),
+                "busy_seconds": float(busy[partition]),
+                "latency_p99_seconds": _quantile(latencies[partition], 0.99),
                 "last_batch": {
-                    "records": int(last.records[number]),
-                    "under_key_records": int(last.under_key[number]),
-                    "busy_seconds": float(last.busy_seconds[number]),
-                    "state_keys": int(last.keys[number]),
-                    "state_bytes": int(last.state_bytes[number]),
-                    "executor": last.executors.get(number, ""),
+                    **{name: column[partition] for name, column in columns.items()},
+                    "executor": last.stats.executors.get(partition, ""),
                 },
             }
-            for number in range(last.records.size)
+            for partition in range(last.stats.records.size)
         ]
 
     def _hot_keys(self) -> list[dict[str, Any]]:
         records: Counter[int] = Counter()
         names: dict[int, str | None] = {}
-        for one in self.batches:
-            for key in one.stats.hot_keys:
+        for batch in self.batches:
+            for key in batch.stats.hot_keys:
                 records[key.hash] += key.records
                 names[key.hash] = key.name or names.get(key.hash)
         total = max(1, int(self.loads.sum()))
@@ -118,13 +135,13 @@ def inspect(checkpoint: str, limit: int | None = None) -> Inspection:
     try:
         numbers = journal.batches()
         if not numbers:
-            raise ExternalError(_nothing(checkpoint))
+            raise ExternalError(_no_journal_message(checkpoint))
         batches = [_read(journal, number) for number in numbers[-limit if limit else None :]]
-        states = next((found for found in map(journal.states, reversed(numbers)) if found), {})
+        states = next((states for states in map(journal.states, reversed(numbers)) if states), {})
         return Inspection(
             checkpoint,
             next((state.grouping for state in states.values()), None),
-            tuple(_same_partitions([one for one in batches if one is not None])),
+            tuple(_same_partitions([batch for batch in batches if batch is not None])),
             merge_state(checkpoint),
             journal.size_bytes(),
             len(numbers),
@@ -137,11 +154,11 @@ def inspect(checkpoint: str, limit: int | None = None) -> Inspection:
         raise ExternalError(f"inspect: {checkpoint}: cannot be read: {reason}") from error
 
 
-def _nothing(checkpoint: str) -> str:
-    found = names_in(checkpoint)
-    if not found:
+def _no_journal_message(checkpoint: str) -> str:
+    names = names_in(checkpoint)
+    if not names:
         return f"inspect: {checkpoint}: is not there, or empty; name a job's checkpoint folder"
-    if "offsets" in found:
+    if "offsets" in names:
         why = "no batch was routed (with grouping none, nothing is)"
         return f"inspect: {checkpoint}: has no journal: {why}"
     return f"inspect: {checkpoint}: is not a job's checkpoint: there is no journal in it"
@@ -152,45 +169,24 @@ def _read(journal: Journal, number: int) -> Batch | None:
     if stats is None:
         return None
     seconds = journal.routing_seconds(number)
-    published = journal.dead_letters_written(number) or not stats.rejected
-    return Batch(stats, sum(seconds.values()), len(seconds), published)
+    routing = Routing(len(seconds), float(sum(seconds.values())))
+    written = journal.dead_letters_written(number) or not stats.rejected
+    return Batch(BatchDone({"batchId": number}, stats, routing), stats, written)
 
 
 def _same_partitions(batches: list[Batch]) -> list[Batch]:
-    """The newest batches with one number of partitions: sums over others would mix them up."""
+    """The newest batches with the same number of partitions, whose sums mean the same."""
     if not batches:
         return []
     size = batches[-1].stats.records.size
     since = max(
-        (place + 1 for place, one in enumerate(batches) if one.stats.records.size != size),
+        (index + 1 for index, batch in enumerate(batches) if batch.stats.records.size != size),
         default=0,
     )
     return batches[since:]
 
 
-def _batch(one: Batch) -> dict[str, Any]:
-    stats = one.stats
-    return {
-        "batch": stats.batch,
-        "records": stats.total,
-        "max_over_mean": stats.max_over_mean,
-        "under_key_max_over_mean": stats.under_key_max_over_mean,
-        "busy_max_over_mean": stats.busy_max_over_mean,
-        "busy_seconds": float(stats.busy_seconds.sum()),
-        "slowest_partition": stats.slowest,
-        "slowest_busy_seconds": float(stats.busy_seconds.max()),
-        "replication": stats.replication,
-        "sources": one.sources,
-        "routing_seconds": one.routing_seconds,
-        "state_keys": int(stats.keys.sum()),
-        "state_bytes": int(stats.state_bytes.sum()),
-        "late_records": stats.late_records,
-        "dead_letters": dict(stats.rejected),
-        "dead_letters_published": one.published,
-    }
-
-
-def _over_batches(values: list[Any]) -> Any:
+def _sum_over_batches(values: list[Any]) -> Any:
     return np.sum(values, axis=0) if values else np.zeros(0, np.int64)
 
 
@@ -199,7 +195,7 @@ def _max_over_mean(loads: Int64s) -> float:
 
 
 def _quantile(counts: Int64s, share: float) -> float | None:
-    """The bound below which so many of the records were done; None if none was, or above all."""
+    """The bound below which such a share of the records is; None if it is above all bounds."""
     total = counts.sum()
-    place = int(np.searchsorted(np.cumsum(counts), share * total)) if total else counts.size
-    return LATENCY_BOUNDS_SECONDS[place] if place < len(LATENCY_BOUNDS_SECONDS) else None
+    bucket = int(np.searchsorted(np.cumsum(counts), share * total)) if total else counts.size
+    return LATENCY_BOUNDS_SECONDS[bucket] if bucket < len(LATENCY_BOUNDS_SECONDS) else None

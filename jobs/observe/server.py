@@ -1,8 +1,7 @@
-"""What the outside reads: `/metrics`, `/healthz`, `/readyz`, and `/`, the live page.
+"""The HTTP server of a job: `/metrics`, `/healthz`, `/readyz`, and `/`, the live page.
 
-It runs in threads of its own and only reads board and page, so that no scraper or browser, dead,
-slow or hostile, reaches the data path: a connection has ten seconds, and there are never more than
-a few.
+It runs in threads of its own and only reads the board and the page, so no client can slow down the
+job: a connection is closed after ten seconds, and the number of connections is bounded.
 """
 
 import hmac
@@ -18,8 +17,8 @@ from prometheus_client.exposition import choose_encoder
 
 from unskew.config.errors import ExternalError
 from unskew.config.models.metrics import BasicAuth, Metrics, Tls
+from unskew.jobs.observe.board import Board
 from unskew.jobs.observe.health import Health
-from unskew.jobs.observe.metrics import Board
 from unskew.jobs.observe.page.page import DATA, DOCUMENT, HEADERS, LivePage
 
 CONNECTION_SECONDS = 10.0
@@ -27,7 +26,7 @@ CONNECTIONS_MAX = 16
 
 
 class MetricsServer:
-    """Serves from construction to `stop`."""
+    """The server, from its construction to `stop`."""
 
     def __init__(
         self, settings: Metrics, board: Board, health: Health, page: LivePage | None = None
@@ -36,36 +35,36 @@ class MetricsServer:
         registry = board.registry()
 
         class Handler(_Handler):
-            """Knows what to serve."""
+            """The handler of this server's requests."""
 
             served = (registry, health, page)
-            credentials = _credentials(settings.basic_auth)
+            credentials = _authorization(settings.basic_auth)
 
-        tls = _tls(settings.tls) if settings.tls is not None else None
-        self._server = _listening(settings, Handler)
+        tls = _tls_context(settings.tls) if settings.tls is not None else None
+        self._server = _listen(settings, Handler)
         self._server.tls = tls
         self._thread = Thread(target=self._server.serve_forever, name="metrics", daemon=True)
         self._thread.start()
 
     @property
     def url(self) -> str:
-        """Where the metrics are."""
+        """The address of the metrics."""
         return f"{self.page_url}metrics"
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port that it listens on."""
         return int(self._server.server_address[1])
 
     @property
     def page_url(self) -> str:
-        """Where the live page is."""
+        """The address of the live page."""
         scheme = "https" if self._settings.tls else "http"
         host = f"[{self._settings.host}]" if ":" in self._settings.host else self._settings.host
         return f"{scheme}://{host}:{self._server.server_address[1]}/"
 
     def stop(self) -> None:
-        """No longer listen."""
+        """Stop listening."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -90,13 +89,13 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
-        """Answer one request."""
+        """Answer a GET request."""
         registry, health, page = self.served
         path, _, query = self.path.partition("?")
         if path == "/healthz":
-            self._say(health.alive, health.state)
+            self._answer_probe(health.alive, health.state)
         elif path == "/readyz":
-            self._say(health.ready, health.state)
+            self._answer_probe(health.ready, health.state)
         elif path not in {"/metrics", *(("/", DATA) if page else ())}:
             self._answer(404, "text/plain", b"there are /, /metrics, /healthz and /readyz\n")
         elif not self._may_read():
@@ -109,8 +108,8 @@ class _Handler(BaseHTTPRequestHandler):
             encode, content_type = choose_encoder(self.headers.get("Accept") or "")
             self._answer(200, content_type, encode(registry))
 
-    def _say(self, well: bool, state: str) -> None:
-        self._answer(200 if well else 503, "text/plain", f"{state}\n".encode())
+    def _answer_probe(self, healthy: bool, state: str) -> None:
+        self._answer(200 if healthy else 503, "text/plain", f"{state}\n".encode())
 
     def _may_read(self) -> bool:
         if self.credentials is None:
@@ -126,7 +125,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_args: object) -> None:
-        """Requests are no news."""
+        """Do not log requests."""
 
 
 class _Server(ThreadingHTTPServer):
@@ -135,35 +134,34 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self, address: Any, handler: type[_Handler], family: int) -> None:
         self.address_family = family
-        self._places = BoundedSemaphore(CONNECTIONS_MAX)
+        self._free_connections = BoundedSemaphore(CONNECTIONS_MAX)
         super().__init__(address, handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve in a thread, or not at all when too many wait."""
-        if self._places.acquire(blocking=False):
+        """Serve in a thread, or close the connection if there are too many."""
+        if self._free_connections.acquire(blocking=False):
             super().process_request(request, client_address)
         else:
             self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """The thread: the handshake belongs here, where it holds nobody else up."""
+        """Serve one connection; its TLS handshake is made here, where it delays no other."""
         try:
             request.settimeout(CONNECTION_SECONDS)
             if self.tls is not None:
                 request = self.tls.wrap_socket(request, server_side=True)
             super().process_request_thread(request, client_address)
-        except OSError:  # the other side went away, or speaks no TLS
+        except OSError:  # the client closed the connection, or does not speak TLS
             self.shutdown_request(request)
         finally:
-            self._places.release()
+            self._free_connections.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is no news either."""
+        """Do not log clients that close their connection."""
 
 
-def _listening(settings: Metrics, handler: type[_Handler]) -> _Server:
+def _listen(settings: Metrics, handler: type[_Handler]) -> _Server:
     port = 0 if settings.port == "auto" else settings.port
-    place = f"metrics: {settings.host}:{settings.port}"
     try:
         family, _, _, _, address = socket.getaddrinfo(
             settings.host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -172,10 +170,12 @@ def _listening(settings: Metrics, handler: type[_Handler]) -> _Server:
     except OSError as error:
         advice = "choose another port, or auto" if port else "change metrics.host"
         reason = error.strerror or str(error)
-        raise ExternalError(f"{place}: cannot be listened on: {reason}; {advice}") from error
+        raise ExternalError(
+            f"metrics: {settings.host}:{settings.port}: cannot be listened on: {reason}; {advice}"
+        ) from error
 
 
-def _tls(files: Tls) -> ssl.SSLContext:
+def _tls_context(files: Tls) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
@@ -187,7 +187,7 @@ def _tls(files: Tls) -> ssl.SSLContext:
     return context
 
 
-def _credentials(auth: BasicAuth | None) -> bytes | None:
+def _authorization(auth: BasicAuth | None) -> bytes | None:
     if auth is None:
         return None
     return b"Basic " + b64encode(f"{auth.user}:{auth.password.get_secret_value()}".encode())

@@ -1,4 +1,4 @@
-"""What a running job says of itself: one live line on a terminal, structured logs elsewhere."""
+"""The display of a running job on standard error: one live line on a terminal, or a log."""
 
 import json
 import shutil
@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
-from unskew.jobs.observe.batch import BatchDone, Lag, lag_of
+from unskew.jobs.observe.batch import BatchDone, Lag
+from unskew.jobs.observe.figure import Figure, value_of
+from unskew.jobs.observe.figures import FIGURES
 from unskew.jobs.observe.follower import Follower
 
 Clock = Callable[[], float]
@@ -16,18 +18,24 @@ _CLEAR = "\r\x1b[2K"
 
 
 class Log(Follower):
-    """Events as lines: JSON objects for machines, or text for people who look later."""
+    """A log with a line for each event, as a JSON object or as text."""
 
     def __init__(
-        self, job: str, form: str, out: TextIO | None = None, clock: Clock = time.time
+        self,
+        job: str,
+        form: str,
+        out: TextIO | None = None,
+        clock: Clock = time.time,
+        figures: tuple[Figure, ...] = FIGURES,
     ) -> None:
         self._job = job
+        self._figures = figures
         self._json = form == "json"
         self._out = out or sys.stderr
         self._clock = clock
 
     def event(self, event: str, level: str = "info", **fields: Any) -> None:
-        """Write one."""
+        """Write an event."""
         at = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds")
         if self._json:
             line = {"time": at, "level": level, "event": event, "job": self._job, **fields}
@@ -37,9 +45,9 @@ class Log(Follower):
             self._out.write(f"{at} {level:<7} {self._job}: {event} {words}".rstrip() + "\n")
         self._out.flush()
 
-    def batch(self, done: BatchDone) -> None:
-        """A batch is done."""
-        self.event("batch", **summary(done))
+    def batch_done(self, done: BatchDone) -> None:
+        """Write a batch's figures; dead letters and late records are events of their own."""
+        self.event("batch", **summary(done, self._figures))
         stats = done.stats
         if stats is not None and stats.rejected:
             self.event("dead_letters", "warning", batch=done.batch, **stats.rejected)
@@ -49,78 +57,85 @@ class Log(Follower):
                 late["records"] = done.late_records
             self.event("late_partials", "warning", **late)
 
-    def refused(self, counts: Mapping[str, int]) -> None:
-        """Dead letters outside the reports."""
+    def records_rejected(self, counts: Mapping[str, int]) -> None:
+        """Write how many dead letters there are that no report counts."""
         self.event("dead_letters", "warning", **counts)
 
-    def enter(self, state: str) -> None:
-        """The query is in another state; why it failed is told by its error."""
+    def state_changed(self, state: str) -> None:
+        """Write the state; a failure is written with its error instead."""
         if state != "failed":
             self.event(state)
 
 
 class Line(Follower):
-    """One line on a terminal that is always the latest; events stay above it."""
+    """One line on a terminal that is rewritten with each batch; events stay above it."""
 
-    def __init__(self, job: str, out: TextIO | None = None, clock: Clock = time.monotonic) -> None:
+    def __init__(
+        self,
+        job: str,
+        out: TextIO | None = None,
+        clock: Clock = time.monotonic,
+        figures: tuple[Figure, ...] = FIGURES,
+    ) -> None:
         self._job = job
+        self._figures = figures
         self._out = out or sys.stderr
         self._clock = clock
         self._text = "starting Spark"
         self._since = clock()
         self._batch = ""
         self._shown = ""
-        self._refused = 0
+        self._dead_letters = 0
         self._late = 0
 
     def event(self, event: str, level: str = "info", **fields: Any) -> None:
-        """A line that stays."""
+        """Write a line that stays."""
         words = " ".join(_plain(value) for value in fields.values())
         self._out.write(f"{_CLEAR}{self._job}: {event} {words}".rstrip() + "\n")
         self._shown = ""
         self._show()
 
-    def batch(self, done: BatchDone) -> None:
-        """A batch is done."""
+    def batch_done(self, done: BatchDone) -> None:
+        """Show the batch."""
         if done.stats:
-            self._refused += sum(done.stats.rejected.values())
+            self._dead_letters += sum(done.stats.rejected.values())
         self._late += done.late_records or 0
-        self._batch = line_of(done)
-        self._latest(self._batch)
+        self._batch = line_of(done, self._figures)
+        self._show_text(self._batch)
 
-    def refused(self, counts: Mapping[str, int]) -> None:
-        """Dead letters outside the reports."""
-        self._refused += sum(counts.values())
+    def records_rejected(self, counts: Mapping[str, int]) -> None:
+        """Count dead letters that no report counts."""
+        self._dead_letters += sum(counts.values())
 
-    def idle(self, lag: Lag) -> None:
-        """Nothing new."""
+    def no_new_records(self, lag: Lag) -> None:
+        """Show before the first batch that the query waits."""
         if self._text.startswith("starting"):
-            self._latest("waiting for records")
+            self._show_text("waiting for records")
 
-    def tick(self) -> None:
-        """Renew the age of what is shown."""
+    def time_passed(self) -> None:
+        """Show the age of the text anew."""
         self._show()
 
-    def enter(self, state: str) -> None:
-        """The line ends with its query."""
+    def state_changed(self, state: str) -> None:
+        """Show that the query stops; end the line when it has stopped or failed."""
         if state == "stopping":
-            self._latest("stopping, the batch under way may finish")
+            self._show_text("stopping, the batch under way may finish")
             return
         last = f"; last {self._batch}" if self._batch else ""
         self._out.write(f"{_CLEAR}{self._job}: {state}{last}\n")
         self._out.flush()
 
-    def _latest(self, text: str) -> None:
+    def _show_text(self, text: str) -> None:
         self._text, self._since = text, self._clock()
         self._show()
 
     def _show(self) -> None:
-        refused = f"  {self._refused:,} dead letters" if self._refused else ""
+        dead = f"  {self._dead_letters:,} dead letters" if self._dead_letters else ""
         late = f"  {self._late:,} late records" if self._late else ""
         age = int(self._clock() - self._since)
-        # The age comes early: a narrow terminal cuts the end off.
+        # The age comes before the figures: a narrow terminal cuts off the end of the line.
         what, gap, figures = self._text.partition("  ")
-        text = f"{self._job}: {what}, {age} s ago{gap}{figures}{refused}{late}"
+        text = f"{self._job}: {what}, {age} s ago{gap}{figures}{dead}{late}"
         text = text[: shutil.get_terminal_size().columns - 1]
         if text != self._shown:
             self._shown = text
@@ -128,39 +143,21 @@ class Line(Follower):
             self._out.flush()
 
 
-def line_of(done: BatchDone) -> str:
-    """The batch in a few words."""
-    fields = summary(done)
-    words = [f"batch {done.batch}", f"{fields['records_per_second']:,.0f} records/s"]
-    if "max_over_mean" in fields:
-        words.append(f"max/mean {fields['max_over_mean']:.2f}")
-        words.append(f"slowest p{fields['slowest_partition']}")
-    if "lag" in fields:
-        words.append(f"lag {fields['lag']:,}")
+def line_of(done: BatchDone, figures: tuple[Figure, ...] = FIGURES) -> str:
+    """The batch in a few words: the figures that have a text for the line, and the time it took."""
+    values = [(figure.line, value_of(figure, done)) for figure in figures if figure.line]
+    words = [line.format(value) for line, value in values if value is not None]
     return "  ".join([*words, f"took {done.seconds:.1f} s"])
 
 
-def summary(done: BatchDone) -> dict[str, Any]:
-    """What every display says of a batch, by name."""
-    fields: dict[str, Any] = {
-        "batch": done.batch,
-        "records": done.records,
-        "seconds": round(done.seconds, 3),
-        "records_per_second": round(done.records / done.seconds, 1) if done.seconds else 0.0,
+def summary(done: BatchDone, figures: tuple[Figure, ...] = FIGURES) -> dict[str, Any]:
+    """The figures of a batch in the log, by name."""
+    values = {figure: value_of(figure, done) for figure in figures if figure.log}
+    return {
+        figure.log: round(value, figure.digits) if isinstance(value, float) else value
+        for figure, value in values.items()
+        if value is not None
     }
-    stats = done.stats
-    if stats is not None:
-        fields["max_over_mean"] = round(stats.max_over_mean, 4)
-        fields["replication"] = round(stats.replication, 4)
-        fields["slowest_partition"] = stats.slowest
-        fields["slowest_busy_seconds"] = round(float(stats.busy_seconds.max()), 4)
-    if done.routing is not None:
-        fields["routing_seconds"] = round(done.routing.seconds, 4)
-        fields["hot_keys"] = done.routing.hot_keys
-    lag = lag_of(done.progress)
-    if lag:
-        fields["lag"] = sum(lag.values())
-    return fields
 
 
 def _plain(value: Any) -> str:

@@ -27,8 +27,8 @@ from tests.support.dockerfile import (
 )
 from unskew.config.models.metrics import Metrics
 from unskew.jobs.kafka.broker import Broker
+from unskew.jobs.observe.board import Board
 from unskew.jobs.observe.health import Health
-from unskew.jobs.observe.metrics import Board
 from unskew.jobs.observe.server import MetricsServer
 
 FOUND = instructions(DOCKERFILE.read_text())
@@ -95,7 +95,7 @@ def test_the_builder_is_sent_what_is_copied_and_nothing_else() -> None:
 @pytest.mark.parametrize(("state", "code"), [("running", 0), ("failed", 1)])
 def test_the_health_check_tells_a_job_that_is_well(state: str, code: int) -> None:
     health = Health(60.0)
-    health.enter(state)
+    health.state_changed(state)
     board = Board("job", health)
     with MetricsServer(Metrics(), board, health) as server:
         port = server.url.split(":")[2].partition("/")[0]

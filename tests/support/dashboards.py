@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dashboards.__main__ import FOLDER
-from unskew.jobs.observe.metrics import METRICS
+from unskew.jobs.observe.figures import METRICS
 
 Page = dict[str, Any]
 UIDS = ("unskew-overview", "unskew-partitions")

@@ -98,7 +98,7 @@ class Ran(Follower):
             facts = read_batch_stats(service.journal, batch)
             self.rejected.update(facts.rejected if facts else {})
 
-    def batch(self, done: BatchDone) -> None:
+    def batch_done(self, done: BatchDone) -> None:
         self.batches.append(done)
 
     @property

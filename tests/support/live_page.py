@@ -16,8 +16,8 @@ from unskew.grouping.registry import create
 from unskew.grouping.spark.report import LATENCY_BOUNDS_SECONDS, loads_under_key
 from unskew.jobs.observe.batch import BatchDone, Routing
 from unskew.jobs.observe.batch_stats import BatchStats, HotKey
+from unskew.jobs.observe.board import Board
 from unskew.jobs.observe.health import Health
-from unskew.jobs.observe.metrics import Board
 from unskew.jobs.observe.page.page import LivePage
 from unskew.jobs.observe.server import MetricsServer
 
@@ -91,9 +91,9 @@ def followed(settings: Job, batches: range = range(0), **kind: Any) -> LivePage:
     health = Health(1e6)
     page = LivePage(settings, health)
     for number in batches:
-        page.batch(skewed(number, settings.grouping.type, settings.partitions, **kind))
+        page.batch_done(skewed(number, settings.grouping.type, settings.partitions, **kind))
     if batches:
-        health.beat()
+        health.reset_stall_timer()
     return page
 
 

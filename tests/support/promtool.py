@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 
 from tests.support.programs import find_program
+from unskew.jobs.observe.figures import METRICS
 from unskew.jobs.observe.health import STATES
-from unskew.jobs.observe.metrics import METRICS
 
 OF_EVERY_TARGET = {"job", "instance"}
 _RESERVED = {"le"}

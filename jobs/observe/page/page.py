@@ -1,13 +1,13 @@
 """The live page at `/`: its document, and what a browser asks for while it is open.
 
-The page is one document without a build step and loads nothing but `batches.json` from where it
-came from; its policy for browsers allows nothing else. It asks once a second for the batches after
-the last one it has. A batch is made into JSON once, when it is done, so an open page costs the
-driver a request a second: 0.2 % of a core was measured, with 1000 partitions and a batch a second.
-The ring of batches is bounded by number and bytes, whatever the number of partitions.
+The page is one document without a build step. It loads nothing but `batches.json` from its own
+server, and its content security policy allows nothing else. It asks once a second for the batches
+after the last one it has. A batch is made into JSON once, when it is done, so an open page costs
+the driver a request a second: 0.2 % of a core was measured, with 1000 partitions and a batch a
+second. The batches that are kept are bounded by number and bytes, for any number of partitions.
 
-A run has a name of its own: a page that outlived its job sees that another run answers, gets all of
-it, and keeps what it knew of the run before.
+Each run has an identifier. A page that stays open while its job is started again sees another
+identifier, asks for all batches of the new run, and keeps those of the run before.
 """
 
 import json
@@ -15,20 +15,21 @@ import re
 import secrets
 import time
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
+import numpy as np
+
 from unskew.config.models.job import Job
-from unskew.config.models.metrics import Metrics
-from unskew.jobs.observe.batch import BatchDone, Lag, lag_of
-from unskew.jobs.observe.batch_stats import BatchStats
+from unskew.jobs.observe.batch import BatchDone, Lag
+from unskew.jobs.observe.figure import Figure, value_of
+from unskew.jobs.observe.figures import FIGURES
 from unskew.jobs.observe.follower import Follower
 from unskew.jobs.observe.health import Health
-from unskew.jobs.observe.metrics import key_text
 
 BATCHES_MAX = 120
 BYTES_MAX = 1 << 20
@@ -36,7 +37,7 @@ DATA = "/batches.json"
 
 
 def _document() -> bytes:
-    """The page with its style in it, so that it is one answer."""
+    """Read the page with its style in it, so that it is one response."""
     page, style = (Path(__file__).with_name(f"page.{end}").read_bytes() for end in ("html", "css"))
     return page.replace(b"<style></style>", b"<style>\n%b</style>" % style)
 
@@ -45,7 +46,7 @@ DOCUMENT = _document()
 
 
 def _policy(document: bytes) -> str:
-    """What a browser may do with the page: run and style itself, and ask its own server."""
+    """The content security policy: the page's own script and style, and its own server."""
     allowed = {
         kind: " ".join(
             f"'sha256-{b64encode(sha256(text).digest()).decode()}'"
@@ -75,10 +76,10 @@ HEADERS = (
 
 @dataclass(frozen=True)
 class _Shown:
-    """What there is to show; replaced as a whole, so an answer never has half of a batch."""
+    """What is shown; replaced as a whole, so that a response never has half of a batch."""
 
     batches: tuple[tuple[int, bytes], ...] = ()
-    """Their numbers, and each as JSON."""
+    """The newest batches, each by number and as JSON."""
     lag: int | None = None
     waiting: bool = False
     dead_letters: int = 0
@@ -86,9 +87,16 @@ class _Shown:
 
 
 class LivePage(Follower):
-    """Follows a job for the page."""
+    """Keeps the newest batches for the page."""
 
-    def __init__(self, job: Job, health: Health, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        job: Job,
+        health: Health,
+        clock: Callable[[], float] = time.time,
+        figures: tuple[Figure, ...] = FIGURES,
+    ) -> None:
+        self._figures = [figure for figure in figures if figure.page]
         self._health = health
         self._clock = clock
         self._settings = job.metrics
@@ -104,36 +112,28 @@ class LivePage(Follower):
         }
         self._shown = _Shown()
 
-    def batch(self, done: BatchDone) -> None:
-        """A batch is done."""
-        lag = _total(lag_of(done.progress))
-        entry = {
-            "batch": done.batch,
-            "at": self._clock(),
-            "seconds": done.seconds,
-            "records": done.records,
-            "records_per_second": done.records / done.seconds if done.seconds else 0.0,
-            "lag": lag,
-            "routing": _routing(done),
-            **_facts(done.stats, self._settings),
-        }
+    def batch_done(self, done: BatchDone) -> None:
+        """Keep a batch's figures as JSON."""
+        settings = self._settings
+        chosen = done.with_hot_keys(settings.hot_keys, names=settings.hot_key_names)
+        entry = {"at": self._clock(), **_figures(self._figures, chosen)}
         text = json.dumps(entry, separators=(",", ":")).encode()
-        bad = sum(done.stats.rejected.values()) if done.stats else 0
+        rejected = sum(done.stats.rejected.values()) if done.stats else 0
         self._shown = replace(
             self._shown,
             batches=_bounded((*self._shown.batches, (done.batch, text))),
-            lag=lag,
+            lag=_total(done.lag),
             waiting=False,
-            dead_letters=self._shown.dead_letters + bad,
+            dead_letters=self._shown.dead_letters + rejected,
             late_partials=self._shown.late_partials + done.late_partials,
         )
 
-    def idle(self, lag: Lag) -> None:
-        """The query looked for records and found none."""
+    def no_new_records(self, lag: Lag) -> None:
+        """Show that the query waits for records."""
         self._shown = replace(self._shown, lag=_total(lag), waiting=True)
 
-    def refused(self, counts: Mapping[str, int]) -> None:
-        """Dead letters outside the reports."""
+    def records_rejected(self, counts: Mapping[str, int]) -> None:
+        """Count dead letters that no report counts."""
         more = sum(counts.values())
         self._shown = replace(self._shown, dead_letters=self._shown.dead_letters + more)
 
@@ -159,7 +159,7 @@ class LivePage(Follower):
 
 
 def _bounded(batches: tuple[tuple[int, bytes], ...]) -> tuple[tuple[int, bytes], ...]:
-    """The newest, as many as may be kept; always the last."""
+    """The newest batches within the bounds, and the last one in any case."""
     room, kept = BYTES_MAX, 0
     for _, text in reversed(batches[-BATCHES_MAX:]):
         room -= len(text)
@@ -173,30 +173,21 @@ def _total(lag: Lag) -> int | None:
     return sum(lag.values()) if lag else None
 
 
-def _routing(done: BatchDone) -> dict[str, Any] | None:
-    if done.routing is None:
-        return None
-    found = done.routing
-    return {"sources": found.sources, "seconds": found.seconds, "hot_keys": found.hot_keys}
+def _figures(figures: Iterable[Figure], done: BatchDone) -> dict[str, Any]:
+    """The page's figures of a batch, those with a dot in their name in groups.
 
-
-def _facts(stats: BatchStats | None, settings: Metrics) -> dict[str, Any]:
-    if stats is None:
-        return {"partitions": None, "hot_keys": [], "dead_letters": {}}
-    keys = stats.hot_keys[: settings.hot_keys]
-    if not settings.hot_key_names:
-        keys = tuple(replace(key, name=None) for key in keys)
-    return {
-        "partitions": {
-            "records": stats.records.tolist(),
-            "under_key": stats.under_key.tolist(),
-            "busy_seconds": stats.busy_seconds.round(6).tolist(),
-            "keys": stats.keys.tolist(),
-        },
-        "max_over_mean": stats.max_over_mean,
-        "under_key_max_over_mean": stats.under_key_max_over_mean,
-        "imbalance": stats.imbalance,
-        "replication": stats.replication,
-        "hot_keys": [[key_text(key), key.records] for key in keys],
-        "dead_letters": dict(stats.rejected),
-    }
+    A group of which no figure has a value is null, so that the page can ask for it as a whole.
+    """
+    entry: dict[str, Any] = {}
+    for figure in figures:
+        value = value_of(figure, done)
+        if isinstance(value, np.ndarray):
+            value = value.round(6).tolist()
+        group, dot, name = figure.page.rpartition(".")
+        if not dot:
+            entry[name] = value
+        elif value is None:
+            entry.setdefault(group, None)
+        else:
+            entry[group] = {**(entry.get(group) or {}), name: value}
+    return entry

@@ -18,8 +18,8 @@ from unskew.grouping.registry import create
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.report import PartitionReport
 from unskew.jobs.engine.pipeline import Pipeline
+from unskew.jobs.observe.board import Board
 from unskew.jobs.observe.health import Health
-from unskew.jobs.observe.metrics import Board
 
 pytestmark = pytest.mark.spark
 
@@ -181,5 +181,5 @@ def _metrics_are_the_journals(struck: Ran, calm: Ran) -> None:
 def _board(ran: Ran) -> Board:
     board = Board("totals", Health(60.0))
     for done in ran.batches:
-        board.batch(done)
+        board.batch_done(done)
     return board

@@ -17,9 +17,9 @@ from unskew.config.loader import load_job
 from unskew.config.models.job import Job
 from unskew.jobs.checkpoint.files import journal_of
 from unskew.jobs.local.signals import Stop
+from unskew.jobs.observe.board import Board
 from unskew.jobs.observe.health import Health
 from unskew.jobs.observe.hold_metrics import hold_metrics_after_failure
-from unskew.jobs.observe.metrics import Board
 from unskew.jobs.observe.server import MetricsServer
 from unskew.jobs.observe.terminal import Log
 

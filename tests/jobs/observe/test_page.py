@@ -12,8 +12,8 @@ from tests.support.live_page import followed, job, skewed
 from unskew.config.models.metrics import BasicAuth, Metrics
 from unskew.config.types.secrets import Secret
 from unskew.jobs.observe.batch import BatchDone
+from unskew.jobs.observe.board import Board
 from unskew.jobs.observe.health import Health
-from unskew.jobs.observe.metrics import Board
 from unskew.jobs.observe.page.page import BATCHES_MAX, BYTES_MAX, DOCUMENT, HEADERS, LivePage
 from unskew.jobs.observe.server import MetricsServer
 
@@ -31,7 +31,7 @@ def numbers(found: dict[str, Any]) -> list[int]:
 
 def test_a_batch_is_told_by_the_numbers_of_its_reports() -> None:
     page = LivePage(job(), Health(10.0), clock=lambda: 1000.0)
-    page.batch(done(3))
+    page.batch_done(done(3))
     (entry,) = asked(page)["batches"]
     assert entry == {
         "batch": 3,
@@ -59,11 +59,11 @@ def test_a_batch_is_told_by_the_numbers_of_its_reports() -> None:
 def test_the_head_says_what_runs_and_how_it_is() -> None:
     health = Health(10.0)
     page = LivePage(job(partitions=2), health, clock=lambda: 1000.0)
-    page.batch(done(0))
-    page.batch(done(1))
-    page.refused({"null_key": 5})
-    page.idle({("lines", "0"): 7, ("lines", "1"): 1})
-    health.beat()
+    page.batch_done(done(0))
+    page.batch_done(done(1))
+    page.records_rejected({"null_key": 5})
+    page.no_new_records({("lines", "0"): 7, ("lines", "1"): 1})
+    health.reset_stall_timer()
     found = asked(page)
     run = found.pop("run")
     assert re.fullmatch("[0-9a-f]{16}", run)
@@ -105,9 +105,9 @@ def test_only_what_is_new_is_told_but_all_of_another_run() -> None:
 def test_what_is_kept_is_bounded_by_number_and_bytes() -> None:
     few, many = followed(job(), range(1)), followed(job(partitions=2000), range(1))
     for number in range(1, 200):
-        few.batch(done(number))
+        few.batch_done(done(number))
     for number in range(1, 60):
-        many.batch(skewed(number, partitions=2000))
+        many.batch_done(skewed(number, partitions=2000))
     assert numbers(asked(few)) == list(range(200 - BATCHES_MAX, 200))
     kept = numbers(asked(many))
     assert kept == list(range(60 - len(kept), 60))
@@ -124,19 +124,19 @@ def test_names_of_keys_are_shown_only_if_the_job_says_so() -> None:
     hashed, few = job(), job(**{"metrics.hot_keys": 1})
     for settings in (hashed, few):
         page = LivePage(settings, Health(10.0))
-        page.batch(done(0, names=True))
+        page.batch_done(done(0, names=True))
         assert asked(page)["hot_key_names"] is False
         keys = asked(page)["batches"][0]["hot_keys"]
         assert all(re.fullmatch("[0-9a-f]{16}", name) for name, _ in keys)
         assert len(keys) == min(2, settings.metrics.hot_keys)
     named = LivePage(job(**{"metrics.hot_key_names": True}), Health(10.0))
-    named.batch(done(0, names=True))
+    named.batch_done(done(0, names=True))
     assert [name for name, _ in asked(named)["batches"][0]["hot_keys"]] == ["x" * 80 + "...", "b"]
 
 
 def test_without_reports_there_are_no_partitions() -> None:
     page = LivePage(job(grouping={"type": "none"}), Health(10.0))
-    page.batch(BatchDone(progress(0, sources=[]), None))
+    page.batch_done(BatchDone(progress(0, sources=[]), None))
     (entry,) = asked(page)["batches"]
     assert (entry["partitions"], entry["routing"], entry["lag"]) == (None, None, None)
     assert (entry["records"], entry["hot_keys"]) == (999, [])

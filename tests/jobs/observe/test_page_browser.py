@@ -47,7 +47,7 @@ def test_bars_are_the_loads_of_the_batch_and_move_with_the_next(running: Browser
         seen = Seen(running, server.page_url)
         seen.wait("title", "^Batch 2$")
         before = seen.heights("routed")
-        page.batch(skewed(3))
+        page.batch_done(skewed(3))
         seen.wait("title", "^Batch 3$")
         stats = skewed(3).stats
         assert stats is not None
@@ -91,7 +91,7 @@ def test_one_long_batch_does_not_flatten_the_timeline(running: Browser) -> None:
     for number, taken in enumerate((60_000, 1000, 1000, 500)):
         one = skewed(number)
         one.progress["durationMs"]["triggerExecution"] = taken
-        page.batch(one)
+        page.batch_done(one)
     with served(page, settings) as server:
         seen = Seen(running, server.page_url)
         seen.wait("title", "^Batch 3$")
@@ -156,11 +156,11 @@ def test_what_is_wrong_with_the_query_is_told(running: Browser, state: str, expe
         seen = Seen(running, server.page_url)
         seen.wait("why", "The job starts; its first batch is to come")
         assert seen.page.locator("main").is_hidden()
-        page.batch(skewed(0))
-        health.beat()
+        page.batch_done(skewed(0))
+        health.reset_stall_timer()
         seen.wait("state", "running")
         assert seen.page.locator("#note").is_hidden()
-        health.enter(state)
+        health.state_changed(state)
         seen.wait("state", state)
         assert seen.text("why").startswith(expected)
 
@@ -300,7 +300,7 @@ def test_everything_that_is_drawn_has_a_name(running: Browser) -> None:
 def test_without_routing_it_says_so(running: Browser) -> None:
     settings = job(grouping={"type": "none"})
     page = followed(settings)
-    page.batch(BatchDone(progress(0), None))
+    page.batch_done(BatchDone(progress(0), None))
     with served(page, settings) as server:
         seen = Seen(running, server.page_url)
         seen.wait("verdict", "^Grouping none: nothing is routed")
@@ -319,7 +319,7 @@ def test_a_key_is_text_whatever_it_says(running: Browser) -> None:
     assert hostile.stats is not None
     for key in hostile.stats.hot_keys:
         object.__setattr__(key, "name", name)
-    page.batch(hostile)
+    page.batch_done(hostile)
     with served(page, settings) as server:
         seen = Seen(running, server.page_url)
         seen.wait("title", "^Batch 0$")
@@ -356,7 +356,7 @@ def test_an_open_page_costs_the_driver_under_one_per_cent(running: Browser) -> N
         seen.wait("title", "^Batch 1$")
         started, worked = time.monotonic(), time.process_time()
         for one in coming:
-            page.batch(one)
+            page.batch_done(one)
             time.sleep(1.0)
         share = (time.process_time() - worked) / (time.monotonic() - started)
         print(f"{share:.2%} of a core")
@@ -368,9 +368,9 @@ def test_a_job_without_records_says_what_it_waits_for(running: Browser) -> None:
     settings = job()
     page = followed(settings)
     with served(page, settings) as server:
-        page._health.beat()
+        page._health.reset_stall_timer()
         seen = Seen(running, server.page_url)
         seen.wait("why", "The query waits for its first records")
-        page.batch(done(0))
-        page.idle({})
+        page.batch_done(done(0))
+        page.no_new_records({})
         seen.wait("when", "ago, no records since")

@@ -14,8 +14,8 @@ from unskew.config.errors import ExternalError
 from unskew.config.models.metrics import BasicAuth, Metrics, Tls
 from unskew.config.types.secrets import Secret
 from unskew.jobs.local.child_processes import free_ports
+from unskew.jobs.observe.board import Board
 from unskew.jobs.observe.health import Health
-from unskew.jobs.observe.metrics import Board
 from unskew.jobs.observe.server import CONNECTIONS_MAX, MetricsServer
 
 
@@ -68,13 +68,13 @@ def test_probes_are_red_when_the_query_failed_or_stalled() -> None:
             return [(code, text.strip()) for code, _, text in answers]
 
         assert probes() == [(200, "starting"), (503, "starting")]
-        health.beat()
+        health.reset_stall_timer()
         assert probes() == [(200, "running"), (200, "running")]
         now[0] = 60.0
         assert probes() == [(503, "stalled"), (503, "stalled")]
-        health.enter("stopping")
+        health.state_changed("stopping")
         assert probes() == [(200, "stopping"), (503, "stopping")]
-        health.enter("failed")
+        health.state_changed("failed")
         assert probes() == [(503, "failed"), (503, "failed")]
         assert get(at(server, "/other"))[0] == 404
 

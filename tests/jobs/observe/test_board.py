@@ -10,10 +10,11 @@ from tests.support.batches import done, progress
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.report import PartitionReport
 from unskew.grouping.spark.route import Router
-from unskew.jobs.observe.batch import BatchDone, lag_of, routing_of
+from unskew.jobs.observe.batch import BatchDone, lag_of, read_routing
 from unskew.jobs.observe.batch_stats import read_batch_stats
+from unskew.jobs.observe.board import Board
+from unskew.jobs.observe.figures import METRICS
 from unskew.jobs.observe.health import Health
-from unskew.jobs.observe.metrics import METRICS, Board
 
 EXPORTED = {
     "unskew_query_info": ("gauge", "grouping", "operator"),
@@ -80,7 +81,7 @@ def samples(of: Board) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
 
 def test_exactly_these_metrics_are_exported_with_these_labels() -> None:
     full = board()
-    full.batch(done(0))
+    full.batch_done(done(0))
     found = {}
     for family in text_string_to_metric_families(generate_latest(full.registry()).decode()):
         labels = set().union(*(sample.labels for sample in family.samples))
@@ -107,8 +108,8 @@ def test_names_follow_the_rules() -> None:
 
 def test_gauges_show_the_last_batch_and_counters_all() -> None:
     shown = board()
-    shown.batch(done(0))
-    shown.batch(done(1))
+    shown.batch_done(done(0))
+    shown.batch_done(done(1))
     found = samples(shown)
     at = (("partition", "0"),)
     assert found["unskew_partition_batch_records", at] == 30
@@ -138,9 +139,9 @@ def test_gauges_show_the_last_batch_and_counters_all() -> None:
 def test_a_batch_without_rows_leaves_the_figures_of_the_last_one() -> None:
     shown, once = board(), board()
     for one in (shown, once):
-        one.batch(done(4))
+        one.batch_done(done(4))
     empty = progress(5, numInputRows=0, durationMs={"triggerExecution": 10, "addBatch": 7})
-    shown.batch(BatchDone(empty, None, journal_bytes=1000, journal_batches=5))
+    shown.batch_done(BatchDone(empty, None, journal_bytes=1000, journal_batches=5))
     found, before = samples(shown), samples(once)
     changed = {name for name in before if found.get(name) != before[name]}
     assert {name for name, _ in changed} == {
@@ -158,9 +159,9 @@ def test_a_batch_without_rows_leaves_the_figures_of_the_last_one() -> None:
 
 def test_files_that_cannot_be_read_are_shown_until_a_batch_is_done() -> None:
     shown = board()
-    shown.unreadable(3)
+    shown.journal_unreadable(3)
     before = samples(shown)["unskew_journal_unreadable_files", ()]
-    shown.batch(done(0))
+    shown.batch_done(done(0))
     assert (before, samples(shown)["unskew_journal_unreadable_files", ()]) == (3, 0)
 
 
@@ -173,7 +174,7 @@ def test_the_triggers_interval_is_shown_where_there_is_one() -> None:
 
 def test_latencies_are_cumulative_buckets() -> None:
     shown = board()
-    shown.batch(done(0))
+    shown.batch_done(done(0))
     found = samples(shown)
 
     def bucket(partition: str, le: str) -> float:
@@ -189,7 +190,7 @@ def test_latencies_are_cumulative_buckets() -> None:
 def test_hot_keys_are_hashes_unless_the_job_shows_names() -> None:
     hashed, named, few, none = board(), board(), board(1), board(0)
     for shown, names in ((hashed, False), (named, True), (few, False), (none, False)):
-        shown.batch(done(0, names))
+        shown.batch_done(done(0, names))
 
     def keys(of: Board) -> list[str]:
         return [
@@ -204,8 +205,8 @@ def test_hot_keys_are_hashes_unless_the_job_shows_names() -> None:
 
 def test_a_key_that_left_the_hot_ones_is_no_longer_shown() -> None:
     shown = board()
-    shown.batch(done(0, names=True))
-    shown.batch(done(1))
+    shown.batch_done(done(0, names=True))
+    shown.batch_done(done(1))
     assert ("unskew_hot_key_records", (("key", "b"),)) not in samples(shown)
 
 
@@ -215,16 +216,16 @@ def test_lag_is_of_the_latest_look() -> None:
     assert lag_of(files) == {}
     assert lag_of({"sources": [{"endOffset": None, "latestOffset": {"t": {"0": 5}}}]}) == {}
     shown = board()
-    shown.batch(done(0))
-    shown.idle({("lines", "0"): 0})
+    shown.batch_done(done(0))
+    shown.no_new_records({("lines", "0"): 0})
     lags = {labels: v for (name, labels), v in samples(shown).items() if "lag" in name}
     assert lags == {(("kafka_partition", "0"), ("topic", "lines")): 0}
 
 
 def test_without_reports_spark_counts_and_partitions_stay_empty() -> None:
     shown = board()
-    shown.batch(BatchDone(progress(0), None))
-    shown.refused({"null_key": 3})
+    shown.batch_done(BatchDone(progress(0), None))
+    shown.records_rejected({"null_key": 3})
     found = samples(shown)
     assert found["unskew_records_total", ()] == 999
     assert found["unskew_dead_letters_total", (("reason", "null_key"),)] == 3
@@ -247,19 +248,19 @@ def test_state_of_the_query_is_that_of_its_health() -> None:
         return on, found["unskew_query_up", ()]
 
     assert state() == (["starting"], 0)
-    health.beat()
+    health.reset_stall_timer()
     assert state() == (["running"], 1)
     now[0] = 11.0
     assert state() == (["stalled"], 0)
-    health.beat()
-    health.enter("failed")
+    health.reset_stall_timer()
+    health.state_changed("failed")
     assert state() == (["failed"], 0)
 
 
-def test_a_slow_batch_that_was_well_raises_the_limit() -> None:
+def test_a_slow_batch_raises_the_limit() -> None:
     now = [0.0]
     health = Health(10.0, lambda: now[0])
-    health.beat(batch_seconds=5.0)
+    health.reset_stall_timer(batch_seconds=5.0)
     now[0] = 49.0
     assert (health.alive, health.ready) == (True, True)
     now[0] = 51.0
@@ -277,11 +278,11 @@ def test_the_groupings_signals_come_from_the_states_in_the_journal(tmp_path: Pat
     journal.write_report(
         0, 0, PartitionReport(records=3000, keys=1, busy_seconds=0.0).to_snapshot(4)
     )
-    found = routing_of(router, journal, 0)
-    assert found is not None
-    assert (found.sources, found.seconds, found.hot_keys) == (2, 1.0, 1)
-    assert found.signals["head_keys"] == (1.0, 1.0)
-    assert routing_of(router, journal, 1) is None
+    routing = read_routing(journal, 0)
+    assert routing is not None
+    assert (routing.sources, routing.seconds, routing.hot_keys) == (2, 1.0, 1)
+    assert routing.signals["head_keys"] == (1.0, 1.0)
+    assert read_routing(journal, 1) is None
     loaded = read_batch_stats(journal, 0)
     assert loaded is not None
     assert loaded.total == 3000

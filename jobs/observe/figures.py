@@ -1,0 +1,245 @@
+"""The table of figures: all that is shown of a batch, a row each.
+
+Prometheus, the live page, the log, the terminal's line and `inspect` choose from it, each by the
+rows that have a name for it. So a new figure is a new row.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from unskew.grouping.spark.report import LATENCY_BOUNDS_SECONDS, WINDOW_ENDS
+from unskew.jobs.observe.batch import BatchDone
+from unskew.jobs.observe.batch_stats import BatchStats, key_text
+from unskew.jobs.observe.figure import PARTITION, Buckets, Figure, Value
+
+BATCH_BOUNDS_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)
+
+
+def _stats(take: Callable[[BatchStats], Any]) -> Value:
+    """A value from the batch's stats; none if no partition reported."""
+    return lambda done: None if done.stats is None else take(done.stats)
+
+
+def _routing(name: str) -> Value:
+    """An attribute of the batch's routing; none if nothing was routed."""
+    return lambda done: None if done.routing is None else getattr(done.routing, name)
+
+
+def _signals(done: BatchDone) -> dict[tuple[str, str], float] | None:
+    if done.routing is None:
+        return None
+    return {
+        (name, over): value
+        for name, values in done.routing.signals.items()
+        for over, value in zip(("mean", "max"), values, strict=True)
+    }
+
+
+def _latencies(stats: BatchStats) -> dict[str, Buckets]:
+    parts = zip(stats.latency_counts.tolist(), stats.latency_seconds.tolist(), strict=True)
+    return {
+        str(partition): Buckets(tuple(counts), seconds)
+        for partition, (counts, seconds) in enumerate(parts)
+    }
+
+
+def _merge_rows(done: BatchDone) -> dict[str, int]:
+    return {str(part.partition): part.rows for part in done.merge if part.rows is not None}
+
+
+def _hot_keys(done: BatchDone) -> list[list[Any]]:
+    """The largest keys and their records, in this order, which a mapping loses in JavaScript."""
+    keys = done.stats.hot_keys if done.stats else ()
+    return [[key_text(key), key.records] for key in keys]
+
+
+# Laid out by hand: name and kind, help, value, and where it is shown.
+# fmt: off
+FIGURES: tuple[Figure, ...] = (
+    Figure("query_info", "gauge",
+        "Always 1; what the query runs.",
+        labels=("grouping", "operator")),
+    Figure("query_up", "gauge", "1 while the query runs and gives signs of life, otherwise 0."),
+    Figure("query_state", "gauge",
+        "1 for the state that the query is in.",
+        labels=("state",)),
+    Figure("query_start_timestamp_seconds", "gauge", "When this process began, as Unix time."),
+    Figure("trigger_interval_seconds", "gauge", "The trigger's interval; none for available_now."),
+    Figure("last_batch_timestamp_seconds", "gauge",
+        "When the last batch was done, also one without rows, as Unix time.",
+        lambda _: time.time(), empty_batches=True),
+    Figure("last_batch_number", "gauge",
+        "The number of the last batch that had rows.",
+        lambda done: done.batch, page="batch", log="batch", line="batch {}", inspect="batch",
+        column=("batch", "{}")),
+    Figure("partitions", "gauge",
+        "Partitions that records are routed to.",
+        _stats(lambda stats: stats.records.size)),
+    Figure("batches", "counter",
+        "Batches done. Those without rows, by which Spark moves the watermark on, count here, and"
+        " change no other figure of the last batch.",
+        lambda _: 1, empty_batches=True),
+    Figure("batch_seconds", "histogram",
+        "How long batches with rows took, from trigger to commit.",
+        lambda done: done.seconds, bounds=BATCH_BOUNDS_SECONDS, page="seconds", log="seconds"),
+    Figure("batch_part_seconds", "gauge",
+        "How long each part of the last batch took.",
+        lambda done: done.parts, ("part",)),
+    Figure("source_records", "counter",
+        "Records read from the source, as Spark counts them, before keys are taken out of them: one"
+        " may hold several words or tags. Of a task that ran twice, both runs may count.",
+        lambda done: done.source_records),
+    Figure("batch_source_records", "gauge",
+        "The same, in the last batch.",
+        lambda done: done.source_records),
+    Figure("records", "counter",
+        "Records done; with grouping none, as Spark counts its input.",
+        lambda done: done.records),
+    Figure("batch_records", "gauge",
+        "Records of the last batch.",
+        lambda done: done.records, page="records", log="records", inspect="records",
+        column=("records", "{:,}")),
+    Figure("records_per_second", "",
+        "Records of the batch over the time it took.",
+        lambda done: done.records / done.seconds if done.seconds else 0.0,
+        page="records_per_second", log="records_per_second", digits=1, line="{:,.0f} records/s"),
+    Figure("partition_records", "counter",
+        "Records done by a partition.",
+        _stats(lambda stats: stats.records), PARTITION),
+    Figure("partition_batch_records", "gauge",
+        "Its records of the last batch.",
+        _stats(lambda stats: stats.records), PARTITION, page="partitions.records",
+        inspect="records"),
+    Figure("partition_batch_under_key_records", "gauge",
+        "Records that it would have had in the last batch under the grouping `key`.",
+        _stats(lambda stats: stats.under_key), PARTITION, page="partitions.under_key",
+        inspect="under_key_records"),
+    Figure("partition_busy_seconds", "counter",
+        "Time a partition was at work.",
+        _stats(lambda stats: stats.busy_seconds), PARTITION),
+    Figure("partition_batch_busy_seconds", "gauge",
+        "The same, in the last batch.",
+        _stats(lambda stats: stats.busy_seconds), PARTITION, page="partitions.busy_seconds",
+        inspect="busy_seconds"),
+    Figure("partition_latency_seconds", "histogram",
+        "From a record's timestamp in the queue to when its partition was done with it.",
+        _stats(_latencies), PARTITION, LATENCY_BOUNDS_SECONDS),
+    Figure("partition_state_keys", "gauge",
+        "Distinct keys it had in the last batch.",
+        _stats(lambda stats: stats.keys), PARTITION, page="partitions.keys",
+        inspect="state_keys", column=("keys", "{:,}")),
+    Figure("partition_state_bytes", "gauge",
+        "What its partial results took then.",
+        _stats(lambda stats: stats.state_bytes), PARTITION, inspect="state_bytes",
+        column=("bytes", "{:,}")),
+    Figure("max_over_mean_ratio", "gauge",
+        "Records of the fullest partition over the mean.",
+        _stats(lambda stats: stats.max_over_mean), page="max_over_mean", log="max_over_mean",
+        line="max/mean {:.2f}", inspect="max_over_mean", column=("max/mean", "{:.3f}")),
+    Figure("under_key_max_over_mean_ratio", "gauge",
+        "What max_over_mean_ratio would have been under the grouping `key`.",
+        _stats(lambda stats: stats.under_key_max_over_mean), page="under_key_max_over_mean",
+        inspect="under_key_max_over_mean"),
+    Figure("imbalance", "",
+        "Records of the fullest partition above the mean, as a share of all.",
+        _stats(lambda stats: stats.imbalance), page="imbalance"),
+    Figure("busy_max_over_mean_ratio", "gauge",
+        "Time of the slowest partition over the mean.",
+        _stats(lambda stats: stats.busy_max_over_mean), inspect="busy_max_over_mean",
+        column=("busy max/mean", "{:.3f}")),
+    Figure("slowest_partition", "",
+        "The partition that was at work longest.",
+        _stats(lambda stats: stats.slowest), log="slowest_partition", line="slowest p{}",
+        inspect="slowest_partition", column=("slowest", "p{}")),
+    Figure("slowest_busy_seconds", "",
+        "How long that partition was at work.",
+        _stats(lambda stats: float(stats.busy_seconds.max())), log="slowest_busy_seconds",
+        inspect="slowest_busy_seconds"),
+    Figure("busy_seconds", "",
+        "Time all partitions were at work.",
+        _stats(lambda stats: float(stats.busy_seconds.sum())), inspect="busy_seconds",
+        column=("busy s", "{:.3f}")),
+    Figure("replication_ratio", "gauge",
+        "(Key, partition) pairs over distinct keys.",
+        _stats(lambda stats: stats.replication), page="replication", log="replication",
+        inspect="replication", column=("replication", "{:.3f}")),
+    Figure("hot_keys", "gauge",
+        "Keys that the grouping treats as hot, all sources together.",
+        _routing("hot_keys"), page="routing.hot_keys", log="hot_keys"),
+    Figure("hot_key_records", "gauge",
+        "Records of the largest keys in the last batch, as many as metrics.hot_keys; by hash, or"
+        " by name with metrics.hot_key_names.",
+        _stats(lambda stats: {key_text(key): key.records for key in stats.hot_keys}), ("key",)),
+    Figure("largest_keys", "",
+        "The same, largest first.",
+        _hot_keys, page="hot_keys"),
+    Figure("sources", "gauge",
+        "Sources that routed the last batch.",
+        _routing("sources"), page="routing.sources", inspect="sources"),
+    Figure("routing_seconds", "counter",
+        "Time spent in routing, all sources together.",
+        _routing("seconds")),
+    Figure("batch_routing_seconds", "gauge",
+        "The same, in the last batch.",
+        _routing("seconds"), page="routing.seconds", log="routing_seconds",
+        inspect="routing_seconds", column=("routing s", "{:.3f}")),
+    Figure("grouping_signal", "gauge",
+        "The grouping's own figures after the last batch, mean and greatest over the sources.",
+        _signals, ("signal", "over_sources")),
+    Figure("state_keys", "",
+        "Distinct keys of each partition, summed.",
+        _stats(lambda stats: int(stats.keys.sum())), inspect="state_keys",
+        column=("keys", "{:,}")),
+    Figure("state_bytes", "",
+        "What the partial results of all partitions took.",
+        _stats(lambda stats: int(stats.state_bytes.sum())), inspect="state_bytes",
+        column=("bytes", "{:,}")),
+    Figure("late_partials", "counter",
+        "Results of a key and window in a batch, each of one record or many, that were dropped"
+        " because the window was over.",
+        lambda done: done.late_partials, empty_batches=True),
+    Figure("late_records", "counter",
+        "Records dropped because all their windows were over, by the watermark of the batch before"
+        " theirs, as Spark drops them; of sliding windows, a record with one still open is not"
+        " late. There is no value where Spark computes the operator itself (grouping none)."
+        f" The least they may be if a partition has records of more than {WINDOW_ENDS} windows that"
+        " are over, in one batch.",
+        lambda done: done.late_records, inspect="late_records", column=("late", "{:,}")),
+    Figure("dead_letters", "counter",
+        "Records that could not be used, by reason.",
+        lambda done: dict(done.stats.rejected) if done.stats else {}, ("reason",),
+        page="dead_letters", inspect="dead_letters"),
+    Figure("kafka_lag_records", "gauge",
+        "Records in Kafka that were not read when the last batch began.",
+        lambda done: done.lag, ("topic", "kafka_partition"), empty_batches=True),
+    Figure("lag", "",
+        "The same, over all topics and partitions.",
+        lambda done: sum(done.lag.values()) if done.lag else None, page="lag", log="lag",
+        line="lag {:,}"),
+    Figure("merge_state_rows", "gauge",
+        "Rows in the state of the merge.",
+        lambda done: done.merge_rows, empty_batches=True),
+    Figure("merge_state_bytes", "gauge",
+        "Memory of the state of the merge.",
+        lambda done: done.merge_bytes, empty_batches=True),
+    Figure("merge_partition_state_rows", "gauge",
+        "Rows of a state partition in the checkpoint, as of its newest snapshot.",
+        _merge_rows, ("merge_partition",), empty_batches=True),
+    Figure("merge_partition_state_bytes", "gauge",
+        "What a restart would load of a state partition from the checkpoint.",
+        lambda done: {str(part.partition): part.bytes for part in done.merge},
+        ("merge_partition",), empty_batches=True),
+    Figure("journal_bytes", "gauge",
+        "Size of the journal.",
+        lambda done: done.journal_bytes, empty_batches=True),
+    Figure("journal_batches", "gauge",
+        "Batches that the journal holds.",
+        lambda done: done.journal_batches, empty_batches=True),
+    Figure("journal_unreadable_files", "gauge",
+        "States and reports that the next batch needs and cannot read; seen when one failed.",
+        lambda _: 0, empty_batches=True),  # a batch is done only if all could be read
+)
+# fmt: on
+METRICS = tuple(figure for figure in FIGURES if figure.kind)
+"""The figures that Prometheus has."""
