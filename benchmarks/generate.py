@@ -34,7 +34,7 @@ def written(address: str, *words: str) -> tuple[int, float, float]:
     generate.configure(parser)
     plan = read_plan(parser.parse_args([*words, f"--bootstrap-servers={address}"]))
     output = open_output(plan.target, plan.settings.stream)
-    progress = Progress(plan.settings.stream, output.place, None)
+    progress = Progress(plan.settings.stream, output.name, None)
     writer = Writer(stream_of(plan.settings), output, None, progress, Stop())
     began, worked = time.monotonic(), time.process_time()
     with redirect_stdout(StringIO()):  # its summary would stand between the rows

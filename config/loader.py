@@ -81,13 +81,13 @@ def _check(loaded: Loaded, root: Node, folder: FilePath, overrides: Mapping[str,
         return
     for path, value in overrides.items():
         override(root, path, value)
-    found, loaded.hidden = expand(root)
-    loaded.problems += found
+    problems, loaded.hidden = expand(root)
+    loaded.problems += problems
     model = _model(root, loaded.problems)
     # A value that could not even be read is wrong in every other way too: once is enough.
     broken = {problem.position for problem in loaded.problems}
-    loaded.job, found = _validate(model, root, {"folder": folder})
-    loaded.problems += [problem for problem in found if problem.position not in broken]
+    loaded.job, problems = _validate(model, root, {"folder": folder})
+    loaded.problems += [problem for problem in problems if problem.position not in broken]
     if loaded.job is not None:
         loaded.problems += _literal_secrets(loaded.job, root, broken)
         loaded.hidden |= {text for _, text in _secrets(loaded.job)}
@@ -100,7 +100,7 @@ def _warning(root: Node, warning: JobWarning) -> Problem:
     return Problem(position, dotted(warning.path), rule, warning.suggestion)
 
 
-def _model(root: Node, found: list[Problem]) -> type[Job]:
+def _model(root: Node, problems: list[Problem]) -> type[Job]:
     """`Job`, made to know the installed operator that the file names, if it does."""
     node, position = messages.find(root, ("operator", "type"))
     name = node.value if node is not None else None
@@ -112,7 +112,7 @@ def _model(root: Node, found: list[Problem]) -> type[Job]:
         return job_model({name: installed_operator(name)})
     except OperatorError as error:
         advice = "mend or reinstall the package that brings it"
-        found.append(Problem(position, "operator.type", str(error), advice))
+        problems.append(Problem(position, "operator.type", str(error), advice))
         return Job
 
 
@@ -129,12 +129,12 @@ def _validate(
         job, errors = _attempt(model, root, context)
     if job is not None:
         return job, []
-    found = messages.problems(model, root, [one for one in errors if not _derived(one)])
-    found += exclusive_problems(model, root)
-    for one in contradictions(_valid_sections(model, root, context)):
-        _, position = messages.find(root, one.path)
-        found.append(Problem(position, dotted(one.path), one.rule, one.suggestion))
-    return None, found
+    problems = messages.problems(model, root, [each for each in errors if not _derived(each)])
+    problems += exclusive_problems(model, root)
+    for each in contradictions(_valid_sections(model, root, context)):
+        _, position = messages.find(root, each.path)
+        problems.append(Problem(position, dotted(each.path), each.rule, each.suggestion))
+    return None, problems
 
 
 def _attempt(
@@ -167,7 +167,7 @@ def _is_number(value: object) -> bool:
 def _expanded_text(root: Node, error: ErrorDetails) -> Node | None:
     if error["type"] != "string_type":
         return None
-    node, _ = messages.find(root, messages.place(root, error["loc"]))
+    node, _ = messages.find(root, messages.path_in_file(root, error["loc"]))
     scalar = node is not None and not isinstance(node.value, dict | list | str)
     return node if node is not None and scalar and node.source is not None else None
 
@@ -202,7 +202,7 @@ def _adapter(model: type[Job], name: str) -> TypeAdapter[Any]:
 
 def _literal_secrets(job: Job, root: Node, broken: set[Position]) -> list[Problem]:
     """Secrets by the model's word (a user's operator may have some) that the file holds."""
-    found = []
+    problems = []
     for path, _ in _secrets(job):
         node, position = messages.find(root, path)
         if node is None:
@@ -211,8 +211,8 @@ def _literal_secrets(job: Job, root: Node, broken: set[Position]) -> list[Proble
         checked_by_name = holds_secret(str(path[-1]))
         written = node.source or node.text
         if not checked_by_name and position not in broken and not is_reference(written):
-            found.append(Problem(position, dotted(path), *SECRET_IN_FILE))
-    return found
+            problems.append(Problem(position, dotted(path), *SECRET_IN_FILE))
+    return problems
 
 
 def _secrets(value: object, path: Path = ()) -> Iterator[tuple[Path, str]]:

@@ -175,11 +175,9 @@ def hide_secrets(options: dict[str, str | Secret]) -> dict[str, str | Secret]:
     }
 
 
-def key_checker(
-    refused: dict[str, str], known: frozenset[str], prefix: str
-) -> Callable[[str], str]:
+def key_checker(ours: dict[str, str], known: frozenset[str], prefix: str) -> Callable[[str], str]:
     """Checks an option's name: ours are refused with the reason, others need the prefix."""
-    lowered = {name.lower(): reason for name, reason in refused.items()}
+    lowered = {name.lower(): reason for name, reason in ours.items()}
 
     def check(name: str) -> str:
         if name.lower() in lowered:

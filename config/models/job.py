@@ -65,9 +65,13 @@ class Job(Model):
 
     @model_validator(mode="after")
     def _agrees(self) -> Self:
-        found = list(contradictions({name: getattr(self, name) for name in Job.model_fields}))
-        if found:
-            raise contradiction_error("; ".join(f"{dotted(one.path)}: {one.rule}" for one in found))
+        disagreements = list(
+            contradictions({name: getattr(self, name) for name in Job.model_fields})
+        )
+        if disagreements:
+            raise contradiction_error(
+                "; ".join(f"{dotted(each.path)}: {each.rule}" for each in disagreements)
+            )
         return self
 
 

@@ -70,7 +70,7 @@ class Metrics(Model):
     hot_key_names: bool = False
     """Show hot keys by name; otherwise by their hash, since a key may be personal data."""
 
-    linger: Duration = Duration.parse("0 s")
+    hold_after_failure: Duration = Duration.parse("0 s")
     """After a failure the page stays this long, so that Prometheus sees it: under a supervisor,
     three times its scrape interval."""
 

@@ -19,12 +19,12 @@ PROBLEMS_MAX = 100
 
 def problems(model: type[BaseModel], root: Node, errors: Sequence[ErrorDetails]) -> list[Problem]:
     """One problem for each place that is wrong, however many alternatives failed there."""
-    by_place: dict[tuple[Path, str], list[Problem]] = {}
+    by_path: dict[tuple[Path, str], list[Problem]] = {}
     for error in errors[:PROBLEMS_MAX]:
-        path = place(root, error["loc"])
-        found = _problem(model, root, path, error)
-        by_place.setdefault((path, _family(error)), []).append(found)
-    joined = [_joined(group) for group in by_place.values()]
+        path = path_in_file(root, error["loc"])
+        problem = _problem(model, root, path, error)
+        by_path.setdefault((path, _family(error)), []).append(problem)
+    joined = [_joined(group) for group in by_path.values()]
     if len(errors) > PROBLEMS_MAX:
         last = max(problem.position for problem in joined)
         rule = f"{len(errors) - PROBLEMS_MAX} more problems"
@@ -32,7 +32,7 @@ def problems(model: type[BaseModel], root: Node, errors: Sequence[ErrorDetails])
     return joined
 
 
-def place(root: Node, loc: Sequence[Part]) -> Path:
+def path_in_file(root: Node, loc: Sequence[Part]) -> Path:
     """The path in the file: pydantic's, without the tags of unions that it puts in."""
     path: list[Part] = []
     node: Node | None = root

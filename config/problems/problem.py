@@ -43,7 +43,10 @@ class DocumentError(Exception):
 
 def lines(file: str, problems: Iterable[Problem]) -> list[str]:
     """The printed problems of one file, in the order of their places, each once."""
-    ordered = sorted(problems, key=lambda one: (one.position, one.path, one.rule, one.suggestion))
+    ordered = sorted(
+        problems,
+        key=lambda problem: (problem.position, problem.path, problem.rule, problem.suggestion),
+    )
     return list(dict.fromkeys(problem.line(file) for problem in ordered))
 
 

@@ -24,8 +24,8 @@ def fields_at(model: type[BaseModel], root: Node, path: Path) -> dict[str, Field
     """The fields by their names in YAML of the model that the file chooses at `path`."""
     return {
         name: field
-        for one in chosen_at(model, root, path)
-        for name, field in yaml_fields(one).items()
+        for model_ in chosen_at(model, root, path)
+        for name, field in yaml_fields(model_).items()
     }
 
 
@@ -38,8 +38,8 @@ def models_at(model: type[BaseModel], root: Node, path: Path) -> dict[str, dict[
     for part in path[:-1]:
         node = _child(node, part)
         chosen = _step(chosen, part, node)
-    found = [inner for one in chosen for inner in _inner_models(one, path[-1])]
-    return {tag(one): yaml_fields(one) for one in found if tag(one)}
+    models_inside = [inner for each in chosen for inner in _inner_models(each, path[-1])]
+    return {tag(each): yaml_fields(each) for each in models_inside if tag(each)}
 
 
 def homes_of(model: type[BaseModel], key: str) -> list[str]:
@@ -82,7 +82,7 @@ def _step(
 ) -> list[type[BaseModel]]:
     if isinstance(part, int):
         return _chosen(models, node)
-    inner = [found for model in models for found in _inner_models(model, part)]
+    inner = [inner_model for model in models for inner_model in _inner_models(model, part)]
     return _chosen(inner, node)
 
 

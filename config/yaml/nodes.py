@@ -20,10 +20,10 @@ def override(root: Node, dotted_path: str, value: object) -> None:
 
 def _parts(dotted_path: str) -> list[Part]:
     words = dotted_path.split(".")
-    for place, word in enumerate(words[:-1]):
+    for index, word in enumerate(words[:-1]):
         if word in _OPTIONS:
             # Below it are names with dots of their own, such as spark.sql.session.timeZone.
-            words[place + 1 :] = [".".join(words[place + 1 :])]
+            words[index + 1 :] = [".".join(words[index + 1 :])]
             break
     return [int(word) if word.isdecimal() else word for word in words]
 

@@ -100,13 +100,13 @@ def parse(text: str) -> tuple[Node, list[Problem]]:
             builder.take(event)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        place = _START if mark is None else Position(mark.line + 1, mark.column + 1)
-        raise DocumentError(*builder.problems, _syntax_problem(place, error)) from None
+        position = _START if mark is None else Position(mark.line + 1, mark.column + 1)
+        raise DocumentError(*builder.problems, _syntax_problem(position, error)) from None
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
-        place = Position(before.count("\n") + 1, error.position - (before.rfind("\n") + 1) + 1)
+        position = Position(before.count("\n") + 1, error.position - (before.rfind("\n") + 1) + 1)
         rule = f"not YAML: the character U+{ord(text[error.position]):04X} is not allowed"
-        raise DocumentError(Problem(place, "yaml", rule, "remove or escape it")) from None
+        raise DocumentError(Problem(position, "yaml", rule, "remove or escape it")) from None
     except ValueError:
         # PyYAML turns the number of a %YAML directive or an escape into one too large.
         rule, advice = "not YAML: a number in it is out of range", "check escapes and directives"
@@ -150,74 +150,76 @@ class _Builder:
 
     def take(self, event: yaml.Event) -> None:
         mark: Any = event.start_mark
-        place = Position(mark.line + 1, mark.column + 1)
+        position = Position(mark.line + 1, mark.column + 1)
         if isinstance(event, yaml.DocumentStartEvent):
             if self.root is not None:
-                self._stop(place, "more than one document", "write one job a file")
+                self._stop(position, "more than one document", "write one job a file")
         elif isinstance(event, yaml.AliasEvent):
-            node = self._aliased(place, event.anchor)
-            self._count(place, node.size)
-            self._add(place, node)
+            node = self._aliased(position, event.anchor)
+            self._count(position, node.size)
+            self._add(position, node)
         elif isinstance(event, yaml.ScalarEvent):
-            self._count(place, 1)
-            self._refuse_tag(place, event)
-            node = self._scalar(place, event)
+            self._count(position, 1)
+            self._refuse_tag(position, event)
+            node = self._scalar(position, event)
             if event.anchor:
                 self._anchors[event.anchor] = node
-            self._add(place, node)
+            self._add(position, node)
         elif isinstance(event, _OPENING):
-            self._count(place, 1)
-            self._begin(place, event)
+            self._count(position, 1)
+            self._begin(position, event)
         elif isinstance(event, _CLOSING):
             ended = self._open.pop()
             if ended.anchor:
                 self._anchors[ended.anchor] = ended.node
             self._add(ended.node.position, ended.node)
 
-    def _count(self, place: Position, nodes: int) -> None:
+    def _count(self, position: Position, nodes: int) -> None:
         self._nodes += nodes
         if self._nodes > NODES_MAX:
             rule = f"more than {NODES_MAX} values, those of aliases counted again"
-            self._stop(place, rule, "a job is a few pages of YAML")
+            self._stop(position, rule, "a job is a few pages of YAML")
 
-    def _begin(self, place: Position, event: yaml.CollectionStartEvent) -> None:
-        self._refuse_tag(place, event)
+    def _begin(self, position: Position, event: yaml.CollectionStartEvent) -> None:
+        self._refuse_tag(position, event)
         if len(self._open) >= DEPTH_MAX:
-            self._stop(place, f"nested deeper than {DEPTH_MAX} levels", "a job needs about five")
+            self._stop(position, f"nested deeper than {DEPTH_MAX} levels", "a job needs about five")
         if self._awaits_key():
-            self._stop(place, "a list or mapping as a key", "quote the key if it is a text")
-        node = Node(place, {} if isinstance(event, yaml.MappingStartEvent) else [])
+            self._stop(position, "a list or mapping as a key", "quote the key if it is a text")
+        node = Node(position, {} if isinstance(event, yaml.MappingStartEvent) else [])
         if event.anchor:
             self._anchors[event.anchor] = None
         self._open.append(_Open(node, event.anchor))
 
-    def _scalar(self, place: Position, event: yaml.ScalarEvent) -> Node:
+    def _scalar(self, position: Position, event: yaml.ScalarEvent) -> Node:
         text: str = event.value
         if any("\ud800" <= char <= "\udfff" for char in text):
             self.problems.append(
-                Problem(place, "yaml", "half of a surrogate pair is not a character", "remove it")
+                Problem(
+                    position, "yaml", "half of a surrogate pair is not a character", "remove it"
+                )
             )
             text = text.encode("utf-8", "replace").decode()
         if not event.implicit[0]:
-            return Node(place, text, text)
+            return Node(position, text, text)
         try:
             value = text if self._awaits_key() else resolve(text)
         except ScalarError as error:
-            self.problems.append(Problem(place, "yaml", error.rule, error.suggestion))
+            self.problems.append(Problem(position, "yaml", error.rule, error.suggestion))
             value = text
-        return Node(place, value, text, plain=True)
+        return Node(position, value, text, plain=True)
 
-    def _aliased(self, place: Position, anchor: str | None) -> Node:
+    def _aliased(self, position: Position, anchor: str | None) -> Node:
         if anchor is None or anchor not in self._anchors:
-            self._stop(place, f"the alias *{anchor} has no anchor before it", f"add &{anchor}")
+            self._stop(position, f"the alias *{anchor} has no anchor before it", f"add &{anchor}")
         node = self._anchors[anchor]
         if node is None:
-            self._stop(place, f"the alias *{anchor} is inside what it names", "write it out")
+            self._stop(position, f"the alias *{anchor} is inside what it names", "write it out")
         if len(self._open) + node.height > DEPTH_MAX:
-            self._stop(place, f"nested deeper than {DEPTH_MAX} levels", "a job needs about five")
+            self._stop(position, f"nested deeper than {DEPTH_MAX} levels", "a job needs about five")
         return node
 
-    def _add(self, place: Position, node: Node) -> None:
+    def _add(self, position: Position, node: Node) -> None:
         """Put a finished node where it belongs."""
         if not self._open:
             self.root = node
@@ -228,25 +230,27 @@ class _Builder:
         if isinstance(parent.node.value, list):
             parent.node.value.append(node)
         elif parent.awaits_key:
-            self._key(parent, place, node)
+            self._key(parent, position, node)
         else:
             self._value(parent, node)
 
-    def _key(self, parent: _Open, place: Position, node: Node) -> None:
+    def _key(self, parent: _Open, position: Position, node: Node) -> None:
         parent.awaits_key = False
         if not isinstance(node.value, str):
-            self._stop(place, "a list or mapping as a key", "write a text")
+            self._stop(position, "a list or mapping as a key", "write a text")
         parent.key = node.text
         if node.plain and node.text == "<<":
             self.problems.append(
-                Problem(place, "yaml", "merge keys (<<) are not in YAML 1.2", "write the keys out")
+                Problem(
+                    position, "yaml", "merge keys (<<) are not in YAML 1.2", "write the keys out"
+                )
             )
             parent.key = None
         elif node.text in parent.node.key_positions:
             first = parent.node.key_positions[node.text]
             self.problems.append(
                 Problem(
-                    place,
+                    position,
                     "yaml",
                     f"the key {show(node.text)} is here twice",
                     f"the first is in line {first.line}",
@@ -254,7 +258,7 @@ class _Builder:
             )
             parent.key = None
         else:
-            parent.node.key_positions[node.text] = place
+            parent.node.key_positions[node.text] = position
 
     def _value(self, parent: _Open, node: Node) -> None:
         parent.awaits_key = True
@@ -269,27 +273,27 @@ class _Builder:
             and self._open[-1].awaits_key
         )
 
-    def _refuse_tag(self, place: Position, event: yaml.NodeEvent) -> None:
+    def _refuse_tag(self, position: Position, event: yaml.NodeEvent) -> None:
         tag = getattr(event, "tag", None)
         if tag is not None:
             self.problems.append(
                 Problem(
-                    place,
+                    position,
                     "yaml",
                     f"tags are not allowed (got {show(tag.replace('tag:yaml.org,2002:', '!!'))})",
                     "remove the tag",
                 )
             )
 
-    def _stop(self, place: Position, rule: str, suggestion: str) -> NoReturn:
-        raise DocumentError(*self.problems, Problem(place, "yaml", rule, suggestion))
+    def _stop(self, position: Position, rule: str, suggestion: str) -> NoReturn:
+        raise DocumentError(*self.problems, Problem(position, "yaml", rule, suggestion))
 
 
 def _file_problem(rule: str, suggestion: str) -> DocumentError:
     return DocumentError(Problem(_START, "file", rule, suggestion))
 
 
-def _syntax_problem(place: Position, error: yaml.MarkedYAMLError) -> Problem:
+def _syntax_problem(position: Position, error: yaml.MarkedYAMLError) -> Problem:
     what = (error.problem or error.context or "it cannot be read").strip()
     advice = "check quotes, brackets and indentation here"
     if "\\t" in what:
@@ -301,6 +305,6 @@ def _syntax_problem(place: Position, error: yaml.MarkedYAMLError) -> Problem:
     elif "that cannot start any token" in what:
         advice = "quote a text that begins with it"
     opened = error.context_mark
-    if opened is not None and opened.line + 1 != place.line:
+    if opened is not None and opened.line + 1 != position.line:
         what += f" ({error.context} from line {opened.line + 1})"
-    return Problem(place, "yaml", f"not YAML: {what}", advice)
+    return Problem(position, "yaml", f"not YAML: {what}", advice)

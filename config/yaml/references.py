@@ -159,8 +159,8 @@ def _literal_secret(path: NodePath, node: Node, key: str) -> list[Problem]:
 
 
 def _jaas_fine(text: str) -> bool:
-    found = jaas_secrets(text)
-    return bool(found) and all(is_reference(value) for value in found.values())
+    secrets = jaas_secrets(text)
+    return bool(secrets) and all(is_reference(value) for value in secrets.values())
 
 
 def _key(path: NodePath) -> str:

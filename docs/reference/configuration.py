@@ -93,16 +93,16 @@ class Entry:
             return EXAMPLES[self.path]
         if "const" in self.schema:
             return self.schema["const"]
-        found = self.schema.get("examples")
-        return found[0] if found else self.schema.get("default")
+        examples = self.schema.get("examples")
+        return examples[0] if examples else self.schema.get("default")
 
 
 @dataclass(frozen=True)
 class Section:
-    """A model at a place of the job: `path` has its type in it, `place` is the key in YAML."""
+    """A model at a place of the job: `path` has its type in it, `key` is the key in YAML."""
 
     path: str
-    place: str
+    key: str
     schema: dict[str, Any]
 
     @property
@@ -142,9 +142,9 @@ def _inside(path: str, field: dict[str, Any], models: dict[str, Any]) -> Iterato
 
 def _targets(field: dict[str, Any]) -> list[str]:
     """The models that a field may hold."""
-    found = [field, *field.get("oneOf", []), *field.get("anyOf", [])]
-    found += [choice for one in found for choice in one.get("items", {}).get("oneOf", [])]
-    return [one["$ref"].rpartition("/")[2] for one in found if "$ref" in one]
+    schemas = [field, *field.get("oneOf", []), *field.get("anyOf", [])]
+    schemas += [choice for each in schemas for choice in each.get("items", {}).get("oneOf", [])]
+    return [each["$ref"].rpartition("/")[2] for each in schemas if "$ref" in each]
 
 
 def page() -> str:
@@ -200,10 +200,10 @@ _SCALAR = "text, number or switch"
 
 def type_of(schema: dict[str, Any]) -> str:
     """The type in a few words."""
-    options = [one for one in _options(schema) if one.get("type") != "null"]
+    options = [each for each in _options(schema) if each.get("type") != "null"]
     if _targets(schema):
         return "list of sections" if schema.get("type") == "array" else "section"
-    names = dict.fromkeys(_plain_type(one) for one in options)
+    names = dict.fromkeys(_plain_type(each) for each in options)
     return _SCALAR if len(names) > 2 and "text" in names else " or ".join(names)
 
 
@@ -239,14 +239,14 @@ _BOUNDS = {
 
 
 def _bounds(schema: dict[str, Any]) -> str:
-    found = []
-    for one in [schema, *_options(schema)]:
+    bounds = []
+    for each in [schema, *_options(schema)]:
         for key, words in _BOUNDS.items():
-            if key in one:
-                value = one[key]
+            if key in each:
+                value = each[key]
                 shown = f"{value:,}" if isinstance(value, int) else f"{value:g}"
-                found.append(words.format(shown))
-    return ", ".join(dict.fromkeys(found))
+                bounds.append(words.format(shown))
+    return ", ".join(dict.fromkeys(bounds))
 
 
 def _code(value: Any) -> str:

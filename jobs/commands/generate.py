@@ -41,6 +41,6 @@ def run(arguments: argparse.Namespace) -> int:
             oracle = Oracle(plan.oracle, stream, totals_of(stream))
         output = open_output(plan.target, plan.settings.stream)
         asked = plan.settings.rate if plan.paced else None
-        progress = Progress(plan.settings.stream, output.place, asked)
+        progress = Progress(plan.settings.stream, output.name, asked)
         Writer(stream, output, oracle, progress, stop).run(paced=plan.paced)
     return stop.exit_code if stop.asked else 0

@@ -39,15 +39,15 @@ def run(arguments: argparse.Namespace) -> int:
     from unskew.jobs.observe import inspection_output as output  # noqa: PLC0415
     from unskew.jobs.observe.inspection import inspect  # noqa: PLC0415
 
-    found = inspect(arguments.checkpoint, arguments.batches)
+    inspection = inspect(arguments.checkpoint, arguments.batches)
     if arguments.plot:
         try:
-            output.draw(arguments.plot, found)
+            output.draw(arguments.plot, inspection)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             raise ExternalError(f"inspect: --plot {arguments.plot}: {reason}") from error
     if arguments.json:
-        sys.stdout.write(json.dumps(found.data(), indent=2) + "\n")
+        sys.stdout.write(json.dumps(inspection.data(), indent=2) + "\n")
     else:
-        output.print_tables(found)
+        output.print_tables(inspection)
     return 0

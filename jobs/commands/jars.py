@@ -22,9 +22,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(
             *[f"jars: unknown set (got {show(n)}); {did_you_mean(n, jars.SETS)}" for n in unknown]
         )
-    found = {name: [str(p) for p in jars.jars(name)] for name in arguments.set or jars.SETS}
+    paths_of = {name: [str(p) for p in jars.jars(name)] for name in arguments.set or jars.SETS}
     if arguments.json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(paths_of, indent=2))
     else:
-        print(*[path for paths in found.values() for path in paths], sep="\n")
+        print(*[path for paths in paths_of.values() for path in paths], sep="\n")
     return 0

@@ -74,8 +74,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise
     except Exception as error:  # noqa: BLE001 - whatever it is, a user gets one line
         text = " ".join(str(error).split())[:300]
-        told = f"{loaded.job.name}: unexpected {type(error).__name__}: {text}"
-        lines = [redact(told, loaded.hidden) + "; --debug shows where"]
+        line = f"{loaded.job.name}: unexpected {type(error).__name__}: {text}"
+        lines = [redact(line, loaded.hidden) + "; --debug shows where"]
         cause = error
     if arguments.debug:
         sys.stderr.write(redact("".join(traceback.format_exception(cause)), loaded.hidden))
@@ -129,7 +129,7 @@ def overrides(words: list[str], *, available_now: bool = False) -> dict[str, obj
     from unskew.config.problems.problem import DocumentError  # noqa: PLC0415
     from unskew.config.yaml.reader import parse  # noqa: PLC0415
 
-    found: dict[str, object] = {}
+    values: dict[str, object] = {}
     for word in words:
         path, equals, text = word.partition("=")
         if not equals or not all(path.split(".")):
@@ -140,10 +140,10 @@ def overrides(words: list[str], *, available_now: bool = False) -> dict[str, obj
             problems = list(error.problems)
         if problems:
             raise UsageError(f"run: --set {path}: {problems[0].rule}")
-        found[path] = node.data()
+        values[path] = node.data()
     if available_now:
-        found["trigger"] = {"type": "available_now"}
-    return found
+        values["trigger"] = {"type": "available_now"}
+    return values
 
 
 def quiet_spark(level: str | None = None, *, debug: bool) -> None:

@@ -51,12 +51,12 @@ def run(arguments: argparse.Namespace) -> int:
     from unskew.jobs.kafka.admin import admin  # noqa: PLC0415
 
     loaded = [load(name) for name in arguments.jobs]
-    problems = [line for one in loaded for line in one.lines()]
+    problems = [line for each in loaded for line in each.lines()]
     if problems:
         raise UsageError(*problems)
-    for line in _unnamed([one.job for one in loaded]):
+    for line in _unnamed([each.job for each in loaded]):
         print(line, flush=True)
-    for servers, topics in _needed([one.job for one in loaded]).items():
+    for servers, topics in _needed([each.job for each in loaded]).items():
         client = admin(servers)
         known = _known(client, servers)
         for line in _made(client, topics, known, arguments.partitions, arguments.replication):
@@ -73,7 +73,7 @@ def _needed(jobs: list[Any]) -> Mapping[str, Mapping[str, dict[str, str]]]:
     from unskew.config.models.source import KafkaSource  # noqa: PLC0415
     from unskew.jobs.sinks.registry import kafka_sink_options  # noqa: PLC0415
 
-    found: dict[str, dict[str, dict[str, str]]] = {}
+    needed: dict[str, dict[str, dict[str, str]]] = {}
     for job in jobs:
         for target in (*job.sinks, job.dead_letters):
             if not isinstance(target, KafkaSink | KafkaDeadLetters):
@@ -81,14 +81,14 @@ def _needed(jobs: list[Any]) -> Mapping[str, Mapping[str, dict[str, str]]]:
             options = kafka_sink_options(target, job)
             _refuse_secured(job.name, options)
             settings = _cleanup(job) if isinstance(target, KafkaSink) else {}
-            found.setdefault(options["kafka.bootstrap.servers"], {})[target.topic] = settings
+            needed.setdefault(options["kafka.bootstrap.servers"], {})[target.topic] = settings
         if isinstance(job.source, KafkaSource):
             _refuse_secured(job.name, job.source.options)
             read = job.source.subscribe or job.source.assign or ()
             # What a job writes and another reads keeps the settings of the one that writes it.
             for topic in read:
-                found.setdefault(job.source.bootstrap_servers, {}).setdefault(topic, {})
-    return found
+                needed.setdefault(job.source.bootstrap_servers, {}).setdefault(topic, {})
+    return needed
 
 
 def _cleanup(job: Any) -> dict[str, str]:
@@ -164,7 +164,7 @@ def _known(client: Any, servers: str) -> dict[str, int]:
     from unskew.jobs.kafka.admin import no_answer  # noqa: PLC0415
 
     try:
-        found = client.list_topics(timeout=_ANSWER_SECONDS).topics
+        topics = client.list_topics(timeout=_ANSWER_SECONDS).topics
     except KafkaException as error:
         raise ExternalError(no_answer(f"topics: {servers}", _ANSWER_SECONDS)) from error
-    return {topic: len(about.partitions) for topic, about in found.items()}
+    return {topic: len(about.partitions) for topic, about in topics.items()}

@@ -54,19 +54,19 @@ def summary(outcomes: Sequence[Outcome]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for heading in _HEADINGS:
         table.add_column(heading, justify="left" if heading == "grouping" else "right")
-    for one in outcomes:
-        seconds = [done.seconds for done in one.warm]
-        ratios = [stats.max_over_mean for stats in one.stats]
+    for outcome in outcomes:
+        seconds = [done.seconds for done in outcome.warm]
+        ratios = [stats.max_over_mean for stats in outcome.stats]
         table.add_row(
-            one.grouping,
+            outcome.grouping,
             f"{median(seconds):.2f}",
             f"{max(seconds):.2f}",
             f"{median(ratios):.2f}",
             f"{max(ratios):.2f}",
-            f"{one.words_per_second:,.0f}",
-            f"{median(stats.replication for stats in one.stats):.2f}",
-            str(one.dead),
-            "exact" if one.exact else "WRONG",
+            f"{outcome.words_per_second:,.0f}",
+            f"{median(stats.replication for stats in outcome.stats):.2f}",
+            str(outcome.dead),
+            "exact" if outcome.exact else "WRONG",
         )
     return table
 
@@ -77,11 +77,11 @@ def draw(path: Path, outcomes: Sequence[Outcome], flaring: range) -> None:
 
     figure = Figure(figsize=(10, 3.6), layout="constrained")
     widths = [1.0] * len(outcomes) + [1.5]
-    *places, over_time = figure.subplots(1, len(widths), width_ratios=widths)
-    most = max(int(one.worst.records.max()) for one in outcomes)
-    for place, one, colour in zip(places, outcomes, _COLOURS, strict=False):
-        _loads(place, one, colour, most)
-    places[0].set_ylabel("words of a partition, fullest batch")
+    *axes, over_time = figure.subplots(1, len(widths), width_ratios=widths)
+    most = max(int(outcome.worst.records.max()) for outcome in outcomes)
+    for axis, outcome, colour in zip(axes, outcomes, _COLOURS, strict=False):
+        _loads(axis, outcome, colour, most)
+    axes[0].set_ylabel("words of a partition, fullest batch")
     _times(over_time, outcomes, flaring)
     try:
         figure.savefig(path, dpi=150, format="png")
@@ -89,22 +89,25 @@ def draw(path: Path, outcomes: Sequence[Outcome], flaring: range) -> None:
         raise ExternalError(f"demo: --png: {path}: {error.strerror}") from error
 
 
-def _times(place: Any, outcomes: Sequence[Outcome], flaring: range) -> None:
-    for one, colour, mark in zip(outcomes, _COLOURS, "os", strict=False):
-        numbers = [done.batch + 1 for done in one.warm]
-        seconds = [done.seconds for done in one.warm]
-        place.plot(numbers, seconds, color=colour, marker=mark, label=one.grouping)
-    place.axvspan(flaring.start + 0.5, flaring.stop + 0.5, color="0.9", zorder=0)
-    place.set(title="one word flares up in the grey batches", ylim=(0, None))
-    place.set(xlabel="batch (in the first, Python starts)", ylabel="seconds of a batch")
-    place.legend()
+def _times(axis: Any, outcomes: Sequence[Outcome], flaring: range) -> None:
+    for outcome, colour, mark in zip(outcomes, _COLOURS, "os", strict=False):
+        numbers = [done.batch + 1 for done in outcome.warm]
+        seconds = [done.seconds for done in outcome.warm]
+        axis.plot(numbers, seconds, color=colour, marker=mark, label=outcome.grouping)
+    axis.axvspan(flaring.start + 0.5, flaring.stop + 0.5, color="0.9", zorder=0)
+    axis.set(title="one word flares up in the grey batches", ylim=(0, None))
+    axis.set(xlabel="batch (in the first, Python starts)", ylabel="seconds of a batch")
+    axis.legend()
 
 
-def _loads(place: Any, one: Outcome, colour: str, most: int) -> None:
-    loads = one.worst.records
-    place.bar(range(loads.size), loads, color=colour)
-    place.axhline(loads.mean(), color="black", linewidth=1, linestyle="--", label="mean")
-    place.set(title=f"{one.grouping}: {one.worst.max_over_mean:.2f} x the mean", xlabel="partition")
-    place.set(ylim=(0, most * 1.05), xticks=range(loads.size))
-    place.yaxis.set_major_formatter("{x:,.0f}")
-    place.legend(loc="upper left")
+def _loads(axis: Any, outcome: Outcome, colour: str, most: int) -> None:
+    loads = outcome.worst.records
+    axis.bar(range(loads.size), loads, color=colour)
+    axis.axhline(loads.mean(), color="black", linewidth=1, linestyle="--", label="mean")
+    axis.set(
+        title=f"{outcome.grouping}: {outcome.worst.max_over_mean:.2f} x the mean",
+        xlabel="partition",
+    )
+    axis.set(ylim=(0, most * 1.05), xticks=range(loads.size))
+    axis.yaxis.set_major_formatter("{x:,.0f}")
+    axis.legend(loc="upper left")

@@ -58,7 +58,7 @@ class Written:
 
     lines: int
     counts: Mapping[str, int]
-    refused: int
+    rejected: int
 
 
 def run(groupings: list[str], lines: int, console: Console) -> list[Outcome]:
@@ -81,7 +81,7 @@ def _run(groupings: list[str], lines: int, console: Console) -> list[Outcome]:
         written = write(broker, lines, folder)
         console.print(
             f"{sum(written.counts.values()):,} words, {len(written.counts):,} different, one of"
-            f" which flares up in the middle; {written.refused} lines are broken on purpose",
+            f" which flares up in the middle; {written.rejected} lines are broken on purpose",
             soft_wrap=True,
         )
         jobs = [job_of(name, broker, folder, lines) for name in groupings]
@@ -117,7 +117,7 @@ def write(broker: Broker, lines: int, folder: Path) -> Written:
         flare=FLARE_SHARE,
         flare_every=length,
         flare_for=length * FLARING // BATCHES,
-        malformed=20 / lines,
+        rejected=20 / lines,
         late=0.0,
         late_by=0,
     )
@@ -125,11 +125,11 @@ def write(broker: Broker, lines: int, folder: Path) -> Written:
     file = folder / "oracle.json"
     oracle = Oracle(OracleSettings(str(file), None, None), stream, totals_of(stream))
     output = KafkaOutput(KafkaTarget(broker.address, _TOPIC, None, ()))
-    progress = Progress("lines", output.place, None)
+    progress = Progress("lines", output.name, None)
     Writer(stream, output, oracle, progress, Stop()).run(paced=False)
-    found = json.loads(file.read_text())
-    counts = {row["key"]: row["count"] for row in found["totals"]}
-    return Written(lines, counts, sum(found["refused"].values()))
+    totals = json.loads(file.read_text())
+    counts = {row["key"]: row["count"] for row in totals["totals"]}
+    return Written(lines, counts, sum(totals["rejected"].values()))
 
 
 def job_of(grouping: str, broker: Broker, folder: Path, lines: int) -> Job:
@@ -198,7 +198,7 @@ def _outcome(grouping: str, broker: Broker, written: Written, view: View) -> Out
         for key, value in _read(broker.address, f"counts-{grouping}")
     }
     dead = len(_read(broker.address, f"dead-{grouping}"))
-    exact = totals == written.counts and dead == written.refused
+    exact = totals == written.counts and dead == written.rejected
     return Outcome(grouping, exact, dead, tuple(view.batches))
 
 
@@ -206,10 +206,10 @@ def _read(address: str, topic: str) -> list[tuple[bytes, bytes]]:
     """All records of a topic with one partition, oldest first."""
     consumer = Consumer({"bootstrap.servers": address, "group.id": "unskew-demo", "log_level": 0})
     try:
-        place = TopicPartition(topic, 0, 0)
-        _, end = consumer.get_watermark_offsets(place, timeout=20)
-        consumer.assign([place])
-        found: list[tuple[bytes, bytes]] = []
+        partition = TopicPartition(topic, 0, 0)
+        _, end = consumer.get_watermark_offsets(partition, timeout=20)
+        consumer.assign([partition])
+        records: list[tuple[bytes, bytes]] = []
         last = -1
         while last + 1 < end:
             # Asking for more than there is would wait for more to come.
@@ -220,7 +220,7 @@ def _read(address: str, topic: str) -> list[tuple[bytes, bytes]]:
                 if message.error():
                     raise ExternalError(f"demo: topic {topic}: {message.error()}")
                 last = message.offset() or 0
-                found.append((message.key() or b"", message.value() or b""))
-        return found
+                records.append((message.key() or b"", message.value() or b""))
+        return records
     finally:
         consumer.close()

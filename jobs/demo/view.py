@@ -113,7 +113,7 @@ class View(Follower):
         """A column for each batch, as high as it took long."""
         seconds = [done.seconds for done in self.batches]
         top = max(seconds)
-        columns = "".join(_STEPS[round(one / top * (len(_STEPS) - 1))] for one in seconds)
+        columns = "".join(_STEPS[round(duration / top * (len(_STEPS) - 1))] for duration in seconds)
         return Text(f"batches {columns}  longest {top:.1f} s", style="dim")
 
 

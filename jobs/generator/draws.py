@@ -62,18 +62,18 @@ class Flare:
         if not self.fades:
             sudden: Float64s = np.where(burning, self.share, 0.0)
             return sudden
-        place = into / self.length
-        height: Float64s = np.where(place < 0.2, place / 0.2, (1 - place) / 0.8)
+        progress = into / self.length
+        height: Float64s = np.where(progress < 0.2, progress / 0.2, (1 - progress) / 0.8)
         return burning * height * self.share
 
     def keys(self, moments: Int64s, seed: int, keys: int) -> Int64s:
         """The key that flares at each moment: any but the hundred hottest, if there are more."""
         numbers = moments // self.every
-        found = np.empty(moments.size, np.int64)
+        keys_of = np.empty(moments.size, np.int64)
         for number in np.unique(numbers).tolist():
             random = np.random.default_rng([seed, _FLARE_KEYS, number])
-            found[numbers == number] = random.integers(min(100, keys - 1), keys)
-        return found
+            keys_of[numbers == number] = random.integers(min(100, keys - 1), keys)
+        return keys_of
 
 
 @dataclass(frozen=True)

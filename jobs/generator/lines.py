@@ -13,7 +13,7 @@ from unskew.jobs.generator.stream import CHUNK_RECORDS, Chunk, Stream, as_bytes,
 class Lines(Stream):
     """Text; its event time is the time of the Kafka record, in milliseconds."""
 
-    faults = ("not_utf8",)
+    reject_reasons = ("not_utf8",)
     time_step = 1000
 
     def __init__(self, settings: Settings) -> None:
@@ -25,7 +25,7 @@ class Lines(Stream):
         self._most = settings.words + settings.words // 2
 
     def made(
-        self, random: np.random.Generator, moments: Int64s, times: Int64s, faults: Int64s
+        self, random: np.random.Generator, moments: Int64s, times: Int64s, reasons: Int64s
     ) -> Chunk:
         lengths = random.integers(self._fewest, self._most + 1, CHUNK_RECORDS)
         ends = np.concatenate([[0], np.cumsum(lengths)])
@@ -37,7 +37,7 @@ class Lines(Stream):
             pa.array(ends, pa.int32()), self._words.take(pa.array(shown))
         )
         values = as_bytes(joined(pc.binary_join(words, " "), "."))
-        for place in np.flatnonzero(faults >= 0).tolist():
-            values[place] = b"\xff\xfe" + values[place]
+        for index in np.flatnonzero(reasons >= 0).tolist():
+            values[index] = b"\xff\xfe" + values[index]
         rows = np.repeat(np.arange(CHUNK_RECORDS), lengths)
-        return Chunk(values, times, faults, {"row": rows, "key": keys})
+        return Chunk(values, times, reasons, {"row": rows, "key": keys})

@@ -1,7 +1,7 @@
 """Names of keys: as many as asked, all different, the same in every run."""
 
 _SYLLABLES = tuple(first + second for second in "aeiou" for first in "bdfghjklmnprstvz")
-_LETTERS = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_ALPHABET = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 
 def words(count: int) -> list[str]:
@@ -11,13 +11,13 @@ def words(count: int) -> list[str]:
 
 def symbols(count: int) -> list[str]:
     """Stock symbols of three letters or more."""
-    return [_spelled(number + len(_LETTERS) ** 2, _LETTERS) for number in range(count)]
+    return [_spelled(number + len(_ALPHABET) ** 2, _ALPHABET) for number in range(count)]
 
 
 def _spelled(number: int, digits: tuple[str, ...]) -> str:
     """`number` in the base that has these digits."""
-    found = ""
+    name = ""
     while number:
         number, digit = divmod(number, len(digits))
-        found = digits[digit] + found
-    return found
+        name = digits[digit] + name
+    return name

@@ -116,7 +116,7 @@ OPTIONS = {
         {"lines": "20s", "trades": "20s", "posts": "60s"},
         "how long a flare takes",
     ),
-    "malformed": Option("SHARE", _SHARE, "0", "records that the job must refuse, of every kind"),
+    "rejected": Option("SHARE", _SHARE, "0", "records that the job must reject, of every kind"),
     "late": Option("SHARE", _SHARE, "0", "records whose event time lies back"),
     "late-by": Option("TIME", _duration, "20s", "how far back, at most"),
     "start": Option(
@@ -201,7 +201,7 @@ def read_plan(arguments: argparse.Namespace) -> Plan:
 
 
 def _kafka(words: list[str], problems: list[str]) -> tuple[tuple[str, str], ...]:
-    found = []
+    settings = []
     for word in words:
         name, equals, value = word.partition("=")
         if not (equals and name):
@@ -211,35 +211,35 @@ def _kafka(words: list[str], problems: list[str]) -> tuple[tuple[str, str], ...]
                 value = Path(value[1:]).read_text().rstrip("\n")
             except (OSError, UnicodeDecodeError) as error:
                 problems.append(f"--kafka {name}: {value[1:]}: cannot be read: {error}")
-        found.append((name, value))
-    return tuple(found)
+        settings.append((name, value))
+    return tuple(settings)
 
 
 def _contradictions(arguments: argparse.Namespace, values: dict[str, Any]) -> list[str]:
-    found = []
+    problems = []
     if arguments.records and arguments.duration:
-        found.append("--records and --duration: only one of them ends the stream")
+        problems.append("--records and --duration: only one of them ends the stream")
     if arguments.out and not (arguments.records or arguments.duration):
-        found.append("--out: a file must end: add --records or --duration")
+        problems.append("--out: a file must end: add --records or --duration")
     if arguments.out:
         given = [
             f"--{name.replace('_', '-')}"
             for name in ("topic", "partitions", "bootstrap_servers", "kafka")
             if getattr(arguments, name)
         ]
-        found += [f"--out and {name}: a file has none; leave one out" for name in given]
+        problems += [f"--out and {name}: a file has none; leave one out" for name in given]
     if not arguments.oracle:
         given = [f"--{name}" for name in ("window", "slide") if getattr(arguments, name)]
-        found += [f"{name}: says what --oracle counts; add that" for name in given]
+        problems += [f"{name}: says what --oracle counts; add that" for name in given]
     elif arguments.slide and not arguments.window:
-        found.append("--slide: windows overlap; add their length, --window")
+        problems.append("--slide: windows overlap; add their length, --window")
     window, slide = values.get("window"), values.get("slide")
     if window and slide and slide > window:
-        found.append(f"--slide: at most --window (got {arguments.slide} and {arguments.window})")
+        problems.append(f"--slide: at most --window (got {arguments.slide} and {arguments.window})")
     every, length = values.get("flare-every"), values.get("flare-for")
     if values.get("flare") and every and length and length > every:
-        found.append("--flare-for: at most --flare-every")
-    return found
+        problems.append("--flare-for: at most --flare-every")
+    return problems
 
 
 def _plan(
@@ -278,6 +278,6 @@ def _plan(
 
 _SAME = (
     *("seed", "keys", "skew", "drift", "rate"),
-    *("flare", "malformed", "late", "words", "users"),
+    *("flare", "rejected", "late", "words", "users"),
 )
 """Options whose value goes into the settings under their own name."""

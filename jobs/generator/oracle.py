@@ -26,7 +26,7 @@ class Oracle:
         self._stream = stream
         self._totals = totals
         self._records = 0
-        self._refused: Counter[str] = Counter()
+        self._rejected: Counter[str] = Counter()
         self._first = self._last = 0
         self._try()
 
@@ -50,12 +50,12 @@ class Oracle:
 
     def add(self, chunk: Chunk, begin: int, end: int) -> None:
         """Records from `begin` to before `end` of a chunk were written."""
-        faults = chunk.faults[begin:end]
-        kinds, counts = np.unique(faults[faults >= 0], return_counts=True)
+        reasons = chunk.reasons[begin:end]
+        kinds, counts = np.unique(reasons[reasons >= 0], return_counts=True)
         for kind, count in zip(kinds.tolist(), counts.tolist(), strict=True):
-            self._refused[self._stream.faults[kind]] += count
+            self._rejected[self._stream.reject_reasons[kind]] += count
         self._records += end - begin
-        good = begin + np.flatnonzero(faults < 0)
+        good = begin + np.flatnonzero(reasons < 0)
         if not good.size:
             return
         times = chunk.times[good]
@@ -83,7 +83,7 @@ class Oracle:
             "stream": self._stream.settings.stream,
             "seed": self._stream.settings.seed,
             "records": self._records,
-            "refused": dict(sorted(self._refused.items())),
+            "rejected": dict(sorted(self._rejected.items())),
             "first_event_time": moment(self._first),
             "last_event_time": moment(self._last),
         }

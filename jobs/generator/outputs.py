@@ -28,8 +28,8 @@ _TURN_RECORDS = 64
 class Output(ABC):
     """Takes records; `written` of them are safe."""
 
-    place: str
-    """As people are told."""
+    name: str
+    """What messages call it."""
 
     @abstractmethod
     def write(self, values: list[bytes], times: Int64s) -> None:
@@ -50,7 +50,7 @@ class KafkaOutput(Output):
 
     def __init__(self, target: KafkaTarget) -> None:
         self._target = target
-        self.place = f"{target.topic} on {target.servers}"
+        self.name = f"{target.topic} on {target.servers}"
         self._failed = 0
         self._reason = ""
         self._sent = 0
@@ -66,7 +66,7 @@ class KafkaOutput(Output):
         }
         callbacks: dict[str, Any] = {
             "error_cb": self._noted,
-            "on_delivery": self._refused,
+            "on_delivery": self._delivery_failed,
             # Python is called for failures alone: a call a record would take most of the time.
             "delivery.report.only.error": True,
         }
@@ -82,17 +82,17 @@ class KafkaOutput(Output):
             cluster = self._producer.list_topics(timeout=ANSWER_SECONDS)
         except KafkaException as error:
             reason = f" ({self._reason})" if self._reason else ""
-            place = f"generate: {target.servers}"
-            problem = no_answer(place, ANSWER_SECONDS, reason, "--bootstrap-servers")
+            where = f"generate: {target.servers}"
+            problem = no_answer(where, ANSWER_SECONDS, reason, "--bootstrap-servers")
             raise ExternalError(problem) from error
         topic = cluster.topics.get(target.topic)
         if topic is None or not topic.partitions:
-            problem = no_such_topic(f"generate: {self.place}", target.topic, cluster.topics)
+            problem = no_such_topic(f"generate: {self.name}", target.topic, cluster.topics)
             raise ExternalError(problem)
         there = len(topic.partitions)
         if target.partitions is not None and there < target.partitions:
             raise ExternalError(
-                f"generate: {self.place}: has {there} partitions, --partitions asks for"
+                f"generate: {self.name}: has {there} partitions, --partitions asks for"
                 f" {target.partitions}; add some, or ask for fewer"
             )
         return there
@@ -111,7 +111,7 @@ class KafkaOutput(Output):
                 except BufferError:  # the user's own options may leave room for less
                     self._insist(value, partition, when)
         except KafkaException as error:  # a record that is too large for the client, for one
-            raise ExternalError(f"generate: {self.place}: {error.args[0].str()}") from error
+            raise ExternalError(f"generate: {self.name}: {error.args[0].str()}") from error
         self._sent += len(values)
         producer.poll(0)
         while len(producer) > _QUEUE_RECORDS and not self._failed:
@@ -143,7 +143,7 @@ class KafkaOutput(Output):
     def _check(self) -> None:
         if self._failed:
             raise ExternalError(
-                f"generate: {self.place}: {self._reason}; {self.written:,} of {self._sent:,}"
+                f"generate: {self.name}: {self._reason}; {self.written:,} of {self._sent:,}"
                 " records are there"
             )
 
@@ -152,7 +152,7 @@ class KafkaOutput(Output):
         """Records that the broker has said it has."""
         return self._sent - len(self._producer) - self._failed
 
-    def _refused(self, error: Any, _message: Any) -> None:
+    def _delivery_failed(self, error: Any, _message: Any) -> None:
         self._failed += 1
         self._reason = error.str()
 
@@ -164,13 +164,13 @@ class LinesOutput(Output):
     """A file, a record a line."""
 
     def __init__(self, target: FileTarget) -> None:
-        self.place = target.path
+        self.name = target.path
         self._records = 0
         self._bytes = 0
         try:
             self._file = Path(target.path).open("wb", buffering=0)  # noqa: SIM115 - closed by close
         except OSError as error:
-            raise ExternalError(f"generate: --out: {self.place}: {error.strerror}") from error
+            raise ExternalError(f"generate: --out: {self.name}: {error.strerror}") from error
 
     def write(self, values: list[bytes], times: Int64s) -> None:
         """Append; what does not fit whole is taken back."""
@@ -184,7 +184,7 @@ class LinesOutput(Output):
                 self._file.truncate(self._bytes)
             self._file.close()
             raise ExternalError(
-                f"generate: {self.place}: {error.strerror}; {self._records:,} records are in it"
+                f"generate: {self.name}: {error.strerror}; {self._records:,} records are in it"
             ) from error
         self._bytes += len(text)
         self._records += len(values)
@@ -214,14 +214,14 @@ class ParquetOutput(Output):
     )
 
     def __init__(self, target: FileTarget, topic: str) -> None:
-        self.place = target.path
+        self.name = target.path
         self._topic = topic
         self._records = 0
         self._held: list[pa.Table] = []
         try:
             self._writer = pq.ParquetWriter(target.path, self._SCHEMA)
         except OSError as error:
-            raise ExternalError(f"generate: --out: {self.place}: {_why(error)}") from error
+            raise ExternalError(f"generate: --out: {self.name}: {_why(error)}") from error
 
     def write(self, values: list[bytes], times: Int64s) -> None:
         """Append."""
@@ -258,8 +258,8 @@ class ParquetOutput(Output):
     def _lost(self, error: OSError) -> ExternalError:
         # Without its foot nothing in it can be read.
         self._writer.is_open = False
-        remove(self.place)
-        return ExternalError(f"generate: {self.place}: {_why(error)}; nothing of it can be kept")
+        remove(self.name)
+        return ExternalError(f"generate: {self.name}: {_why(error)}; nothing of it can be kept")
 
     @property
     def written(self) -> int:

@@ -21,7 +21,7 @@ _OPENINGS = pa.array(
 class Posts(Stream):
     """Some posts have no hashtag, some name one twice, a trend comes first in its post."""
 
-    faults = ("not_decoded", "user_null", "null_key", "no_event_time")
+    reject_reasons = ("not_decoded", "user_null", "null_key", "no_event_time")
     fades = True
 
     def __init__(self, settings: Settings) -> None:
@@ -31,7 +31,7 @@ class Posts(Stream):
         self._users = Zipf(settings.users, _USER_SKEW)
 
     def made(
-        self, random: np.random.Generator, moments: Int64s, times: Int64s, faults: Int64s
+        self, random: np.random.Generator, moments: Int64s, times: Int64s, reasons: Int64s
     ) -> Chunk:
         users = self._users.draw(random, CHUNK_RECORDS)
         counts = _TAGS[random.integers(0, _TAGS.size, CHUNK_RECORDS)]
@@ -48,11 +48,13 @@ class Posts(Stream):
             as_texts(times),
         )
         values = as_bytes(_json(*columns))
-        for place in np.flatnonzero(faults >= 0).tolist():
-            kind = self.faults[faults[place]]
-            values[place] = _broken(kind, values[place], *(one[place].as_py() for one in columns))
+        for index in np.flatnonzero(reasons >= 0).tolist():
+            kind = self.reject_reasons[reasons[index]]
+            values[index] = _broken(
+                kind, values[index], *(column[index].as_py() for column in columns)
+            )
         rows = np.repeat(np.arange(CHUNK_RECORDS), counts)
-        return Chunk(values, times, faults, {"row": rows, "key": keys, "user": users})
+        return Chunk(values, times, reasons, {"row": rows, "key": keys, "user": users})
 
 
 def _text(openings: pa.Array, tags: pa.Array, counts: Int64s) -> pa.Array:

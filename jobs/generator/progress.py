@@ -14,10 +14,10 @@ class Progress:
     """Speaks to standard error while records are written, and at the end to standard output."""
 
     def __init__(
-        self, stream: str, place: str, asked: float | None, out: TextIO | None = None
+        self, stream: str, target: str, asked: float | None, out: TextIO | None = None
     ) -> None:
         self._stream = stream
-        self._place = place
+        self._target = target
         self._asked = asked
         self._out = out or sys.stderr
         self._live = self._out.isatty()
@@ -53,7 +53,7 @@ class Progress:
         self.clear()
         asked = "" if self._asked is None else f" ({self._asked:,.0f} asked)"
         print(
-            f"{self._stream}: {written:,} records in {self._place}, {seconds:.1f} s,"
+            f"{self._stream}: {written:,} records in {self._target}, {seconds:.1f} s,"
             f" {written / seconds:,.0f} records/s{asked}",
             flush=True,
         )

@@ -20,7 +20,7 @@ class Settings:
     flare: float
     flare_every: int
     flare_for: int
-    malformed: float
+    rejected: float
     late: float
     late_by: int
     words: int

@@ -1,4 +1,4 @@
-"""What the streams share: chunks, event times with lateness, which records are malformed."""
+"""What the streams share: chunks, event times with lateness, which records the job must reject."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,17 +28,17 @@ class Chunk:
     values: list[bytes]
     times: Int64s
     """Event times in microseconds."""
-    faults: Int64s
+    reasons: Int64s
     """Of each record, its place in the stream's faults; -1: none."""
-    facts: Mapping[str, Any]
+    columns: Mapping[str, Any]
     """What the oracle needs to know, by record or, with `row` beside it, by row of the operator."""
 
 
 class Stream(ABC):
     """One kind of stream."""
 
-    faults: ClassVar[Sequence[str]]
-    """The reasons for which its malformed records must be refused by the job."""
+    reject_reasons: ClassVar[Sequence[str]]
+    """The reasons for which the job must reject some of its records."""
     time_step: ClassVar[int] = 1
     """Microseconds that event times are a multiple of."""
     fades: ClassVar[bool] = False
@@ -70,20 +70,20 @@ class Stream(ABC):
         behind = random.integers(0, self.settings.late_by + 1, CHUNK_RECORDS)
         times = self.settings.start + moments - late * behind
         times -= times % self.time_step
-        broken = random.random(CHUNK_RECORDS) < self.settings.malformed
-        kinds = random.integers(0, len(self.faults), CHUNK_RECORDS)
-        faults: Int64s = np.where(broken, kinds, -1)
-        return self.made(random, moments, times, faults)
+        broken = random.random(CHUNK_RECORDS) < self.settings.rejected
+        kinds = random.integers(0, len(self.reject_reasons), CHUNK_RECORDS)
+        reasons: Int64s = np.where(broken, kinds, -1)
+        return self.made(random, moments, times, reasons)
 
     def _moments(self, number: int) -> Int64s:
         """When its records are due, in microseconds since the stream began."""
-        places = np.arange(number * CHUNK_RECORDS, (number + 1) * CHUNK_RECORDS)
-        due: Int64s = np.floor(places * (1e6 / self.settings.rate)).astype(np.int64)
+        numbers = np.arange(number * CHUNK_RECORDS, (number + 1) * CHUNK_RECORDS)
+        due: Int64s = np.floor(numbers * (1e6 / self.settings.rate)).astype(np.int64)
         return due
 
     @abstractmethod
     def made(
-        self, random: np.random.Generator, moments: Int64s, times: Int64s, faults: Int64s
+        self, random: np.random.Generator, moments: Int64s, times: Int64s, reasons: Int64s
     ) -> Chunk:
         """The records due at `moments` with these event times and faults."""
 
@@ -96,8 +96,8 @@ def joined(*parts: Any) -> pa.Array:
 def as_bytes(column: pa.Array) -> list[bytes]:
     """The texts of a fresh column without nulls."""
     assert column.offset == 0
-    _, places, data = column.buffers()
-    ends = np.frombuffer(places, np.int32, len(column) + 1).tolist()
+    _, offsets, data = column.buffers()
+    ends = np.frombuffer(offsets, np.int32, len(column) + 1).tolist()
     text = data.to_pybytes()
     return [text[begin:end] for begin, end in pairwise(ends)]
 

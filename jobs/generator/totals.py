@@ -46,7 +46,7 @@ class WordTotals(Totals):
         self._counts: dict[int, Int64s] = {}
 
     def add(self, window: int, chunk: Chunk, taken: Int64s) -> None:
-        keys = chunk.facts["key"][_rows_of(chunk, taken)]
+        keys = chunk.columns["key"][_rows_of(chunk, taken)]
         counts = self._counts.setdefault(window, np.zeros(self.keys, np.int64))
         counts += np.bincount(keys, minlength=self.keys)
 
@@ -81,10 +81,10 @@ class TradeTotals(Totals):
         self._symbols: dict[int, dict[int, _Symbol]] = {}
 
     def add(self, window: int, chunk: Chunk, taken: Int64s) -> None:
-        keys, ticks, volumes = (chunk.facts[name][taken] for name in ("key", "ticks", "volume"))
+        keys, ticks, volumes = (chunk.columns[name][taken] for name in ("key", "ticks", "volume"))
         times = chunk.times[taken]
         order = np.lexsort((ticks, times, keys))
-        keys, ticks, volumes, times = (one[order] for one in (keys, ticks, volumes, times))
+        keys, ticks, volumes, times = (column[order] for column in (keys, ticks, volumes, times))
         begins = np.flatnonzero(np.diff(keys, prepend=-1))
         ends = np.append(begins[1:], keys.size)
         sums = (
@@ -94,42 +94,42 @@ class TradeTotals(Totals):
             ends - begins,
             np.maximum.reduceat(ticks, begins),
             np.minimum.reduceat(ticks, begins),
-            *(column[places] for places in (begins, ends - 1) for column in (times, ticks)),
+            *(column[rows] for rows in (begins, ends - 1) for column in (times, ticks)),
         )
-        found = self._symbols.setdefault(window, {})
+        symbols = self._symbols.setdefault(window, {})
         for key, *sum_of in zip(*(column.tolist() for column in sums), strict=True):
-            _merge(found.setdefault(key, _Symbol()), *sum_of)
+            _merge(symbols.setdefault(key, _Symbol()), *sum_of)
 
     def windows(self) -> list[int]:
         return sorted(self._symbols)
 
     def rows(self, window: int) -> Iterator[tuple[int, dict[str, Any]]]:
-        for key, one in sorted(self._symbols[window].items()):
+        for key, total in sorted(self._symbols[window].items()):
             # Half up, in whole numbers: nothing is rounded twice.
-            parts = TICKS * one.volume
-            average = (2 * _MILLION * one.amount + parts) // (2 * parts)
+            parts = TICKS * total.volume
+            average = (2 * _MILLION * total.amount + parts) // (2 * parts)
             yield (
                 key,
                 {
                     "vwap": Decimal(average).scaleb(-6),
-                    "volume": Decimal(one.volume).quantize(_DECIMALS),
-                    "trades": one.trades,
-                    "high": _price(one.high),
-                    "low": _price(one.low),
-                    "open": _price(one.first[1]),
-                    "close": _price(one.last[1]),
+                    "volume": Decimal(total.volume).quantize(_DECIMALS),
+                    "trades": total.trades,
+                    "high": _price(total.high),
+                    "low": _price(total.low),
+                    "open": _price(total.first[1]),
+                    "close": _price(total.last[1]),
                 },
             )
 
 
-def _merge(one: _Symbol, amount: int, volume: int, trades: int, *ends: int) -> None:
+def _merge(total: _Symbol, amount: int, volume: int, trades: int, *ends: int) -> None:
     high, low, first_time, first, last_time, last = ends
-    one.amount += amount
-    one.volume += volume
-    one.trades += trades
-    one.high, one.low = max(one.high, high), min(one.low, low)
-    one.first = min(one.first, (first_time, first))
-    one.last = max(one.last, (last_time, last))
+    total.amount += amount
+    total.volume += volume
+    total.trades += trades
+    total.high, total.low = max(total.high, high), min(total.low, low)
+    total.first = min(total.first, (first_time, first))
+    total.last = max(total.last, (last_time, last))
 
 
 def _price(ticks: int) -> Decimal:
@@ -178,13 +178,13 @@ class PostTotals(Totals):
         if not rows.size:
             return
         # A post that names a hashtag twice counts once.
-        both = np.unique(chunk.facts["row"][rows] * self.keys + chunk.facts["key"][rows])
+        both = np.unique(chunk.columns["row"][rows] * self.keys + chunk.columns["key"][rows])
         posts, keys = np.divmod(both, self.keys)
         tags = self._tags.setdefault(window, _Tags(self.keys))
         tags.posts += np.bincount(keys, minlength=self.keys)
         np.minimum.at(tags.first, keys, chunk.times[posts])
         np.maximum.at(tags.last, keys, chunk.times[posts])
-        tags.add_users(keys * self._users + chunk.facts["user"][posts])
+        tags.add_users(keys * self._users + chunk.columns["user"][posts])
 
     def windows(self) -> list[int]:
         return sorted(self._tags)
@@ -223,7 +223,7 @@ def _rows_of(chunk: Chunk, taken: Int64s) -> Int64s:
     """The operator's rows that the records at these places become."""
     chosen = np.zeros(len(chunk.values), bool)
     chosen[taken] = True
-    return np.flatnonzero(chosen[chunk.facts["row"]])
+    return np.flatnonzero(chosen[chunk.columns["row"]])
 
 
 def moment(micros: int) -> str:

@@ -19,7 +19,7 @@ _PRICES = 1_000_004  # sets the draws of prices apart from those of chunks
 class Trades(Stream):
     """Prices swing slowly around one of the symbol's own, and jitter."""
 
-    faults = ("not_decoded", "null_key", "volume_negative", "price_null", "no_event_time")
+    reject_reasons = ("not_decoded", "null_key", "volume_negative", "price_null", "no_event_time")
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
@@ -30,7 +30,7 @@ class Trades(Stream):
         self._phases = random.integers(0, _SWING_SECONDS, settings.keys)
 
     def made(
-        self, random: np.random.Generator, moments: Int64s, times: Int64s, faults: Int64s
+        self, random: np.random.Generator, moments: Int64s, times: Int64s, reasons: Int64s
     ) -> Chunk:
         keys = self.keys.flared(random, self.keys.draw(random, moments), moments)
         # In points of the mean price, a triangle from -1.5 to 1.5 %; whole numbers throughout.
@@ -47,10 +47,12 @@ class Trades(Stream):
         )
         columns = (symbols, prices, pc.cast(pa.array(volumes), pa.string()), as_texts(times))
         values = as_bytes(_json(*columns))
-        for place in np.flatnonzero(faults >= 0).tolist():
-            kind = self.faults[faults[place]]
-            values[place] = _broken(kind, values[place], *(one[place].as_py() for one in columns))
-        return Chunk(values, times, faults, {"key": keys, "ticks": ticks, "volume": volumes})
+        for index in np.flatnonzero(reasons >= 0).tolist():
+            kind = self.reject_reasons[reasons[index]]
+            values[index] = _broken(
+                kind, values[index], *(column[index].as_py() for column in columns)
+            )
+        return Chunk(values, times, reasons, {"key": keys, "ticks": ticks, "volume": volumes})
 
 
 def _json(symbols: pa.Array, prices: pa.Array, volumes: pa.Array, times: pa.Array) -> pa.Array:

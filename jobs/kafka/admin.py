@@ -17,17 +17,17 @@ def admin(servers: str) -> AdminClient:
     return AdminClient({"bootstrap.servers": servers, **QUIET})
 
 
-def no_answer(place: str, seconds: float, reason: str = "", check: str = "the address") -> str:
+def no_answer(where: str, seconds: float, reason: str = "", check: str = "the address") -> str:
     """What is said of brokers that are not there."""
-    return f"{place}: no broker answers within {seconds:.0f} s{reason}; start it, or check {check}"
+    return f"{where}: no broker answers within {seconds:.0f} s{reason}; start it, or check {check}"
 
 
-def no_such_topic(place: str, topic: str, there: Iterable[str]) -> str:
+def no_such_topic(where: str, topic: str, there: Iterable[str]) -> str:
     """What is said of a topic that is not there, given those that are."""
     known = sorted(name for name in there if not name.startswith("__"))
     near = nearest(topic, known)
     advice = f'did you mean "{near}"?' if near else f"make it; there are {_listed(known)}"
-    return f"{place}: no such topic; {advice}"
+    return f"{where}: no such topic; {advice}"
 
 
 def _listed(names: list[str]) -> str:

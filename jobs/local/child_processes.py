@@ -92,12 +92,12 @@ def free_ports(count: int) -> list[int]:
     """Loopback ports that nobody listens on at this moment."""
     sockets = [socket.socket() for _ in range(count)]
     try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
+        for free_socket in sockets:
+            free_socket.bind(("127.0.0.1", 0))
+        return [free_socket.getsockname()[1] for free_socket in sockets]
     finally:
-        for one in sockets:
-            one.close()
+        for free_socket in sockets:
+            free_socket.close()
 
 
 def listens(port: int) -> bool:

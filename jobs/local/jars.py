@@ -38,10 +38,10 @@ def ensure(progress: Callable[[str], None] | None = None) -> Path:
     """The cache folder with every jar in it and verified."""
     say = progress or _say
     folder = cache_folder("jars") / _digest()
-    if not faults(folder):
+    if not problems(folder):
         return folder
     with _lock(say):
-        if faults(folder):  # another process may have fetched them while this one waited
+        if problems(folder):  # another process may have fetched them while this one waited
             _fetch(folder, say)
     return folder
 
@@ -52,18 +52,18 @@ def expected() -> dict[str, str]:
     return {path: digest for digest, path in (line.split(maxsplit=1) for line in lines)}
 
 
-def faults(folder: Path) -> list[str]:
+def problems(folder: Path) -> list[str]:
     """What is missing or damaged in a folder of jars, a line each."""
-    found = []
+    problems = []
     for path, digest in expected().items():
         try:
             if sha256(folder / path) != digest:
-                found.append(f"{path}: the checksum differs from the committed one")
+                problems.append(f"{path}: the checksum differs from the committed one")
         except FileNotFoundError:
-            found.append(f"{path}: missing")
+            problems.append(f"{path}: missing")
         except OSError as error:
-            found.append(f"{path}: cannot be read: {error.strerror}")
-    return found
+            problems.append(f"{path}: cannot be read: {error.strerror}")
+    return problems
 
 
 def sha256(path: Path) -> str:
@@ -105,11 +105,11 @@ def resolve(target: Path, say: Callable[[str], None]) -> None:
 def _reasons(lines: list[str]) -> Iterator[str]:
     """Why Ivy failed: what the network said, then "org#name;version: not found"."""
     for line in lines:
-        if found := re.search(r"Server access error at url \S+ \((.+)\)", line):
-            yield found.group(1)
+        if match := re.search(r"Server access error at url \S+ \((.+)\)", line):
+            yield match.group(1)
     for line in lines:
-        if found := re.match(r"\s*:: (\S+#\S+: .+)", line):
-            yield found.group(1)
+        if match := re.match(r"\s*:: (\S+#\S+: .+)", line):
+            yield match.group(1)
 
 
 def _follow(output: Iterator[str], lines: list[str], say: Callable[[str], None]) -> None:
@@ -131,7 +131,7 @@ def _fetch(folder: Path, say: Callable[[str], None]) -> None:
     shutil.rmtree(staging, ignore_errors=True)
     try:
         resolve(staging, say)
-        wrong = faults(staging)
+        wrong = problems(staging)
         if wrong:
             raise ExternalError(*[f"jars: {fault}; not used" for fault in wrong])
         shutil.rmtree(folder, ignore_errors=True)

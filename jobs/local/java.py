@@ -95,8 +95,8 @@ def _version(java: Path) -> int:
         text = (java.resolve().parent.parent / "release").read_text()
     except OSError:
         text = _settings(java)
-    found = re.search(r'(?:JAVA_VERSION="|java\.version = )(?:1\.)?(\d+)', text)
-    return int(found.group(1)) if found else 0
+    match = re.search(r'(?:JAVA_VERSION="|java\.version = )(?:1\.)?(\d+)', text)
+    return int(match.group(1)) if match else 0
 
 
 def _home_of(java: Path) -> Path:
@@ -104,5 +104,5 @@ def _home_of(java: Path) -> Path:
     if (home / "release").exists():
         return home
     # A launcher script of a version manager: only the JVM behind it knows where it lives.
-    found = re.search(r"java\.home = (.+)", _settings(java))
-    return Path(found.group(1).strip()) if found else home
+    match = re.search(r"java\.home = (.+)", _settings(java))
+    return Path(match.group(1).strip()) if match else home

@@ -24,11 +24,11 @@ _POLL_SECONDS = 0.2
 def hold_metrics_after_failure(
     job: Job, health: Health, board: Board, status: Line | Log, stop: Stop
 ) -> Iterator[None]:
-    """Raise a failure only after `metrics.linger`, or when a stop is asked for."""
+    """Raise a failure only after `metrics.hold_after_failure`, or when a stop is asked for."""
     try:
         yield
     except Exception:
-        seconds = job.metrics.linger.amount / 1e6
+        seconds = job.metrics.hold_after_failure.amount / 1e6
         if seconds and not stop.asked:
             health.state_changed("failed")
             # If the checkpoint cannot be read at all, that is the failure.

@@ -57,7 +57,9 @@ def test_a_broken_double_ends_with_the_reason(
     assert old in text
     file = tmp_path / "docker-compose.yml"
     # A job that fails need not be seen here.
-    file.write_text(text.replace(old, new).replace("linger=60 s", "linger=1 s"))
+    file.write_text(
+        text.replace(old, new).replace("hold_after_failure=60 s", "hold_after_failure=1 s")
+    )
     done = compose_dry("--file", str(file), *services, tmp=tmp_path)
     assert done.returncode == 1, done.stdout
     assert expected in done.stderr

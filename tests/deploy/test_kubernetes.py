@@ -238,11 +238,13 @@ def test_a_driver_is_alone_and_reached_by_its_name(resources: list[Resource]) ->
 def test_a_failed_query_stays_long_enough_to_be_seen(
     resources: list[Resource], kubernetes: Path
 ) -> None:
-    linger = int(yaml.safe_load(job_text(resources))["metrics"]["linger"].removesuffix(" s"))
+    hold_seconds = int(
+        yaml.safe_load(job_text(resources))["metrics"]["hold_after_failure"].removesuffix(" s")
+    )
     probe = templates(resources)["driver"]["spec"]["containers"][0]["livenessProbe"]
-    assert probe["periodSeconds"] * probe["failureThreshold"] > linger
+    assert probe["periodSeconds"] * probe["failureThreshold"] > hold_seconds
     monitor = one(resolved(kubernetes / "monitoring"), "ServiceMonitor")
-    assert 3 * int(monitor["spec"]["endpoints"][0]["interval"].removesuffix("s")) <= linger
+    assert 3 * int(monitor["spec"]["endpoints"][0]["interval"].removesuffix("s")) <= hold_seconds
 
 
 def test_the_deployment_never_runs_two_drivers(deployment: list[Resource]) -> None:

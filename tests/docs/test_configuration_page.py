@@ -47,9 +47,9 @@ def job_with(section: Section, entry: Entry) -> dict[str, Any]:
             job |= more
     if section.path.startswith("operator.word_count"):
         job |= TEXT
-    if not section.place:
+    if not section.key:
         return job | ({entry.name: entry.example} if entry.example is not None else {})
-    where, _, inner = section.place.partition(".")
+    where, _, inner = section.key.partition(".")
     written = section.written(entry)
     if (
         where == "source"
@@ -85,7 +85,7 @@ def test_every_example_is_clean_in_a_whole_job(
 
 
 def test_a_wrong_example_would_be_found(tmp_path: Path) -> None:
-    (section,) = [one for one in sections() if one.path == "window.sliding"]
+    (section,) = [each for each in sections() if each.path == "window.sliding"]
     wrong = Entry("of no table", "slide", {"const": "a while"}, True)
     (tmp_path / "job.yaml").write_text(yaml.safe_dump(job_with(section, wrong)))
     (line,) = lint([str(tmp_path / "job.yaml")])

@@ -31,8 +31,8 @@ def test_a_grouping_has_its_options_reference_and_figures(name: str) -> None:
 
 
 def test_a_stale_page_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    place = tmp_path / "page.md"
-    new, newer = {place: "new"}, {place: "newer"}
+    page = tmp_path / "page.md"
+    new, newer = {page: "new"}, {page: "newer"}
     assert write_or_check(["--check"], lambda: new, "python -m unskew.jobs.x") == 1
     assert write_or_check([], lambda: new, "python -m unskew.jobs.x") == 0
     assert write_or_check(["--check"], lambda: new, "python -m unskew.jobs.x") == 0

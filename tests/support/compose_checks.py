@@ -280,9 +280,9 @@ def failures_are_scraped(compose: Compose) -> list[str]:
     problems = []
     interval = seconds(yaml.safe_load(compose.texts["prometheus"])["global"]["scrape_interval"])
     for name, loaded in loaded_jobs(compose).items():
-        linger = loaded.job.metrics.linger.amount / 1e6 if loaded.job else 0.0
-        if linger < 3 * interval:
-            problems.append(f"{name}: stays {linger:g} s, is scraped every {interval:g} s")
+        hold_seconds = loaded.job.metrics.hold_after_failure.amount / 1e6 if loaded.job else 0.0
+        if hold_seconds < 3 * interval:
+            problems.append(f"{name}: stays {hold_seconds:g} s, is scraped every {interval:g} s")
     return problems
 
 

@@ -41,7 +41,7 @@ ACCEPTED = {
         *("date", "timestamp", "comment", "select"),
     ),
 }
-REFUSED = {
+REJECTED = {
     "": 1,
     "a": 2,
     "a INT,": 7,
@@ -100,7 +100,7 @@ def test_columns(text: str, columns: tuple[str, ...]) -> None:
     assert parse_columns(text).doubts == ()
 
 
-@pytest.mark.parametrize(("text", "column"), REFUSED.items())
+@pytest.mark.parametrize(("text", "column"), REJECTED.items())
 def test_mistake_is_at_its_character(text: str, column: int) -> None:
     with pytest.raises(DdlError) as caught:
         parse_columns(text)
@@ -145,7 +145,7 @@ def test_deep_types_are_refused() -> None:
 @pytest.mark.spark
 def test_spark_agrees(spark: SparkSession) -> None:
     assert [text for text in ACCEPTED if not accepts(spark, text)] == []
-    assert [text for text in REFUSED if accepts(spark, text)] == []
+    assert [text for text in REJECTED if accepts(spark, text)] == []
     assert [text for text in DOUBTED if accepts(spark, text)] == []
 
 

@@ -44,17 +44,17 @@ def test_the_oracle_is_what_plain_python_counts(
     ]
     generated(
         tmp_path / "s.parquet",
-        *(stream, "--records=9000", "--rate=300", "--keys=300", "--users=250", "--malformed=0.02"),
+        *(stream, "--records=9000", "--rate=300", "--keys=300", "--users=250", "--rejected=0.02"),
         *("--late=0.1", "--late-by=8s", "--flare=0.3", "--flare-every=10s", "--flare-for=5s"),
         *("--drift=3s", f"--oracle={tmp_path / 'o.json'}", *words),
     )
     head, totals = read_oracle(tmp_path / "o.json")
-    refused, expected = counted(stream, kafka_rows(tmp_path / "s.parquet"), window, slide)
+    rejected, expected = counted(stream, kafka_rows(tmp_path / "s.parquet"), window, slide)
 
     assert totals == expected
-    assert head["refused"] == dict(refused)
+    assert head["rejected"] == dict(rejected)
     assert head["records"] == 9000
-    assert set(refused) == set(
+    assert set(rejected) == set(
         {
             "lines": ["not_utf8"],
             "trades": ["not_decoded", "null_key", "volume_negative", "price_null", "no_event_time"],
@@ -65,7 +65,7 @@ def test_the_oracle_is_what_plain_python_counts(
 
 @pytest.mark.parametrize("stream", STREAMS)
 def test_a_seed_is_a_stream_whatever_its_length(stream: str, tmp_path: Path) -> None:
-    options = (stream, "--malformed=0.01", "--late=0.05")
+    options = (stream, "--rejected=0.01", "--late=0.05")
     once = generated(tmp_path / "1", *options, "--records=10000", "--seed=4")
     assert generated(tmp_path / "2", *options, "--records=10000", "--seed=4") == once
     assert generated(tmp_path / "3", *options, "--records=5000", "--seed=4") == once[:5000]
@@ -130,9 +130,9 @@ def test_one_key_flares_up_and_is_gone(stream: str, tmp_path: Path) -> None:
     shares = []
     for begin in range(0, 60, 20):
         here = {
-            place[-1]: one[column]
-            for place, one in totals.items()
-            if place[0] == START + timedelta(seconds=begin)
+            path[-1]: each[column]
+            for path, each in totals.items()
+            if path[0] == START + timedelta(seconds=begin)
         }
         hottest = max(here, key=lambda key: here[key])
         shares.append(here[hottest] / sum(here.values()))
@@ -174,12 +174,12 @@ def test_start_and_rate_are_those_of_event_time(tmp_path: Path) -> None:
 
 
 def test_all_that_is_wrong_is_told_at_once() -> None:
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as printeded:
         run(
             "lnes",
             "--rate=0",
             "--keys=x",
-            "--malformed=2",
+            "--rejected=2",
             "--late-by=5",
             "--records=5",
             "--duration=5s",
@@ -191,8 +191,8 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
             "--flare-every=1s",
             "--out=/no/such/file",
         )
-    assert [problem.split(": ")[1] for problem in told.value.problems] == [
-        *("STREAM", "--rate", "--keys", "--malformed", "--late-by", "--start", "--topic", "--out"),
+    assert [problem.split(": ")[1] for problem in printeded.value.problems] == [
+        *("STREAM", "--rate", "--keys", "--rejected", "--late-by", "--start", "--topic", "--out"),
         *("--kafka", "--records and --duration", "--out and --topic", "--out and --kafka"),
         *("--slide", "--flare-for"),
     ]
@@ -254,10 +254,10 @@ def test_elsewhere_a_line_is_written_now_and_then(monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_a_full_disk_is_one_line(words: list[str], message: str, tmp_path: Path) -> None:
-    places = [word.replace("OUT", str(tmp_path / "out")) for word in words]
-    with pytest.raises(ExternalError) as told:
-        run("lines", "--records=5000", *places)
-    (problem,) = told.value.problems
+    offsets = [word.replace("OUT", str(tmp_path / "out")) for word in words]
+    with pytest.raises(ExternalError) as printed:
+        run("lines", "--records=5000", *offsets)
+    (problem,) = printed.value.problems
     assert problem.startswith(message)
 
 
@@ -283,7 +283,7 @@ def test_only_files_are_removed(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for name in ("link", "pipe", "none"):
         remove(str(tmp_path / name))
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["file", "link", "pipe"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["file", "link", "pipe"]
     remove(str(tmp_path / "file"))
     assert not (tmp_path / "file").exists()
 
@@ -293,7 +293,7 @@ def test_a_failed_stream_takes_its_oracle_along_but_no_device(tmp_path: Path) ->
     for name in ("o", "null"):
         with pytest.raises(ExternalError, match="No space left"):
             run("lines", "--records=5000", "--out=/dev/full", f"--oracle={tmp_path / name}")
-    assert [one.name for one in tmp_path.iterdir()] == ["null"]
+    assert [each.name for each in tmp_path.iterdir()] == ["null"]
 
 
 def test_what_cannot_be_finished_after_a_stop_is_no_success(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_a_shipped_job_gives_what_the_oracle_says(
     (tmp_path / "in").mkdir()
     generated(
         tmp_path / "in" / "1.parquet",
-        *(stream, "--records=8000", "--rate=200", "--keys=20", "--malformed=0.02"),
+        *(stream, "--records=8000", "--rate=200", "--keys=20", "--rejected=0.02"),
         *("--late=0.1", f"--oracle={tmp_path / 'o.json'}", "--window=20s", "--slide=10s"),
         *("--flare-every=40s", "--flare-for=10s"),
     )
@@ -59,16 +59,17 @@ def test_a_shipped_job_gives_what_the_oracle_says(
     head, totals = read_oracle(tmp_path / "o.json")
     if stream == "posts":
         # So many users are estimated by the job, and by the oracle.
-        assert max(one["users"] for one in totals.values()) > 800
-    assert dict(ran.rejected) == head["refused"]
-    found = {
-        (start.isoformat() + "+00:00", end.isoformat() + "+00:00", key): one
-        for (start, end, key), one in ran.last.items()
+        assert max(each["users"] for each in totals.values()) > 800
+    assert dict(ran.rejected) == head["rejected"]
+    rows = {
+        (start.isoformat() + "+00:00", end.isoformat() + "+00:00", key): each
+        for (start, end, key), each in ran.last.items()
     }
     expected = {
-        (start.isoformat(), end.isoformat(), key): one for (start, end, key), one in totals.items()
+        (start.isoformat(), end.isoformat(), key): each
+        for (start, end, key), each in totals.items()
     }
-    assert {place: _plain(one) for place, one in found.items()} == expected
+    assert {index: _plain(each) for index, each in rows.items()} == expected
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def test_what_is_in_the_topic_is_what_the_oracle_says(broker: Broker, tmp_path: 
     broker.create_topics(["generated"], partitions=3)
     began = time.time()
     code, printed, errors = finished(
-        *("lines", "--topic=generated", "--rate=2000", "--duration=2s", "--malformed=0.01"),
+        *("lines", "--topic=generated", "--rate=2000", "--duration=2s", "--rejected=0.01"),
         *(f"--oracle={tmp_path / 'o'}", "--window=1s", "--late=0.1", "--late-by=3s", "--fast"),
         KAFKA_BOOTSTRAP_SERVERS=broker.address,
     )
@@ -59,14 +59,14 @@ def test_what_is_in_the_topic_is_what_the_oracle_says(broker: Broker, tmp_path: 
     records = topic_records(broker, "generated", 3)
     head, totals = read_oracle(tmp_path / "o")
     assert len(records) == head["records"] == 4000
-    times = [datetime.fromtimestamp(one.timestamp()[1] / 1000, UTC) for one in records]
+    times = [datetime.fromtimestamp(each.timestamp()[1] / 1000, UTC) for each in records]
     assert min(times).timestamp() == pytest.approx(began, abs=60)
-    refused, expected = counted(
-        "lines", [(one.value(), at) for one, at in zip(records, times, strict=True)], 1
+    rejected, expected = counted(
+        "lines", [(each.value(), at) for each, at in zip(records, times, strict=True)], 1
     )
     assert totals == expected
-    assert head["refused"] == dict(refused)
-    loads = [sum(one.partition() == number for one in records) for number in range(3)]
+    assert head["rejected"] == dict(rejected)
+    loads = [sum(each.partition() == number for each in records) for number in range(3)]
     assert max(loads) - min(loads) <= 64
 
 
@@ -88,12 +88,12 @@ def test_the_rate_is_held(rate: int, broker: Broker) -> None:
     # A busy machine makes it slower, and then it catches up; faster it is never.
     # How near it comes to the rate is measured by `python -m benchmarks.generate`.
     assert rate / 2 < int(said[3].replace(",", "")) < 1.02 * rate
-    arrived = [one.timestamp()[1] for one in topic_records(broker, f"rate-{rate}", 1)]
+    arrived = [each.timestamp()[1] for each in topic_records(broker, f"rate-{rate}", 1)]
     assert len(arrived) == 4 * rate
     began, ended = min(arrived), max(arrived)
     assert ended - began > 3000
     # About half of the records in half of the time, and not all at its begin or end.
-    early = sum(2 * (one - began) < ended - began for one in arrived)
+    early = sum(2 * (each - began) < ended - began for each in arrived)
     assert early / len(arrived) == pytest.approx(0.5, abs=0.3)
 
 
@@ -118,7 +118,7 @@ def test_a_signal_ends_it_and_what_was_written_is_told(
     head, totals = read_oracle(tmp_path / "o")
     assert head["records"] == len(there)
     at = datetime.now(UTC)
-    assert totals == counted("lines", [(one.value(), at) for one in there])[1]
+    assert totals == counted("lines", [(each.value(), at) for each in there])[1]
 
 
 def test_what_the_broker_cannot_give_is_one_line(broker: Broker, tmp_path: Path) -> None:

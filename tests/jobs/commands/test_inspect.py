@@ -50,18 +50,18 @@ def checkpoint(tmp_path: Path) -> Path:
 
 def data(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, object]:
     assert main(["inspect", "--json", *words]) == 0
-    found: dict[str, object] = json.loads(capsys.readouterr().out)
-    return found
+    shown: dict[str, object] = json.loads(capsys.readouterr().out)
+    return shown
 
 
 def test_numbers_are_those_of_the_reports(
     checkpoint: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = data(capsys, str(checkpoint))
-    assert found["grouping"] == "level"
-    assert found["records"] == 180
-    assert found["max_over_mean"] == 2.0
-    (first, second) = found["batches"]  # type: ignore[misc]
+    shown = data(capsys, str(checkpoint))
+    assert shown["grouping"] == "level"
+    assert shown["records"] == 180
+    assert shown["max_over_mean"] == 2.0
+    (first, second) = shown["batches"]  # type: ignore[misc]
     assert first["batch"] == 4
     assert second == {
         "batch": 5,
@@ -81,7 +81,7 @@ def test_numbers_are_those_of_the_reports(
         "dead_letters": {"not_utf8": 3},
         "dead_letters_published": False,
     }
-    assert found["partitions"][0] == {  # type: ignore[index]
+    assert shown["partitions"][0] == {  # type: ignore[index]
         "partition": 0,
         "records": 120,
         "busy_seconds": 2.0,
@@ -95,9 +95,9 @@ def test_numbers_are_those_of_the_reports(
             "executor": "host/7",
         },
     }
-    hot = [(key["name"], key["records"]) for key in found["hot_keys"]]  # type: ignore[attr-defined]
+    hot = [(key["name"], key["records"]) for key in shown["hot_keys"]]  # type: ignore[attr-defined]
     assert hot == [("b", 100), ("a", 60), (None, 20)]
-    journal = found["journal"]
+    journal = shown["journal"]
     assert journal["batches"] == 2  # type: ignore[index]
     sizes = [p.stat().st_size for p in (checkpoint / FOLDER).rglob("*") if p.is_file()]
     assert journal["bytes"] == sum(sizes)  # type: ignore[index]
@@ -114,9 +114,9 @@ def test_batches_from_before_a_change_of_partitions_are_left_out(
 ) -> None:
     journal = Journal(str(checkpoint / FOLDER))
     journal.write_report(6, 1, report(7, 0.1, [9]).to_snapshot(5))
-    found = data(capsys, str(checkpoint))
-    assert [one["batch"] for one in found["batches"]] == [6]  # type: ignore[attr-defined]
-    assert len(found["partitions"]) == 5  # type: ignore[arg-type]
+    shown = data(capsys, str(checkpoint))
+    assert [each["batch"] for each in shown["batches"]] == [6]  # type: ignore[attr-defined]
+    assert len(shown["partitions"]) == 5  # type: ignore[arg-type]
 
 
 def test_tables_hold_the_same(checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -199,6 +199,6 @@ def test_late_records_are_by_the_watermark_of_the_batch_before(
     offsets = tmp_path / "offsets"
     offsets.mkdir()
     (offsets / "4").write_text(f'v1\n{{"batchWatermarkMs":{watermark_ms}}}\n{{}}')
-    found = data(capsys, str(tmp_path))
+    shown = data(capsys, str(tmp_path))
     # None was late in the first batch; of the last one Spark's log is gone.
-    assert [one["late_records"] for one in found["batches"]] == [0, late, None]  # type: ignore[attr-defined]
+    assert [each["late_records"] for each in shown["batches"]] == [0, late, None]  # type: ignore[attr-defined]

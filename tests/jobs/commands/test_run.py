@@ -85,10 +85,10 @@ def test_balance_shows_restarts_go_on_and_totals_are_exact(broker: Broker, tmp_p
     code, _, errors = finished(story.words(partitions=6), "--available-now", "--log", "console")
     assert code == 0, errors
     assert totals(broker, "story-counts") == dict(story.expected)
-    dead = [dict(one.headers()) for one in consumed(broker, "story-dead")]
+    dead = [dict(each.headers()) for each in consumed(broker, "story-dead")]
     assert len(dead) == 20 + 1 + 10 + 10 + 5
-    assert {one["reason"] for one in dead} == {b"not_utf8"}
-    assert len({(one["partition"], one["offset"]) for one in dead}) == 46
+    assert {each["reason"] for each in dead} == {b"not_utf8"}
+    assert len({(each["partition"], each["offset"]) for each in dead}) == 46
 
 
 def first_run(story: Story) -> float:
@@ -106,8 +106,8 @@ def first_run(story: Story) -> float:
         lag = {label: value for (name, label), value in metrics.items() if "lag" in name}
         assert lag == {"0,story": 0, "1,story": 0}
         # Without waiting for another batch: the newest snapshots count every word once.
-        place, count = str(story.checkpoint), len(story.expected)
-        job.wait(lambda: sum(one.rows or 0 for one in merge_state(place)) == count)
+        path, count = str(story.checkpoint), len(story.expected)
+        job.wait(lambda: sum(each.rows or 0 for each in merge_state(path)) == count)
         code, seconds = job.stop(signal.SIGTERM)
         assert code == 0, job.text()
         assert seconds < 30
@@ -135,7 +135,7 @@ def test_plain_spark_gives_the_same_totals_and_keeps_its_dead_letters(
     assert totals(broker, "plain-counts") == dict(expected)
     assert len(consumed(broker, "plain-dead")) == 10
     events = [json.loads(line) for line in errors.splitlines() if line.startswith("{")]
-    assert [one["not_utf8"] for one in events if one["event"] == "dead_letters"] == [10]
+    assert [each["not_utf8"] for each in events if each["event"] == "dead_letters"] == [10]
     assert finished(["inspect", str(tmp_path / "plain")])[0] == 1
 
 
@@ -144,11 +144,11 @@ def test_an_expression_that_spark_refuses_is_one_line(broker: Broker, tmp_path: 
     words = job_words(broker.address, tmp_path, "refused", event_time="no_such_function(value)")
     code, output, errors = finished(words, "--available-now", "--log", "console")
     assert (code, output) == (1, "")
-    told = [line for line in errors.splitlines() if "metrics url=" not in line]
-    assert len(told) == 1, errors
-    assert told[0].startswith("word_count: ")
-    assert "no_such_function" in told[0]
-    assert "SQLSTATE" not in told[0]
+    lines = [line for line in errors.splitlines() if "metrics url=" not in line]
+    assert len(lines) == 1, errors
+    assert lines[0].startswith("word_count: ")
+    assert "no_such_function" in lines[0]
+    assert "SQLSTATE" not in lines[0]
 
 
 @pytest.mark.slow
@@ -169,10 +169,10 @@ def test_a_batch_that_takes_too_long_is_abandoned_and_made_again(
     quick = job_words(broker.address, tmp_path, "long", operator=paced.format("0 us"))
     code, _, errors = finished(quick, "--available-now", "--log", "console")
     assert code == 0, errors
-    found = totals(broker, "long-counts")
-    assert sorted(found) == ["0", "1", "2"]
-    assert sum(found.values()) == 4000 - len(consumed(broker, "long-dead"))
-    assert lines.total() == 5 * sum(found.values())
+    batches = totals(broker, "long-counts")
+    assert sorted(batches) == ["0", "1", "2"]
+    assert sum(batches.values()) == 4000 - len(consumed(broker, "long-dead"))
+    assert lines.total() == 5 * sum(batches.values())
 
 
 @pytest.mark.slow

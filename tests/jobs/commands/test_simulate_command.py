@@ -102,11 +102,11 @@ def test_compare_ranks_all_groupings_and_gives_a_verdict(capsys) -> None:
         capsys, "compare", "--trace", "zipf:z=2.0,records=20000", "--partitions", "10", "--json"
     )
 
-    found = json.loads(out)
+    reports = json.loads(out)
     assert code == 0
-    assert {row["grouping"] for row in found["groupings"]} == set(GROUPINGS)
-    assert found["groupings"][0]["batches"]["count"] == 10
-    assert found["verdict"].startswith(f"Use {found['groupings'][0]['grouping']}: ")
+    assert {row["grouping"] for row in reports["groupings"]} == set(GROUPINGS)
+    assert reports["groupings"][0]["batches"]["count"] == 10
+    assert reports["verdict"].startswith(f"Use {reports['groupings'][0]['grouping']}: ")
 
 
 def test_compare_says_when_nothing_is_needed(capsys) -> None:

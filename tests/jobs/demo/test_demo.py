@@ -102,8 +102,8 @@ def test_ctrl_c_exits_130_and_leaves_nothing(moment: str, tmp_path: Path) -> Non
         _, errors = process.communicate(timeout=SECONDS_MAX)
     assert process.returncode == 130
     assert time.monotonic() - asked < 45
-    told = [line for line in errors.splitlines() if "jdk.incubator" not in line]
-    assert told == ["unskew demo: interrupted"]
+    lines = [line for line in errors.splitlines() if "jdk.incubator" not in line]
+    assert lines == ["unskew demo: interrupted"]
     _, alive = psutil.wait_procs(children, timeout=30)
     assert alive == []
     assert list(tmp_path.iterdir()) == []

@@ -50,17 +50,17 @@ def test_a_damaged_jar_is_fetched_again(
     jar = next(copied_cache.glob("spark/commons-pool2*.jar"))
     jar.write_bytes(jar.read_bytes()[:-1] + b"x")
     monkeypatch.setattr(jars, "resolve", lambda target, say: shutil.copytree(good, target))
-    assert jars.faults(copied_cache) == [
+    assert jars.problems(copied_cache) == [
         f"spark/{jar.name}: the checksum differs from the committed one"
     ]
-    assert jars.faults(jars.ensure()) == []
+    assert jars.problems(jars.ensure()) == []
 
 
 def test_a_jar_that_cannot_be_read_is_a_fault(copied_cache: Path) -> None:
     jar = next(copied_cache.glob("spark/commons-pool2*.jar"))
     jar.unlink()
     jar.mkdir()
-    assert jars.faults(copied_cache) == [f"spark/{jar.name}: cannot be read: Is a directory"]
+    assert jars.problems(copied_cache) == [f"spark/{jar.name}: cannot be read: Is a directory"]
 
 
 def test_a_download_that_differs_from_the_list_is_refused(

@@ -25,7 +25,7 @@ CERTIFICATE = ssl.PEM_cert_to_DER_cert(AUTHORITY)
 
 
 @pytest.fixture
-def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     """The file and the folder of authorities that Python looks at; both empty."""
     file, folder = tmp_path / "authorities.pem", tmp_path / "authorities"
     file.touch()
@@ -36,21 +36,21 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]
 
 
 def test_authorities_come_from_the_file_that_the_environment_names(
-    places: tuple[Path, Path],
+    paths: tuple[Path, Path],
 ) -> None:
-    places[0].write_text(AUTHORITY)
+    paths[0].write_text(AUTHORITY)
     assert trust.authorities() == [CERTIFICATE]
 
 
-def test_authorities_come_from_a_folder_too_and_once(places: tuple[Path, Path]) -> None:
-    places[0].write_text(AUTHORITY)
-    (places[1] / "0a1b2c3d.0").write_text(AUTHORITY)
-    (places[1] / "0a1b2c3d.1").write_text("not a certificate")
+def test_authorities_come_from_a_folder_too_and_once(paths: tuple[Path, Path]) -> None:
+    paths[0].write_text(AUTHORITY)
+    (paths[1] / "0a1b2c3d.0").write_text(AUTHORITY)
+    (paths[1] / "0a1b2c3d.1").write_text("not a certificate")
     assert trust.authorities() == [CERTIFICATE]
 
 
 def test_where_python_names_none_java_keeps_its_own(
-    places: tuple[Path, Path], tmp_path: Path
+    paths: tuple[Path, Path], tmp_path: Path
 ) -> None:
     assert trust.java_options(tmp_path / "store") == []
     assert not (tmp_path / "store").exists()
@@ -58,13 +58,13 @@ def test_where_python_names_none_java_keeps_its_own(
 
 @pytest.mark.parametrize(("own_java", "given"), [(True, False), (False, True)])
 def test_only_a_jre_that_is_not_the_machines_own_is_given_them(
-    places: tuple[Path, Path],
+    paths: tuple[Path, Path],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     own_java: bool,
     given: bool,
 ) -> None:
-    places[0].write_text(AUTHORITY)
+    paths[0].write_text(AUTHORITY)
     java = tmp_path / "java"
     java.write_text('#!/bin/sh\necho ":: $*: said"\nexit 1\n')
     java.chmod(0o755)
@@ -86,8 +86,8 @@ def test_java_reads_what_is_written(spark: SparkSession, tmp_path: Path) -> None
     jvm = gateway.jvm
     store = jvm.java.security.KeyStore.getInstance("JKS")
     password = gateway.new_array(jvm.char, 8)  # with it, Java checks the digest
-    for place, character in enumerate("changeit"):
-        password[place] = character
+    for path, character in enumerate("changeit"):
+        password[path] = character
     store.load(jvm.java.io.FileInputStream(str(tmp_path / "store")), password)
     assert store.size() == 1
     assert bytes(store.getCertificate("authority-0").getEncoded()) == CERTIFICATE

@@ -26,8 +26,8 @@ from unskew.jobs.observe.terminal import Log
 ABORTED = "the batch cannot be routed"
 
 
-def job_of(folder: Path, linger: str) -> Job:
-    changes = {"checkpoint": str(folder), "metrics.linger": linger}
+def job_of(folder: Path, hold_seconds: str) -> Job:
+    changes = {"checkpoint": str(folder), "metrics.hold_after_failure": hold_seconds}
     return load_job("word_count", dict(changes))
 
 
