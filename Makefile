@@ -8,7 +8,7 @@ UV := .venv/bin/uv pip compile --universal --python-version 3.11 --generate-hash
 LOCKS := deploy/locks
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-long check format lint types layers fresh rules containers golden references coverage compose-dry \
+.PHONY: help setup demo test test-slow test-long storm check format lint types layers fresh rules containers golden references coverage compose-dry \
 	bench-kernels bench-balance bench-engine lock jars-lock wheel clean
 
 help: ## List the targets
@@ -29,6 +29,9 @@ test-slow: setup ## The tests that take minutes
 
 test-long: setup ## What takes longer still: whole images, compose, clusters, every grouping with every operator
 	@exec $(RUN) -m pytest -m long $(ARGS)
+
+storm: setup ## Kill, cut off and damage jobs for some minutes; compare with an oracle: ARGS="--minutes 10"
+	@exec $(RUN) -m tests.storm $(ARGS)
 
 check: lint types layers fresh rules containers ## What CI checks beside the tests
 

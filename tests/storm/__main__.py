@@ -1,0 +1,105 @@
+"""Run cases until time is up. A failure prints the command that repeats it; exit code 1 then."""
+
+import argparse
+import itertools
+import random
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+from tests.storm import ledger
+from tests.storm.cases import CASES, QUICK, Storm
+from tests.storm.counts import Counts
+from tests.storm.outages import NotPossibleHereError
+
+
+def main(words: list[str] | None = None) -> int:
+    """Run cases; 1 if any failed."""
+    given = _arguments(words)
+    if given.page:
+        ledger.write_page()
+        return 0
+    kinds = tuple(given.only or QUICK)
+    seeds = tuple(given.seed or [random.SystemRandom().randrange(10**6)])
+    counts, failed, cases = Counts(), [], 0
+    folder = Path(tempfile.mkdtemp(prefix="storm-"))
+    deadline = time.monotonic() + 60 * given.minutes
+    with ExitStack() as stack:
+        storm = Storm(stack, folder)
+        for kind, seed in itertools.islice(_plan(kinds, seeds), given.cases):
+            if time.monotonic() > deadline:
+                break
+            cases += 1
+            if not _case(storm, kind, seed, counts):
+                failed.append(f"python -m tests.storm --only {kind} --seed {seed} --cases 1")
+    print(_summary(counts, cases, failed))
+    if given.record:
+        ledger.record(counts, f"{'+'.join(kinds)} from {seeds}", cases, failed)
+        ledger.write_page()
+    if not failed:
+        shutil.rmtree(folder, ignore_errors=True)
+    return 1 if failed else 0
+
+
+def _arguments(words: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.storm", description=__doc__)
+    parser.add_argument(
+        "--seed",
+        type=int,
+        action="append",
+        help="of the first case; the next one has the next seed. Given several times, cases take"
+        " turns (default: one drawn now, and printed)",
+    )
+    parser.add_argument(
+        "--only",
+        action="append",
+        choices=CASES,
+        help=f"a kind of case; given several times, they take turns (default: {' '.join(QUICK)})",
+    )
+    parser.add_argument("--minutes", type=float, default=3.0, help="default: 3")
+    parser.add_argument("--cases", type=int, default=10**6, help="at most so many cases")
+    parser.add_argument("--record", action="store_true", help="add the counts to the ledger")
+    parser.add_argument("--page", action="store_true", help="only write docs/reliability.md anew")
+    return parser.parse_args(words)
+
+
+def _plan(kinds: tuple[str, ...], seeds: tuple[int, ...]) -> Iterator[tuple[str, int]]:
+    """Kind and seed of each case: every kind with each of the seeds, then with the next ones."""
+    for number in itertools.count():
+        for kind, seed in itertools.product(kinds, seeds):
+            yield kind, seed + number
+
+
+def _case(storm: Storm, kind: str, seed: int, counts: Counts) -> bool:
+    """Run one; was it as it must be?"""
+    started = time.monotonic()
+    try:
+        done = storm.case(kind, seed)
+    except NotPossibleHereError as reason:
+        counts.outcomes[f"{kind} skipped: {reason}"] += 1
+        print(f"{kind} {seed}: skipped: {reason}", flush=True)
+        return True
+    except Exception:  # noqa: BLE001 - whatever it is, the other cases go on
+        print(f"{kind} {seed}: FAILED\n{traceback.format_exc()}", flush=True)
+        print(f"repeat: python -m tests.storm --only {kind} --seed {seed} --cases 1", flush=True)
+        return False
+    counts.add(done)
+    said = ", ".join(f"{count} {what}" for what, count in done.faults.items())
+    print(f"{kind} {seed}: {time.monotonic() - started:.0f} s: {said}", flush=True)
+    return True
+
+
+def _summary(counts: Counts, cases: int, failed: list[str]) -> str:
+    lines = [f"{cases} cases, {len(failed)} failed"]
+    for title in ("faults", "points", "outcomes"):
+        lines += [f"{title}:", *(f"  {n:6} {k}" for k, n in getattr(counts, title).most_common())]
+    return "\n".join([*lines, *failed])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

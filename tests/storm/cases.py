@@ -1,0 +1,62 @@
+"""The kinds of cases, by name, and what the cases of a storm share."""
+
+import shutil
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from tests.storm import damage, drivers, executors, frozen, outages, queries
+from tests.storm.counts import Counts
+from tests.storm.in_process import Jvm, jvm
+from tests.storm.services import Services
+from tests.support.cluster import Cluster, cluster
+
+
+class Storm:
+    """Broker, database, JVM and cluster, each started when a case first needs it."""
+
+    def __init__(self, stack: ExitStack, folder: Path) -> None:
+        self.folder = folder
+        self.services = Services(folder, stack)
+        self._stack = stack
+        self._jvm: Jvm | None = None
+        self._cluster: Cluster | None = None
+
+    @property
+    def jvm(self) -> Jvm:
+        """The JVM of the cases that have none of their own."""
+        if self._jvm is None:
+            self._jvm = self._stack.enter_context(jvm(self.folder / "jvm.log"))
+        return self._jvm
+
+    @property
+    def cluster(self) -> Cluster:
+        """The standalone cluster."""
+        if self._cluster is None:
+            self._cluster = self._stack.enter_context(cluster(self.folder / "cluster"))
+        return self._cluster
+
+    def case(self, kind: str, seed: int) -> Counts:
+        """One case; its folder stays if it fails."""
+        folder = self.folder / f"{kind}-{seed}"
+        counts = CASES[kind](self, seed, folder)
+        shutil.rmtree(folder)
+        return counts
+
+
+CASES: dict[str, Callable[[Storm, int, Path], Counts]] = {
+    "queries": lambda s, seed, at: queries.storm_queries(seed, at, s.services, s.jvm),
+    "flips": lambda s, seed, at: damage.storm_flips(seed, at, s.services, s.jvm),
+    "power": lambda s, seed, at: damage.storm_power(seed, at, s.services, s.jvm),
+    "broker": lambda s, seed, at: outages.storm_broker(seed, at, s.services, s.jvm),
+    "postgres": lambda s, seed, at: outages.storm_postgres(seed, at, s.services, s.jvm),
+    "disk": lambda s, seed, at: outages.storm_disk(seed, at, s.services, s.jvm),
+    "drivers": lambda s, seed, at: drivers.storm_drivers(seed, at, s.services),
+    "frozen": lambda s, seed, at: frozen.storm_frozen(seed, at, s.services),
+    "executors": lambda s, seed, at: executors.storm_executors(seed, at, s.services, s.cluster),
+    "shuffle": lambda s, seed, at: executors.storm_shuffle_files(seed, at, s.services, s.cluster),
+    "unlocked": lambda s, seed, at: frozen.storm_unlocked(seed, at, s.services),
+}
+"""What a kind of case is called on the command line, and what runs it."""
+QUICK = ("queries", "flips", "power", "broker", "postgres", "disk")
+"""Those that need no process of a driver for each start."""

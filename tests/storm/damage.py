@@ -1,0 +1,143 @@
+"""Checkpoints that lost their newest writes or have a flipped bit: exact, or a clear refusal.
+
+Each goes on from a crash image. What a job may do is go on to the exact totals, or refuse in lines
+of text, without a stack trace, that name the damaged file or its folder.
+"""
+
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.storm.checks import check
+from tests.storm.counts import Counts, StormError
+from tests.storm.images import Image, files_of, image_of
+from tests.storm.in_process import Attempt, Jvm
+from tests.storm.points import POINTS, wait_for_point
+from tests.storm.services import Services
+from tests.storm.stage import Stage
+from tests.storm.world import Routing, routing_of, world_of
+
+_IMAGES = 4
+_POINT_SECONDS = 120.0
+_UNSYNCED_NS = 30 * 10**9
+Damage = Callable[[Path, random.Random], str]
+
+
+def storm_power(seed: int, folder: Path, services: Services, jvm: Jvm) -> Counts:
+    """Power cuts: of what the last seconds wrote into the checkpoint, some is lost."""
+    return _damaged(seed, folder, services, jvm, "power cut", lose_newest)
+
+
+def storm_flips(seed: int, folder: Path, services: Services, jvm: Jvm) -> Counts:
+    """One file of a checkpoint has a flipped bit or is cut short when the job starts again."""
+    return _damaged(seed, folder, services, jvm, "file damaged, then restart", damage_one)
+
+
+def _damaged(
+    seed: int, folder: Path, services: Services, jvm: Jvm, kind: str, damage: Damage
+) -> Counts:
+    rng = random.Random(f"{kind} {seed}")
+    sink = rng.choice(("files", "files", "postgres"))
+    world = world_of(seed, sink=sink, dead_letters="files", batches=6)
+    stage = Stage(world, folder, services, f"damage-{seed}-{os.getpid()}")
+    stage.prepare()
+    counts = Counts()
+    images = _images(stage, jvm, rng)
+    check(stage, counts)
+    for image in images:
+        harm = damage(image.stage.checkpoint, rng)
+        counts.faults[kind] += 1
+        counts.points[image.point] += 1
+        _goes_on(image, routing_of(world, rng), jvm, counts, f"{kind} at {image.point}: {harm}")
+    return counts
+
+
+def _images(stage: Stage, jvm: Jvm, rng: random.Random) -> list[Image]:
+    """Run the job to its end; copies of what it had written at some points."""
+    routing: Routing = routing_of(stage.world, rng)
+    attempt = Attempt(jvm, stage.job_file(routing))
+    checkpoint = stage.watched(routing)
+    images: list[Image] = []
+    while len(images) < _IMAGES:
+        point = rng.choice(POINTS)
+        position = wait_for_point(checkpoint, point, attempt.ended, _POINT_SECONDS, 1)
+        if position is None:
+            break
+        images.append(image_of(stage, jvm, len(images), ""))
+        copied = images[-1].stage.watched(routing)
+        images[-1].point = copied.position().point
+    if error := attempt.finish():
+        raise StormError(f"{stage.world}: an undisturbed run failed: {error}")
+    return images
+
+
+def _goes_on(image: Image, routing: Routing, jvm: Jvm, counts: Counts, harm: str) -> None:
+    """Start from a damaged image: exact, or refused with the name of a file."""
+    counts.faults["query restarts"] += 1
+    attempt = Attempt(jvm, image.stage.job_file(routing))
+    try:
+        _exact_or_refused(image.stage, attempt, counts)
+    except StormError as problem:
+        raise StormError(f"{harm}: {problem}") from problem
+
+
+def _exact_or_refused(stage: Stage, attempt: Attempt, counts: Counts) -> None:
+    error = attempt.finish()
+    if error is None:
+        check(stage, counts)
+    elif str(stage.checkpoint) in str(error):
+        counts.outcomes["refused, naming a file"] += 1
+    else:
+        raise StormError(f"a refusal that names no file: {error}")
+
+
+def lose_newest(checkpoint: Path, rng: random.Random) -> str:
+    """Lose some of the newest files: gone, empty, or cut short."""
+    files = files_of(checkpoint)
+    newest = files[0].stat().st_mtime_ns
+    unsynced = [path for path in files if newest - path.stat().st_mtime_ns < _UNSYNCED_NS]
+    # The disk writes back in no order, yet mostly the oldest first.
+    lost = unsynced[: rng.randint(1, max(1, min(12, len(unsynced))))]
+    said = []
+    for path in lost:
+        how = rng.choice(("kept", "gone", "empty", "cut"))
+        if how == "gone":
+            path.unlink()
+        elif how != "kept":
+            with path.open("r+b") as file:
+                size = path.stat().st_size
+                file.truncate(rng.randrange(size) if how == "cut" and size else 0)
+        said.append(f"{path.relative_to(checkpoint)} {how}")
+    return ", ".join(said)
+
+
+def damage_one(checkpoint: Path, rng: random.Random) -> str:
+    """Flip a bit of one file or cut it short; kinds of files are drawn alike, however many."""
+    kinds: dict[str, list[Path]] = {}
+    for path in sorted(files_of(checkpoint)):
+        if path.stat().st_size:
+            kinds.setdefault(kind_of(path.relative_to(checkpoint)), []).append(path)
+    path = rng.choice(kinds[rng.choice(sorted(kinds))])
+    return f"{path.relative_to(checkpoint)} {flip(path, rng)}"
+
+
+def kind_of(path: Path) -> str:
+    """Files of a checkpoint by their purpose."""
+    folder = path.parts[0] if len(path.parts) > 1 else path.name
+    hidden = "checksum of " if path.name.endswith(".crc") else ""
+    suffix = path.name.removesuffix(".crc").rpartition(".")[2]
+    return f"{hidden}{folder} {'' if suffix.isdecimal() else suffix}".strip()
+
+
+def flip(path: Path, rng: random.Random) -> str:
+    """Flip a bit, or cut the file short; what was done."""
+    data = bytearray(path.read_bytes())
+    position = rng.randrange(len(data))
+    if rng.random() < 0.3:
+        path.write_bytes(data[:position])
+        return f"cut at {position} of {len(data)}"
+    bit = rng.randrange(8)
+    data[position] ^= 1 << bit
+    path.write_bytes(data)
+    return f"bit {bit} of byte {position} of {len(data)} flipped"

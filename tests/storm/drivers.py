@@ -1,0 +1,90 @@
+"""Real drivers: killed at each point of a batch and at random moments, whole or in parts."""
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+from tests.storm.checks import check, check_text
+from tests.storm.counts import Counts, StormError
+from tests.storm.driver import Driver, driver, gone, signal_group
+from tests.storm.points import POINTS, Checkpoint, wait_for_point
+from tests.storm.services import Services
+from tests.storm.stage import Stage
+from tests.storm.world import Routing, routing_of, world_of
+
+VICTIMS = ("driver killed", "JVM killed", "driver and JVM killed")
+_KILLS = 4
+_POINT_SECONDS = 240.0
+
+
+def storm_drivers(seed: int, folder: Path, services: Services) -> Counts:
+    """One world: its drivers are killed some times, the last one is left alone."""
+    stage = Stage(world_of(seed, batches=8), folder, services, f"drivers-{seed}-{os.getpid()}")
+    stage.prepare()
+    rng = random.Random(f"kills {seed}")
+    counts = Counts()
+    for number in range(_KILLS):
+        if not _killed(stage, rng, counts, folder / f"log-{number}"):
+            break
+    finish(stage, routing_of(stage.world, rng), folder / "log")
+    check(stage, counts)
+    return counts
+
+
+def finish(stage: Stage, routing: Routing, log: Path) -> None:
+    """A start that nothing disturbs: it must get to the end."""
+    with driver(stage.job_file(routing), log) as last:
+        code = last.wait()
+        if code != 0:
+            raise StormError(f"{stage.world}: exit code {code}: {last.text()}")
+
+
+def _killed(stage: Stage, rng: random.Random, counts: Counts, log: Path) -> bool:
+    """Start the job and kill it; False if it came to its end before."""
+    routing = routing_of(stage.world, rng)
+    victim, at_once = rng.choice(VICTIMS), rng.random() < 0.5
+    with driver(stage.job_file(routing), log) as started:
+        checkpoint = stage.watched(routing)
+        if not _wait(started, checkpoint, rng):
+            if started.wait() != 0:
+                raise StormError(f"{stage.world}: {started.text()}")
+            return False
+        jvm = started.jvm()
+        _kill(victim, started)
+        counts.faults[victim] += 1
+        counts.points[checkpoint.position().point] += 1
+        started.wait()
+        if victim == "JVM killed":
+            # What it says is not checked for its length yet, only that it ends and says so.
+            counts.outcomes["exit code 1 of a driver whose JVM was killed"] += (
+                started.process.returncode == 1
+            )
+        if jvm and not at_once:
+            gone(jvm)
+        if victim != "JVM killed":
+            check_text(started.text())
+    return True
+
+
+def _wait(started: Driver, checkpoint: Checkpoint, rng: random.Random) -> bool:
+    """Wait for the moment of the kill; False if the driver ended before."""
+    if rng.random() < 0.2:
+        deadline = time.monotonic() + rng.uniform(1, 25)
+        while time.monotonic() < deadline and not started.ended():
+            time.sleep(0.01)
+        return not started.ended()
+    point = rng.choice(POINTS)
+    # Before the first batch of a start it is the start itself: take the moment between two batches.
+    skip = rng.choice((0, 0, 1)) or (point == POINTS[0])
+    return wait_for_point(checkpoint, point, started.ended, _POINT_SECONDS, skip) is not None
+
+
+def _kill(victim: str, started: Driver) -> None:
+    if victim == "driver killed":
+        os.kill(started.process.pid, signal.SIGKILL)
+    elif victim == "JVM killed" and (jvm := started.jvm()):
+        jvm.kill()
+    else:
+        signal_group(started, signal.SIGKILL)

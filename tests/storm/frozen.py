@@ -1,0 +1,77 @@
+"""A driver that stands still and wakes up again, beside a second start on the same checkpoint."""
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+from tests.storm.checks import check, check_text
+from tests.storm.counts import Counts, StormError
+from tests.storm.driver import Driver, driver, signal_group
+from tests.storm.points import POINTS, Checkpoint, wait_for_point
+from tests.storm.services import Services
+from tests.storm.stage import Stage
+from tests.storm.world import routing_of, world_of
+
+_LOCK = ".unskew.lock"
+_POINT_SECONDS = 240.0
+
+
+def storm_frozen(seed: int, folder: Path, services: Services) -> Counts:
+    """The frozen driver keeps its lock: the second start is refused, and the first goes on."""
+    stage, counts, rng = _staged(seed, folder, services)
+    routing = routing_of(stage.world, rng)
+    with driver(stage.job_file(routing), folder / "log-first") as first:
+        _freeze(stage.watched(routing), first, rng, counts)
+        other = stage.job_file(routing_of(stage.world, rng))
+        with driver(other, folder / "log-second") as second:
+            code = second.wait()
+            check_text(second.text())
+            if code != 1 or "in use by process" not in second.text():
+                raise StormError(f"the second start: exit code {code}: {second.text()}")
+        signal_group(first, signal.SIGCONT)
+        if first.wait() != 0:
+            raise StormError(f"the first start: {first.text()}")
+    counts.outcomes["second start refused"] += 1
+    check(stage, counts)
+    return counts
+
+
+def storm_unlocked(seed: int, folder: Path, services: Services) -> Counts:
+    """As on a checkpoint without locks: a second driver goes on, then the first one wakes up."""
+    stage, counts, rng = _staged(seed, folder, services)
+    routing = routing_of(stage.world, rng)
+    with driver(stage.job_file(routing), folder / "log-first") as first:
+        _freeze(stage.watched(routing), first, rng, counts)
+        (stage.checkpoint / _LOCK).unlink()
+        other = stage.job_file(routing_of(stage.world, rng))
+        with driver(other, folder / "log-second") as second:
+            if rng.random() < 0.5:
+                time.sleep(rng.uniform(5, 20))
+                signal_group(first, signal.SIGCONT)
+            if second.wait() != 0:
+                counts.outcomes["second driver ended beside a woken one"] += 1
+        signal_group(first, signal.SIGCONT)
+        first.wait()
+    with driver(stage.job_file(routing), folder / "log-last") as last:
+        if last.wait() != 0:
+            raise StormError(f"the last start: {last.text()}")
+    check(stage, counts)
+    return counts
+
+
+def _staged(seed: int, folder: Path, services: Services) -> tuple[Stage, Counts, random.Random]:
+    stage = Stage(world_of(seed), folder, services, f"frozen-{seed}-{os.getpid()}")
+    stage.prepare()
+    return stage, Counts(), random.Random(f"frozen {seed}")
+
+
+def _freeze(checkpoint: Checkpoint, first: Driver, rng: random.Random, counts: Counts) -> None:
+    """Stop it in mid-batch."""
+    point, skip = rng.choice(POINTS[1:]), rng.choice((0, 1))
+    if not wait_for_point(checkpoint, point, first.ended, _POINT_SECONDS, skip):
+        raise StormError(f"the driver ended before it could be frozen: {first.text()}")
+    signal_group(first, signal.SIGSTOP)
+    counts.faults["driver frozen"] += 1
+    counts.points[checkpoint.position().point] += 1

@@ -1,0 +1,118 @@
+"""The ledger: what storms did, by commit, in a file of its own and as a page of the docs."""
+
+import json
+import subprocess
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tests.storm.counts import Counts
+
+ROOT = Path(__file__).resolve().parents[2]
+FILE = Path(__file__).with_name("ledger.json")
+TEXT = Path(__file__).with_name("page.md")
+PAGE = ROOT / "docs" / "reliability.md"
+AIMS = {
+    "query restarts": 1000,
+    "driver or JVM kills": 300,
+    "task killed": 200,
+    "worker killed": 200,
+    "daemon killed": 200,
+    "executor killed": 200,
+    "broker away and back": 50,
+    "PostgreSQL away and back": 50,
+    "disk full": 50,
+    "power cut": 50,
+    "driver frozen": 50,
+    "file damaged, then read": 2000,
+    "file damaged, then restart": 50,
+}
+_DRIVERS = ("driver killed", "JVM killed", "driver and JVM killed")
+
+
+@dataclass
+class Run:
+    """All storms of one commit."""
+
+    commit: str
+    dates: list[str] = field(default_factory=list)
+    seeds: list[str] = field(default_factory=list)
+    cases: int = 0
+    failed: list[str] = field(default_factory=list)
+    """The commands that repeat what failed."""
+    faults: dict[str, int] = field(default_factory=dict)
+    points: dict[str, int] = field(default_factory=dict)
+    outcomes: dict[str, int] = field(default_factory=dict)
+
+
+def commit() -> str:
+    """The commit that runs; with a mark if files differ from it."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=10", "--exclude=*"]
+    return subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+def read(file: Path = FILE) -> list[Run]:
+    """The runs, oldest first."""
+    return [Run(**run) for run in json.loads(file.read_text())] if file.exists() else []
+
+
+def record(
+    counts: Counts, seeds: str, cases: int, failed: Iterable[str], file: Path = FILE
+) -> list[Run]:
+    """Add a storm to the run of its commit."""
+    runs = read(file)
+    name = commit()
+    run = next((run for run in runs if run.commit == name), None)
+    if run is None:
+        run = Run(name)
+        runs.append(run)
+    today = datetime.now(UTC).strftime("%Y-%m-%d")
+    run.dates = sorted({*run.dates, today})
+    run.seeds.append(seeds)
+    run.cases += cases
+    run.failed += failed
+    for kind in ("faults", "points", "outcomes"):
+        summed = Counter(getattr(run, kind)) + getattr(counts, kind)
+        setattr(run, kind, dict(sorted(summed.items())))
+    file.write_text(json.dumps([asdict(run) for run in runs], indent=1) + "\n")
+    return runs
+
+
+def page(runs: list[Run]) -> str:
+    """The page of the docs."""
+    faults, points, outcomes = (
+        sum((Counter(getattr(run, kind)) for run in runs), Counter[str]())
+        for kind in ("faults", "points", "outcomes")
+    )
+    shown = Counter({"driver or JVM kills": sum(faults[kind] for kind in _DRIVERS)}) + faults
+    others = [kind for kind in shown if kind not in AIMS and kind not in _DRIVERS]
+    return TEXT.read_text().format(
+        counts=_table(
+            ("what", "done", "aim"),
+            [(kind, shown[kind], AIMS.get(kind, "")) for kind in (*AIMS, *sorted(others))],
+        ),
+        points=_table(("point", "kills"), points.most_common()),
+        outcomes=_table(("outcome", "cases"), outcomes.most_common()),
+        runs=_table(
+            ("date", "commit", "cases", "failed", "seeds"),
+            [
+                (", ".join(r.dates), r.commit, r.cases, len(r.failed), ", ".join(r.seeds))
+                for r in runs
+            ],
+        ),
+    )
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join(f"| {' | '.join(str(cell) for cell in line)} |" for line in lines)
+
+
+def write_page() -> None:
+    """Write the page anew from the ledger."""
+    PAGE.write_text(page(read()))

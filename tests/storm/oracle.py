@@ -1,0 +1,138 @@
+"""What a world's job must give, in plain Python: totals, and the records that must be rejected.
+
+Nothing here uses the code of the jobs. Of a record that comes late, Spark's rule decides: a window
+is lost to it if the window's end is not after the watermark of the batch before. A batch's
+watermark is the latest event time of all batches before it, less the lateness.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import ROUND_HALF_UP, Decimal, localcontext
+from typing import Any
+
+from datasketches import hll_sketch, hll_union, tgt_hll_type
+
+from tests.storm.records import Record
+from tests.storm.world import SECONDS, World
+from tests.storm.xxhash import xxhash64
+
+Bounds = tuple[int, ...]
+Totals = dict[tuple[Any, ...], dict[str, Any]]
+Letters = Counter[tuple[int, int, str]]
+"""Rejected records by partition, offset and reason."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass
+class Outcome:
+    """Totals by window and key, and the dead letters."""
+
+    totals: Totals = field(default_factory=dict)
+    letters: Letters = field(default_factory=Counter)
+
+
+def millis(at: datetime) -> int:
+    """A time as milliseconds since 1970."""
+    seconds = at - _EPOCH
+    return seconds.days * 86_400_000 + seconds.seconds * 1000 + seconds.microseconds // 1000
+
+
+def expected(world: World, batches: list[list[Record]]) -> Outcome:
+    """The whole outcome of a world whose batches are exactly these."""
+    outcome = Outcome()
+    groups: dict[tuple[Any, ...], list[Record]] = defaultdict(list)
+    newest, before, late = 0, 0, 0
+    for batch in batches:
+        # The watermark that drops late rows lags one batch behind the one that closes windows.
+        late, before = before, max(0, newest - world.lateness_seconds * 1000)
+        for record in batch:
+            if record.reason:
+                outcome.letters[record.partition, record.offset, record.reason] += 1
+                continue
+            newest = max(newest, millis(record.at))
+            for place in _windows(world, record, late):
+                for key in keys_of(record, world.operator):
+                    groups[*place, key].append(record)
+    closed = max(0, newest - world.lateness_seconds * 1000)
+    for place, members in groups.items():
+        if world.output == "update" or place[1] <= closed:
+            outcome.totals[place] = TOTALS[world.operator](members)
+    return outcome
+
+
+def _windows(world: World, record: Record, late: int) -> Iterator[Bounds]:
+    """The windows, in milliseconds, that a record still counts in."""
+    if not world.windowed:
+        yield ()
+        return
+    duration, slide = (1000 * seconds for seconds in SECONDS[world.window])
+    at = millis(record.at)
+    start = at - at % slide
+    while start > at - duration:
+        if start + duration > late:
+            yield start, start + duration
+        start -= slide
+
+
+def keys_of(record: Record, operator: str) -> Iterable[str]:
+    """The keys that a record counts for, one for each time."""
+    if operator == "word_count":
+        return re.findall(r"(?:[^\W_]|')+", record.fields["text"].lower())
+    if operator == "hashtags":
+        return sorted({tag for tag in record.fields["tags"] if tag})
+    return [record.fields["symbol"]]
+
+
+def _count(records: list[Record]) -> dict[str, Any]:
+    return {"count": len(records)}
+
+
+def _vwap(records: list[Record]) -> dict[str, Any]:
+    trades = [
+        (record.at, Decimal(record.fields["price"]), record.fields["volume"]) for record in records
+    ]
+    with localcontext(prec=100, rounding=ROUND_HALF_UP):
+        volume = sum(traded for _, _, traded in trades)
+        amount = sum((price * traded for _, price, traded in trades), Decimal(0))
+        average = (amount / volume).quantize(Decimal("0.000001"))
+    prices = [price for _, price, _ in trades]
+    return {
+        "vwap": average,
+        "volume": Decimal(volume),
+        "trades": len(trades),
+        "high": max(prices),
+        "low": min(prices),
+        "open": min(trades)[1],
+        "close": max(trades)[1],
+    }
+
+
+def _hashtags(records: list[Record]) -> dict[str, Any]:
+    times = [millis(record.at) for record in records]
+    return {
+        "posts": len(records),
+        "users": estimated_users({record.fields["user"] for record in records}),
+        "first_seen": min(times),
+        "last_seen": max(times),
+    }
+
+
+def estimated_users(users: Iterable[str]) -> int:
+    """What a union of HLL sketches of 2^12 registers says of them: the same whatever the order."""
+    sketch = hll_sketch(12, tgt_hll_type.HLL_8)
+    for user in users:
+        sketch.update(xxhash64(user.encode()))
+    union = hll_union(12)
+    union.update(sketch)
+    union.update(sketch)
+    return round(float(union.get_result(tgt_hll_type.HLL_8).get_estimate()))
+
+
+TOTALS: dict[str, Callable[[list[Record]], dict[str, Any]]] = {
+    "word_count": _count,
+    "vwap": _vwap,
+    "hashtags": _hashtags,
+}

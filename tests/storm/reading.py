@@ -1,0 +1,41 @@
+"""The outcome of a stage: from wherever its world writes to."""
+
+from tests.storm.oracle import Letters, Outcome, Totals
+from tests.storm.outcome import (
+    differences,
+    file_letters,
+    file_rows,
+    messages_of,
+    table_rows,
+    topic_letters,
+    topic_rows,
+    totals_of,
+)
+from tests.storm.stage import Stage
+
+
+def outcome_of(stage: Stage) -> Outcome:
+    """What the stage's job has written so far."""
+    return Outcome(_totals(stage), _letters(stage))
+
+
+def compared(stage: Stage) -> list[str]:
+    """What is wrong with the outcome; nothing if all is exact."""
+    once = stage.world.dead_letters == "files"
+    return differences(stage.want, outcome_of(stage), letters_once=once)
+
+
+def _totals(stage: Stage) -> Totals:
+    if stage.world.sink == "files":
+        return totals_of(file_rows(stage.folder / "results"), once=True)
+    if stage.world.sink == "postgres":
+        with stage.services.postgres.connect() as connection:
+            return totals_of(table_rows(connection, stage.table), once=True)
+    messages = messages_of(stage.services.broker.address, stage.topic("out"))
+    return totals_of(topic_rows(messages), once=False)
+
+
+def _letters(stage: Stage) -> Letters:
+    if stage.world.dead_letters == "files":
+        return file_letters(stage.folder / "dead")
+    return topic_letters(messages_of(stage.services.broker.address, stage.topic("dead")))

@@ -1,0 +1,193 @@
+"""A world on disk, in Kafka and in PostgreSQL: its input, its job file, and what the job wrote."""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+from confluent_kafka import Producer
+from psycopg import sql
+
+from tests.storm.oracle import Outcome, expected, millis
+from tests.storm.outcome import postgres_columns
+from tests.storm.points import Checkpoint
+from tests.storm.records import SCHEMA, TOPIC, Record, batches_of
+from tests.storm.services import Services
+from tests.storm.world import WINDOWS, Routing, World
+
+OPERATORS: dict[str, dict[str, Any]] = {
+    "word_count": {"type": "word_count", "text": "text"},
+    "vwap": {"type": "vwap"},
+    "hashtags": {"type": "hashtags", "hashtags": "tags"},
+}
+_TIMESTAMP = pa.timestamp("us", "UTC")
+
+
+@dataclass
+class Stage:
+    """Where one case takes place."""
+
+    world: World
+    folder: Path
+    services: Services
+    name: str = "storm"
+    input: Path | None = None
+    """Where the records are, if not in the stage's own folder."""
+    checkpoint: Path = field(init=False)
+    batches: list[list[Record]] = field(init=False)
+    want: Outcome = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.checkpoint = self.folder / "checkpoint"
+        self.input = self.input or self.folder / "in"
+        self.batches = batches_of(self.world)
+        self.want = expected(self.world, self.batches)
+
+    @property
+    def uses_kafka(self) -> bool:
+        """Does any part of the world need the broker?"""
+        return "kafka" in (self.world.source, self.world.sink, self.world.dead_letters)
+
+    def topic(self, kind: str) -> str:
+        """The topic for records, totals or dead letters."""
+        return f"{self.name}-{kind}"
+
+    def prepare(self) -> None:
+        """Make topics and tables, and write all records but nothing of the job."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if self.world.source == "kafka":
+            broker = self.services.broker
+            # The records' own times are long past, and topics forget what is a week old.
+            broker.create_topics(
+                [self.topic("in")], partitions=self.world.kafka_partitions, retention_ms="-1"
+            )
+            self._produce()
+        else:
+            self._write_files()
+        for kind, where in (("out", self.world.sink), ("dead", self.world.dead_letters)):
+            if where == "kafka":
+                self.services.broker.create_topics([self.topic(kind)])
+        if self.world.sink == "postgres":
+            columns = postgres_columns(self.world)
+            with self.services.postgres.connect() as connection:
+                statement = sql.SQL("CREATE TABLE {} " + f"({columns})")
+                connection.execute(statement.format(sql.Identifier(self.table)))
+
+    def watched(self, routing: Routing) -> Checkpoint:
+        """The checkpoint, to be looked at while a job of this routing runs."""
+        results = self.folder / "results" if self.world.sink == "files" else None
+        return Checkpoint(self.checkpoint, self.world, routing, results)
+
+    @property
+    def table(self) -> str:
+        """The table for totals."""
+        return self.name.replace("-", "_")
+
+    def copy(self, suffix: str) -> "Stage":
+        """The same world in a folder and a table of its own, but with the same input."""
+        copy = Stage(
+            self.world, self.folder / suffix, self.services, f"{self.name}-{suffix}", self.input
+        )
+        copy.folder.mkdir()
+        return copy
+
+    def job_file(self, routing: Routing, **changes: Any) -> Path:
+        """Write the job as it is for one start."""
+        path = self.folder / "job.yaml"
+        path.write_text(yaml.safe_dump({**self._job(routing), **changes}, sort_keys=False))
+        return path
+
+    def _job(self, routing: Routing) -> dict[str, Any]:
+        world = self.world
+        lateness = f"{world.lateness_seconds} s" if world.windowed else None
+        return {
+            "name": "storm",
+            "source": self._source(routing),
+            "decode": {"type": "json", "schema": SCHEMA},
+            "operator": OPERATORS[world.operator],
+            "event_time": "at",
+            "grouping": {"type": routing.grouping},
+            "partitions": routing.partitions,
+            "seed": routing.seed,
+            "window": WINDOWS[world.window],
+            **({"lateness": lateness} if lateness else {}),
+            "merge": {"partitions": world.merge_partitions, "output": world.output},
+            "sinks": [self._sink()],
+            "dead_letters": self._dead_letters(),
+            "trigger": {"type": "available_now"},
+            "checkpoint": str(self.checkpoint),
+            "spark": SPARK,
+        }
+
+    def _source(self, routing: Routing) -> dict[str, Any]:
+        if self.world.source == "files":
+            path = str(self.input)
+            return {"type": "files", "path": path, "format": "parquet", "files_per_batch": 1}
+        return {
+            "type": "kafka",
+            "bootstrap_servers": self.services.broker.address,
+            "subscribe": [self.topic("in")],
+            "records_per_batch": self.world.rows,
+            "records_per_task": routing.records_per_task,
+        }
+
+    def _sink(self) -> dict[str, Any]:
+        if self.world.sink == "files":
+            return {"type": "files", "path": str(self.folder / "results")}
+        if self.world.sink == "kafka":
+            return self._to_topic("out")
+        url = self.services.postgres.url
+        return {"type": "postgres", "url": url, "table": self.table, "user": "me"}
+
+    def _dead_letters(self) -> dict[str, Any]:
+        if self.world.dead_letters == "files":
+            return {"type": "files", "path": str(self.folder / "dead"), "format": "parquet"}
+        return self._to_topic("dead")
+
+    def _to_topic(self, kind: str) -> dict[str, Any]:
+        servers = self.services.broker.address
+        return {"type": "kafka", "topic": self.topic(kind), "bootstrap_servers": servers}
+
+    def _write_files(self) -> None:
+        assert self.input is not None
+        self.input.mkdir()
+        for number, batch in enumerate(self.batches):
+            path = self.input / f"{number:04d}.parquet"
+            pq.write_table(_table(batch), path)
+            os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+
+    def _produce(self) -> None:
+        producer = Producer({"bootstrap.servers": self.services.broker.address, "log_level": 0})
+        for record in (record for batch in self.batches for record in batch):
+            producer.produce(
+                self.topic("in"),
+                record.value,
+                partition=record.partition,
+                timestamp=millis(record.arrived),
+            )
+            producer.poll(0)
+        assert producer.flush(60) == 0
+
+
+SPARK = {
+    "spark.master": "local[2,4]",
+    "spark.driver.memory": "768m",
+    # Snapshots after few batches, so that a case of few batches has some.
+    "spark.sql.streaming.stateStore.minDeltasForSnapshot": "2",
+    "spark.sql.streaming.stateStore.maintenanceInterval": "1s",
+}
+
+
+def _table(batch: list[Record]) -> pa.Table:
+    columns = {
+        "key": pa.nulls(len(batch), pa.binary()),
+        "value": pa.array([record.value for record in batch], pa.binary()),
+        "topic": pa.array([TOPIC] * len(batch), pa.string()),
+        "partition": pa.array([record.partition for record in batch], pa.int32()),
+        "offset": pa.array([record.offset for record in batch], pa.int64()),
+        "timestamp": pa.array([record.arrived for record in batch], _TIMESTAMP),
+    }
+    return pa.table(columns)

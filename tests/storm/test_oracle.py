@@ -1,0 +1,182 @@
+"""The parts of the storm: worlds, oracle, ledger; facts worked out by hand or elsewhere."""
+
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.storm import ledger
+from tests.storm.counts import Counts, StormError
+from tests.storm.damage import kind_of, lose_newest
+from tests.storm.oracle import Outcome, estimated_users, expected
+from tests.storm.outcome import differences, totals_of
+from tests.storm.points import Checkpoint
+from tests.storm.reads import read_damaged
+from tests.storm.records import START, Record, batches_of
+from tests.storm.world import KEYS, OPERATORS, WINDOWS, World, routing_of, world_of
+from tests.storm.xxhash import xxhash64
+from unskew.grouping.registry import create
+from unskew.grouping.spark.journal import Journal
+
+
+def record(seconds: float, text: str, offset: int = 0) -> Record:
+    at = f"2026-03-01T12:{int(seconds) // 60:02d}:{seconds % 60:06.3f}Z"
+    return Record(b"", 0, offset, "", {"at": at, "text": text})
+
+
+def small(**fixed: Any) -> World:
+    return world_of(1, operator="word_count", source="files", sink="kafka", **fixed)
+
+
+def test_a_seed_gives_the_same_world_and_records_always() -> None:
+    assert world_of(5) == world_of(5)
+    assert batches_of(world_of(5)) == batches_of(world_of(5))
+    assert routing_of(world_of(5), random.Random(1)) == routing_of(world_of(5), random.Random(1))
+
+
+def test_worlds_vary_in_all_that_a_job_can_be() -> None:
+    worlds = [world_of(seed) for seed in range(300)]
+    assert {world.operator for world in worlds} == set(OPERATORS)
+    assert {world.window for world in worlds} == set(WINDOWS)
+    assert {world.keys for world in worlds} == set(KEYS)
+    assert {world.sink for world in worlds} == {"files", "kafka", "postgres"}
+    assert {(world.native, world.output) for world in worlds} == {
+        (native, output) for native in (True, False) for output in ("append", "update")
+    }
+
+
+def test_spark_s_own_hashes_of_short_and_long_texts() -> None:
+    # Taken from `SELECT xxhash64('Spark'), xxhash64(repeat('a', 40))` of Spark 4.2.
+    assert (xxhash64(b"Spark"), xxhash64(b"a" * 40)) == (-4294468057691064905, -8273737738657618755)
+
+
+def test_few_users_are_counted_exactly() -> None:
+    assert estimated_users(f"u{number}" for number in range(200)) == 200
+
+
+def test_words_are_counted_by_window_and_late_ones_dropped() -> None:
+    world = small(window="tumbling", output="update", lateness_seconds=20)
+    batches = [[record(30, "a a")], [record(65, "a")], [record(1, "a b"), record(41, "b")]]
+    base = int(START.timestamp()) * 1000
+
+    found = expected(world, batches).totals
+
+    # When the third batch runs, late is what ended by 12:00:10: the watermark of the second one.
+    assert found == {
+        (base, base + 20_000, "a"): {"count": 1},
+        (base, base + 20_000, "b"): {"count": 1},
+        (base + 20_000, base + 40_000, "a"): {"count": 2},
+        (base + 40_000, base + 60_000, "b"): {"count": 1},
+        (base + 60_000, base + 80_000, "a"): {"count": 1},
+    }
+    # A batch later it is what ended by 12:00:45.
+    later = expected(world, [*batches, [record(1, "c"), record(41, "c")]]).totals
+    assert later.keys() - found.keys() == {(base + 40_000, base + 60_000, "c")}
+
+
+def test_in_append_mode_only_closed_windows_are_written() -> None:
+    world = small(window="tumbling", output="append", lateness_seconds=20)
+    found = expected(world, [[record(5, "a")], [record(45, "b")]]).totals
+    assert [place[2] for place in found] == ["a"]
+
+
+def test_a_lost_a_wrong_and_a_repeated_row_are_told() -> None:
+    want = Outcome({("a",): {"count": 1}, ("b",): {"count": 2}}, Counter({(0, 1, "not_utf8"): 1}))
+
+    assert differences(want, want, letters_once=True) == []
+    lost = Outcome({("a",): {"count": 1}}, want.letters)
+    assert differences(want, lost, letters_once=True) == [
+        "1 totals missing, such as ('b',): {'count': 2}"
+    ]
+    twice = totals_of([{"key": "a", "count": 1}] * 2, once=True)
+    assert "more than once" in str(differences(want, Outcome(twice), letters_once=True))
+    letters = Outcome(want.totals, Counter({(0, 1, "not_utf8"): 2}))
+    assert len(differences(want, letters, letters_once=True)) == 1
+    assert differences(want, letters, letters_once=False) == []
+
+
+def test_a_batch_s_point_is_read_from_the_files(tmp_path: Path) -> None:
+    world = small(window="none", merge_partitions=2)
+    routing = routing_of(world, random.Random(1))
+    checkpoint = Checkpoint(tmp_path, world, routing)
+    seen = [checkpoint.position().point]
+    journal = Journal(str(tmp_path / "unskew"))
+    state = create("key", partitions=2).snapshot()
+
+    def point(path: str) -> None:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).touch()
+        seen.append(checkpoint.position().point)
+
+    point("offsets/0")
+    journal.write_state(0, 0, state)
+    seen.append(checkpoint.position().point)
+    for partition in range(routing.partitions):
+        journal.write_report(0, partition, state)
+        seen.append(checkpoint.position().point)
+    point("state/0/0/1.changelog")
+    point("state/0/1/1_a-b.changelog")
+    point("commits/0")
+
+    reported = ["reported"] * (routing.partitions - 1)
+    assert seen == [
+        "before the offset log",
+        "offsets logged",
+        "routed",
+        *reported,
+        "in the merge",
+        "in the merge",
+        "merge state committed",
+        "before the offset log",
+    ]
+    assert checkpoint.position().batch == 1
+
+
+def test_every_damaged_snapshot_is_noticed(tmp_path: Path) -> None:
+    journal = Journal(str(tmp_path / "unskew"))
+    journal.write_state(0, 0, create("level", partitions=3).snapshot())
+    counts = Counts()
+    read_damaged(tmp_path / "unskew", random.Random(4), counts, flips=300)
+    assert counts.outcomes["damage found by its reader"] == 300
+
+
+def test_a_reader_that_checks_nothing_is_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = Journal(str(tmp_path / "unskew"))
+    journal.write_state(0, 0, create("level", partitions=3).snapshot())
+    monkeypatch.setattr("tests.storm.reads.Snapshot.from_bytes", lambda data: data)
+    with pytest.raises(StormError, match="source-00000"):
+        read_damaged(tmp_path / "unskew", random.Random(4), Counts())
+
+
+def test_a_power_cut_takes_only_the_newest_files(tmp_path: Path) -> None:
+    for number in range(40):
+        (tmp_path / f"{number}").write_text("x" * 10)
+    rng = random.Random(3)
+    harm = lose_newest(tmp_path, rng)
+    assert 1 <= len(harm.split(", ")) <= 12
+    untouched = [path for path in tmp_path.iterdir() if path.read_text() == "x" * 10]
+    assert 28 <= len(untouched) < 40
+
+
+def test_files_are_told_apart_by_what_they_are_for() -> None:
+    assert kind_of(Path("offsets/3")) == "offsets"
+    assert kind_of(Path("offsets/.3.crc")) == "checksum of offsets"
+    assert kind_of(Path("state/0/1/3.changelog")) == "state changelog"
+    assert kind_of(Path("unskew.json")) == "unskew.json json"
+
+
+def test_the_ledger_sums_by_commit(tmp_path: Path) -> None:
+    file = tmp_path / "ledger.json"
+    counts = Counts(faults=Counter({"JVM killed": 2, "power cut": 1}))
+    ledger.record(counts, "seed 1", 3, [], file)
+    (run,) = ledger.record(counts, "seed 4", 2, ["python -m tests.storm --seed 5"], file)
+    assert (run.cases, run.faults) == (5, {"JVM killed": 4, "power cut": 2})
+    assert "| driver or JVM kills | 4 | 300 |" in ledger.page([run])
+
+
+def test_the_page_is_the_ledger_s() -> None:
+    assert ledger.PAGE.read_text() == ledger.page(ledger.read())

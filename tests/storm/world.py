@@ -1,0 +1,102 @@
+"""A world: the job of one case and what its records are like, drawn from one seed."""
+
+import random
+from dataclasses import dataclass, replace
+from typing import Any
+
+from unskew.grouping.registry import GROUPINGS
+
+OPERATORS = ("word_count", "vwap", "hashtags")
+KEYS = ("zipf", "moving_hot", "single", "distinct")
+WINDOWS: dict[str, dict[str, Any]] = {
+    "none": {"type": "none"},
+    "tumbling": {"type": "tumbling", "duration": "20 s"},
+    "sliding": {"type": "sliding", "duration": "30 s", "slide": "10 s"},
+}
+SECONDS = {"tumbling": (20, 20), "sliding": (30, 10)}
+"""Duration and slide of each window."""
+
+
+@dataclass(frozen=True)
+class World:
+    """One case's job, but for its routing, which may change with every start."""
+
+    seed: int
+    operator: str
+    window: str
+    output: str
+    sink: str
+    source: str
+    dead_letters: str
+    keys: str
+    native: bool
+    """Plain Spark's groupBy: no routing, no journal."""
+    batches: int
+    rows: int
+    kafka_partitions: int
+    merge_partitions: int
+    lateness_seconds: int
+
+    @property
+    def windowed(self) -> bool:
+        """Has the job windows?"""
+        return self.window != "none"
+
+    def __str__(self) -> str:
+        kind = "plain Spark" if self.native else "routed"
+        return (
+            f"{self.operator}, {kind}, {self.source} to {self.sink}, window {self.window},"
+            f" {self.output}, keys {self.keys}, {self.batches} batches of {self.rows}"
+        )
+
+
+@dataclass(frozen=True)
+class Routing:
+    """What may change from one start of a job to the next."""
+
+    grouping: str
+    partitions: int
+    seed: int
+    records_per_task: int
+
+
+def world_of(seed: int, **fixed: Any) -> World:
+    """The world of a seed; `fixed` fields are as given, and the others still agree with them."""
+    rng = random.Random(f"world {seed}")
+    drawn = World(
+        seed=seed,
+        operator=rng.choice(OPERATORS),
+        window=rng.choice(tuple(WINDOWS)),
+        output=rng.choice(("append", "update")),
+        sink=rng.choice(("files", "files", "kafka", "postgres")),
+        source=rng.choice(("files", "files", "kafka")),
+        dead_letters=rng.choice(("files", "kafka")),
+        keys=rng.choice(KEYS),
+        native=rng.random() < 0.12,
+        batches=rng.randint(4, 8),
+        rows=rng.randint(60, 400),
+        kafka_partitions=rng.randint(1, 2),
+        merge_partitions=rng.randint(1, 4),
+        lateness_seconds=rng.choice((20, 60)),
+    )
+    return _agreeing(replace(drawn, **fixed), rng)
+
+
+def _agreeing(world: World, rng: random.Random) -> World:
+    """Files take complete windows only, and totals without windows are updates."""
+    if world.sink == "files":
+        window = world.window if world.windowed else rng.choice(tuple(SECONDS))
+        world = replace(world, window=window, output="append")
+    if not world.windowed:
+        world = replace(world, output="update")
+    if world.source == "kafka" and world.windowed and world.kafka_partitions > 1:
+        # How Spark shares a batch out over several partitions is not ours to foretell, so nothing
+        # may be late there.
+        world = replace(world, lateness_seconds=3600)
+    return world
+
+
+def routing_of(world: World, rng: random.Random) -> Routing:
+    """One way to route, drawn anew for a start."""
+    grouping = "none" if world.native else rng.choice(tuple(GROUPINGS))
+    return Routing(grouping, rng.randint(1, 6), rng.randint(0, 9), rng.choice((40, 150, 1000)))
