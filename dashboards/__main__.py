@@ -12,8 +12,8 @@ FOLDER = Path(__file__).resolve().parent
 
 def pages() -> dict[Path, str]:
     """Every dashboard's file and text."""
-    built = {OVERVIEW_UID: overview.page(), PARTITIONS_UID: partitions.page()}
-    return {FOLDER / f"{uid}.json": text_of(one) for uid, one in built.items()}
+    dashboards = {OVERVIEW_UID: overview.page(), PARTITIONS_UID: partitions.page()}
+    return {FOLDER / f"{uid}.json": text_of(built) for uid, built in dashboards.items()}
 
 
 def main(words: list[str]) -> int:

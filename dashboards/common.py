@@ -1,4 +1,4 @@
-"""What both dashboards share: the house style of panels, variables, annotations and links."""
+"""What both dashboards share: panels in one style, variables, annotations and links."""
 
 import json
 from collections.abc import Sequence
@@ -16,41 +16,41 @@ OVERVIEW_UID = "unskew-overview"
 PARTITIONS_UID = "unskew-partitions"
 TAG = "unskew"
 DATASOURCE = shared.DataSourceRef(type_val="prometheus", uid="${datasource}")
-OF = 'query=~"$job",instance=~"$instance"'
-"""The selection of both dashboards: an Unskew job is its metrics' label `query`."""
+SELECTION = 'query=~"$job",instance=~"$instance"'
+"""The matchers of both dashboards: an Unskew job is the label `query` of its metrics."""
 LINK_VALUES = "${datasource:queryparam}&${instance:queryparam}&${__url_time_range}"
 
 GREEN, ORANGE, RED, BLUE, GREY = "green", "orange", "red", "blue", "text"
 BARS_MAX = 1000
 STEP = "30s"
-"""Rates are over no less: counters move only when a batch ends."""
+"""The shortest interval of rates: counters change only when a batch ends."""
 GAP_MILLISECONDS = 600_000
-"""Lines go on over gaps this long: figures of batches come only when a batch ends."""
+"""Gaps up to this length are bridged: values of batches come only when a batch ends."""
 Steps = tuple[tuple[float | None, str], ...]
 STRETCH_STEPS: Steps = ((None, GREEN), (1.25, ORANGE), (2, RED))
-"""Of a ratio to the mean: a quarter above it shows in a batch's time, twice hurts."""
+"""Thresholds of a ratio to the mean: a quarter above it is visible in a batch's time."""
 COST_STEPS: Steps = ((None, GREEN), (0.1, ORANGE), (0.3, RED))
-"""Of the share of a batch's time that balance would save."""
+"""Thresholds of the share of a batch's time that balance would save."""
 
 
 def metric(name: str, *matchers: str) -> str:
-    """A metric of the selected jobs."""
-    return f"unskew_{name}{{{','.join((OF, *matchers))}}}"
+    """Select a metric of the selected jobs."""
+    return f"unskew_{name}{{{','.join((SELECTION, *matchers))}}}"
 
 
 def rate(name: str, *matchers: str) -> str:
-    """A counter's increase a second."""
+    """Compute a counter's increase a second."""
     return f"rate({metric(name, *matchers)}[$__rate_interval])"
 
 
 def quantile(share: float, name: str, *by: str) -> str:
-    """A quantile of a histogram; nothing, rather than NaN, where nothing was observed."""
+    """Compute a quantile of a histogram; no value, rather than NaN, where it is empty."""
     counts = f"sum by (le, {', '.join(by)}) ({rate(f'{name}_bucket')})"
     return f"histogram_quantile({share}, {counts}) >= 0"
 
 
-def by_number(expression: str) -> str:
-    """The same, so that Prometheus sorts partitions as numbers: by their count of digits first."""
+def sort_by_partition(expression: str) -> str:
+    """Add a label by which Prometheus sorts partitions as numbers: their number of digits."""
     for digits in range(1, 5):
         pattern = "." * digits
         expression = f'label_replace({expression}, "digits", "{digits}", "partition", "{pattern}")'
@@ -70,13 +70,13 @@ def table_target(expression: str, letter: str = "A") -> prometheus.Dataquery:
     return query.instant().format(PromQueryFormat.TABLE).editor_mode(QueryEditorMode.CODE)
 
 
-def as_one_table(
+def merge_tables(
     hidden: Sequence[str], names: dict[str, str], first: Sequence[str] = ()
 ) -> list[model.DataTransformerConfig]:
-    """Puts the tables of several queries side by side, by the labels that they share."""
+    """Merge the tables of several queries by the labels that they share."""
     look = {
         "excludeByName": dict.fromkeys(hidden, True),
-        "indexByName": {name: place for place, name in enumerate(first)},
+        "indexByName": {name: index for index, name in enumerate(first)},
         "renameByName": names,
     }
     return [
@@ -95,14 +95,14 @@ def targets(*pairs: tuple[str, str]) -> list[Any]:
 
 def thresholds(steps: Steps) -> dashboard.ThresholdsConfig:
     """Colours from a value on."""
-    found = [model.Threshold(value=value, color=colour) for value, colour in steps]
-    return dashboard.ThresholdsConfig().mode(model.ThresholdsMode.ABSOLUTE).steps(found)
+    built = [model.Threshold(value=value, color=colour) for value, colour in steps]
+    return dashboard.ThresholdsConfig().mode(model.ThresholdsMode.ABSOLUTE).steps(built)
 
 
-def coloured(mode: model.FieldColorModeId, colour: str | None = None) -> dashboard.FieldColor:
+def colour_scheme(mode: model.FieldColorModeId, colour: str | None = None) -> dashboard.FieldColor:
     """How values are coloured."""
-    found = dashboard.FieldColor().mode(mode)
-    return found if colour is None else found.fixed_color(colour)
+    scheme = dashboard.FieldColor().mode(mode)
+    return scheme if colour is None else scheme.fixed_color(colour)
 
 
 def override(**options: Any) -> list[model.DynamicConfigValue]:
@@ -118,7 +118,7 @@ def fixed(colour: str) -> dict[str, str]:
     return {"mode": "fixed", "fixedColor": colour}
 
 
-def number(
+def single_value(
     title: str, description: str, expression: str, unit: str, steps: Steps, width: int = 4
 ) -> stat.Panel:
     """One large number."""
@@ -134,7 +134,7 @@ def number(
         .interval(STEP)
         .unit(unit)
         .thresholds(thresholds(steps))
-        .color_scheme(coloured(model.FieldColorModeId.THRESHOLDS))
+        .color_scheme(colour_scheme(model.FieldColorModeId.THRESHOLDS))
         .color_mode(shared.BigValueColorMode.VALUE)
         .graph_mode(shared.BigValueGraphMode.NONE)
         .text_mode(shared.BigValueTextMode.VALUE)
@@ -142,10 +142,10 @@ def number(
     )
 
 
-def course(
+def time_series(
     title: str, description: str, unit: str, *pairs: tuple[str, str], width: int = 8
 ) -> lines.Panel:
-    """Lines over time; a legend with the last value and the greatest."""
+    """Lines over time; the legend has the last and the greatest value."""
     many = len(pairs) > 1 and any("{{" in legend for _, legend in pairs)
     legend = (
         common.VizLegendOptions()
@@ -167,7 +167,7 @@ def course(
         .height(9)
         .unit(unit)
         .min(0)
-        .color_scheme(coloured(model.FieldColorModeId.PALETTE_CLASSIC))
+        .color_scheme(colour_scheme(model.FieldColorModeId.PALETTE_CLASSIC))
         .line_width(2)
         .fill_opacity(8)
         .show_points(shared.VisibilityMode.NEVER)
@@ -177,7 +177,7 @@ def course(
     )
 
 
-def dashed_at(panel: lines.Panel, steps: Steps) -> lines.Panel:
+def with_dashed_thresholds(panel: lines.Panel, steps: Steps) -> lines.Panel:
     """The panel with its thresholds as dashed lines."""
     style = common.GraphThresholdsStyleConfig().mode(shared.GraphThresholdsStyleMode.DASHED)
     return panel.thresholds(thresholds(steps)).thresholds_style(style)
@@ -185,13 +185,13 @@ def dashed_at(panel: lines.Panel, steps: Steps) -> lines.Panel:
 
 def stacked(panel: lines.Panel, bars: bool = False) -> lines.Panel:
     """The panel with its series on top of each other."""
-    found = panel.stacking(common.StackingConfig().mode(shared.StackingMode.NORMAL))
+    panel = panel.stacking(common.StackingConfig().mode(shared.StackingMode.NORMAL))
     if bars:
-        found = found.draw_style(shared.GraphDrawStyle.BARS).line_width(0)
-    return found.fill_opacity(70 if bars else 35)
+        panel = panel.draw_style(shared.GraphDrawStyle.BARS).line_width(0)
+    return panel.fill_opacity(70 if bars else 35)
 
 
-def _in_order(by: str) -> list[model.DataTransformerConfig]:
+def _sort_rows(by: str) -> list[model.DataTransformerConfig]:
     """Sorts rows by a label whose values are numbers."""
     options: list[tuple[str, dict[str, Any]]] = [
         ("convertFieldType", {"conversions": [{"targetField": by, "destinationType": kind}]})
@@ -199,15 +199,15 @@ def _in_order(by: str) -> list[model.DataTransformerConfig]:
     ]
     options.insert(1, ("sortBy", {"sort": [{"field": by, "desc": False}]}))
     return [
-        model.DataTransformerConfig(id_val=name, options={"fields": {}, **one})
-        for name, one in options
+        model.DataTransformerConfig(id_val=name, options={"fields": {}, **settings})
+        for name, settings in options
     ]
 
 
-def bars(
+def bar_gauge(
     title: str, description: str, unit: str, expression: str, by: str, steps: Steps
 ) -> bargauge.Panel:
-    """A bar for each value of a label, as of now; in the order of its numbers."""
+    """A bar for each value of a label as of now, sorted by number."""
     reduce = common.ReduceDataOptions().calcs(["lastNotNull"]).values(True).limit(BARS_MAX)
     return (
         bargauge.Panel()
@@ -215,13 +215,13 @@ def bars(
         .description(description)
         .datasource(DATASOURCE)
         .with_target(table_target(expression))
-        .transformations(_in_order(by))
+        .transformations(_sort_rows(by))
         .span(12)
         .height(9)
         .unit(unit)
         .min(0)
         .thresholds(thresholds(steps))
-        .color_scheme(coloured(model.FieldColorModeId.THRESHOLDS))
+        .color_scheme(colour_scheme(model.FieldColorModeId.THRESHOLDS))
         .display_mode(shared.BarGaugeDisplayMode.BASIC)
         .value_mode(shared.BarGaugeValueMode.COLOR)
         .show_unfilled(True)
@@ -231,10 +231,10 @@ def bars(
     )
 
 
-def warmth(
+def partition_heatmap(
     title: str, description: str, unit: str, expression: str, scheme: str, most: float | None = None
 ) -> heatmap.Panel:
-    """A row for each partition, time to the right, brighter where there is more."""
+    """A heatmap with a row for each partition; brighter is more."""
     colour = heatmap.HeatmapColorOptions().mode(HeatmapColorMode.SCHEME).scheme(scheme)
     colour = colour.steps(64).min(0)
     axis = heatmap.YAxisConfig().axis_placement(shared.AxisPlacement.LEFT)
@@ -246,7 +246,7 @@ def warmth(
         panel.title(title)
         .description(description)
         .datasource(DATASOURCE)
-        .with_target(target(by_number(expression), "{{partition}}"))
+        .with_target(target(sort_by_partition(expression), "{{partition}}"))
         .span(12)
         .height(9)
         .calculate(False)
@@ -265,7 +265,7 @@ def _variables(many: bool) -> list[Any]:
     job = "label_values(unskew_query_info, query)"
     instance = 'label_values(unskew_query_info{query=~"$job"}, instance)'
     everything = model.VariableOption(selected=True, text="All", value="$__all")
-    found = []
+    variables: list[Any] = []
     for name, label, definition, description, several in (
         ("job", "Job", job, "The name in the job's YAML: the metrics' label `query`.", many),
         ("instance", "Instance", instance, "The driver's address, as Prometheus has it.", True),
@@ -282,14 +282,17 @@ def _variables(many: bool) -> list[Any]:
             .multi(several)
             .include_all(several)
         )
-        found.append(variable.all_value(".*").current(everything) if several else variable)
+        variables.append(variable.all_value(".*").current(everything) if several else variable)
     source = dashboard.DatasourceVariable("datasource").label("Data source")
-    return [source.type("prometheus").description("The Prometheus that scrapes the jobs."), *found]
+    return [
+        source.type("prometheus").description("The Prometheus that scrapes the jobs."),
+        *variables,
+    ]
 
 
 def _annotations() -> list[Any]:
-    """Starts, at the moment that the process itself tells, and times of trouble."""
-    trouble = 'state=~"failed|stalled"'
+    """Marks at the start times that the processes export, and while a query failed or stalled."""
+    failing_states = 'state=~"failed|stalled"'
     start = (
         dashboard.AnnotationQuery()
         .name("Starts")
@@ -301,13 +304,13 @@ def _annotations() -> list[Any]:
     failing = (
         dashboard.AnnotationQuery()
         .name("Failed or stalled")
-        .expr(f"max by (query, instance, state) ({metric('query_state', trouble)}) == 1")
+        .expr(f"max by (query, instance, state) ({metric('query_state', failing_states)}) == 1")
         .title_format("{{query}} {{state}}")
         .icon_color(RED)
     )
     return [
-        one.datasource(DATASOURCE).enable(True).text_format("{{instance}}").step("10s")
-        for one in (start, failing)
+        annotation.datasource(DATASOURCE).enable(True).text_format("{{instance}}").step("10s")
+        for annotation in (start, failing)
     ]
 
 
@@ -325,7 +328,7 @@ def link_to(uid: str, title: str) -> dashboard.DashboardLink:
 
 
 def page(uid: str, title: str, description: str, many: bool) -> dashboard.Dashboard:
-    """An empty dashboard with all that is not a panel."""
+    """Make a dashboard with everything but its panels."""
     return (
         dashboard.Dashboard(title)
         .uid(uid)
@@ -341,8 +344,8 @@ def page(uid: str, title: str, description: str, many: bool) -> dashboard.Dashbo
     )
 
 
-def filled(empty: dashboard.Dashboard, *rows: tuple[str, Sequence[Any]]) -> dashboard.Dashboard:
-    """The dashboard with its rows: a title and panels each."""
+def with_rows(empty: dashboard.Dashboard, *rows: tuple[str, Sequence[Any]]) -> dashboard.Dashboard:
+    """Add rows to a dashboard: a title and panels each."""
     for title, panels in rows:
         empty = empty.with_row(dashboard.Row(title))
         for panel in panels:
@@ -351,10 +354,10 @@ def filled(empty: dashboard.Dashboard, *rows: tuple[str, Sequence[Any]]) -> dash
 
 
 def text_of(built: dashboard.Dashboard) -> str:
-    """The dashboard as JSON. Links stay where they are seen, at the top of the page."""
-    found = json.loads(json.dumps(built.build(), cls=JSONEncoder))
-    for number, panel in enumerate(found["panels"], 1):
+    """Write the dashboard as JSON, with links at the top of the page."""
+    page = json.loads(json.dumps(built.build(), cls=JSONEncoder))
+    for number, panel in enumerate(page["panels"], 1):
         panel["id"] = number
-    for one in (*found["links"], *found["annotations"]["list"]):
-        del one["placement"]
-    return json.dumps(found, indent=2, ensure_ascii=False) + "\n"
+    for item in (*page["links"], *page["annotations"]["list"]):
+        del item["placement"]
+    return json.dumps(page, indent=2, ensure_ascii=False) + "\n"

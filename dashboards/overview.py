@@ -1,4 +1,4 @@
-"""The overview: is it healthy, and what does skew cost now?"""
+"""The overview of all jobs: their health, and what skew costs them now."""
 
 from typing import Any
 
@@ -20,30 +20,30 @@ from dashboards.common import (
     RED,
     STEP,
     STRETCH_STEPS,
-    as_one_table,
-    course,
-    dashed_at,
-    filled,
     fixed,
     link_to,
+    merge_tables,
     metric,
-    number,
     override,
     quantile,
     rate,
+    single_value,
     stacked,
     table_target,
+    time_series,
+    with_dashed_thresholds,
+    with_rows,
 )
 from dashboards.common import page as empty_page
 
 _BUSY = metric("partition_batch_busy_seconds")
-TOOK = f"max by (query) (sum by (query, instance) ({metric('batch_part_seconds')}))"
-LOST = f"(max by (query) ({_BUSY}) - avg by (query) ({_BUSY}))"
-"""What the slowest partition took longer than an even share would have taken."""
-COST = f"{LOST} / {TOOK}"
+BATCH_SECONDS = f"max by (query) (sum by (query, instance) ({metric('batch_part_seconds')}))"
+SKEW_SECONDS = f"(max by (query) ({_BUSY}) - avg by (query) ({_BUSY}))"
+"""Time of the slowest partition over the mean of all."""
+SKEW_SHARE = f"{SKEW_SECONDS} / {BATCH_SECONDS}"
 LAG = metric("kafka_lag_records")
 RATIO = {"decimals": 2, "steps": STRETCH_STEPS}
-_COST_SAYS = (
+_SKEW_SHARE_HELP = (
     "(busy time of the slowest partition - mean of all) / time of the batch, of the last batch."
     " A batch ends with its slowest partition, so this much of it would be saved if all partitions"
     " had the same to do and each had a slot of its own."
@@ -58,12 +58,12 @@ def page() -> dashboard.Dashboard:
         "Are the jobs healthy, and what does skew cost them now?",
         many=True,
     ).link(link_to(PARTITIONS_UID, "Partitions of one job"))
-    return filled(
+    return with_rows(
         empty,
         ("Is it healthy?", [*_health(), *_now(), _jobs()]),
         ("What does skew cost now?", _skew()),
         ("Throughput, lag, latency", _flow()),
-        ("Refused, late, kept", _rest()),
+        ("Rejected, late, kept", _rest()),
     )
 
 
@@ -75,18 +75,18 @@ def _health() -> list[Any]:
         options={"0": model.ValueMappingResult(text="none", color=GREEN, index=0)}
     )
     return [
-        number(
+        single_value(
             "Jobs not running",
-            "Jobs that were there in the time shown and now give no sign of life: stopped, failed,"
-            " stalled, or not scraped.",
+            "Jobs that ran in the time shown and do not run now: stopped, failed, stalled, or not"
+            " scraped.",
             f"{seen} - (sum({up}) or vector(0))",
             "none",
             fine,
         ).mappings([none_down]),
-        number(
+        single_value(
             "Skew costs, worst job",
-            f"{_COST_SAYS} Of the job where it is the most.",
-            f"max({COST})",
+            f"{_SKEW_SHARE_HELP} Of the job where it is the most.",
+            f"max({SKEW_SHARE})",
             "percentunit",
             COST_STEPS,
         ).decimals(0),
@@ -95,14 +95,14 @@ def _health() -> list[Any]:
 
 def _now() -> list[Any]:
     return [
-        number(
+        single_value(
             "Records a second",
             "Records done a second, all jobs together.",
             f"sum({rate('records_total')})",
             "short",
             ((None, BLUE),),
         ).decimals(0),
-        number(
+        single_value(
             "Kafka lag",
             "Records in Kafka that were not read when the last batches began, all jobs together."
             " It falls to nearly 0 where jobs keep up.",
@@ -110,7 +110,7 @@ def _now() -> list[Any]:
             "short",
             ((None, BLUE),),
         ),
-        number(
+        single_value(
             "Latency (99 %)",
             "From a record's timestamp in Kafka to when its partition was done with it, of the"
             " slowest job.",
@@ -118,9 +118,9 @@ def _now() -> list[Any]:
             "s",
             ((None, BLUE),),
         ),
-        number(
+        single_value(
             "Dead letters",
-            "Records that could not be used, in the time shown.",
+            "Rejected records in the time shown.",
             f"sum(increase({metric('dead_letters_total')}[$__range])) or vector(0)",
             "short",
             ((None, GREEN), (1, ORANGE)),
@@ -132,8 +132,8 @@ _COLUMNS: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     ("job", metric("query_info"), "query, grouping, operator", {}),
     ("state", f"{metric('query_state')} == 1", "query, state", {}),
     ("ended ago", f"time() - {metric('last_batch_timestamp_seconds')}", "query", {"unit": "s"}),
-    ("batch took", TOOK, "", {"unit": "s"}),
-    ("skew costs", COST, "", {"unit": "percentunit", "steps": COST_STEPS}),
+    ("batch took", BATCH_SECONDS, "", {"unit": "s"}),
+    ("skew costs", SKEW_SHARE, "", {"unit": "percentunit", "steps": COST_STEPS}),
     ("time max/mean", metric("busy_max_over_mean_ratio"), "query", RATIO),
     ("records max/mean", metric("max_over_mean_ratio"), "query", RATIO),
     ("partitions/key", metric("replication_ratio"), "query", {"decimals": 2}),
@@ -143,9 +143,9 @@ _COLUMNS: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
 
 
 def _jobs() -> table.Panel:
-    """One row a job: what each query says of it, side by side."""
+    """A table with one row a job, with the values of all queries."""
     letters = "ABCDEFGHIJ"
-    found = (
+    panel = (
         table.Panel()
         .title("Jobs")
         .description(
@@ -161,11 +161,11 @@ def _jobs() -> table.Panel:
     )
     names = {"query": "job"}
     for letter, (name, expression, by, look) in zip(letters, _COLUMNS, strict=True):
-        asked = f"max by ({by}) ({expression})" if by else expression
-        found = found.with_target(table_target(asked, letter))
+        query = f"max by ({by}) ({expression})" if by else expression
+        panel = panel.with_target(table_target(query, letter))
         if by in ("query", ""):
             names[f"Value #{letter}"] = name
-            found = found.override_by_name(name, _look(**look))
+            panel = panel.override_by_name(name, _look(**look))
     state = [
         {"type": "value", "options": {"running": {"color": GREEN, "index": 0}}},
         {
@@ -175,11 +175,11 @@ def _jobs() -> table.Panel:
     ]
     coloured = {"mode": "fixed", "fixedColor": GREY}
     return (
-        found.override_by_name("job", override(links=[_to_partitions("${__value.raw}")]))
+        panel.override_by_name("job", override(links=[_to_partitions("${__value.raw}")]))
         .override_by_name(
             "state", override(mappings=state, color=coloured, custom_cellOptions=_TEXT)
         )
-        .transformations(as_one_table(("Time", "Value #A", "Value #B"), names, ("query", "state")))
+        .transformations(merge_tables(("Time", "Value #A", "Value #B"), names, ("query", "state")))
     )
 
 
@@ -207,15 +207,15 @@ def _to_partitions(job: str) -> dict[str, Any]:
 def _skew() -> list[Any]:
     took, ideal, trigger = "took", "balanced ideal", "trigger's interval"
     batch = (
-        course(
+        time_series(
             "Batch time against the balanced ideal: $job",
             "How long the last batch took, and how long it would have taken if each partition had"
             " had the same to do: less by what the slowest partition took longer than the mean."
             " The band between is the price of skew. It assumes a slot for every partition. Batches"
             " that take longer than the trigger's interval cannot keep up with it.",
             "s",
-            (TOOK, took),
-            (f"{TOOK} - {LOST}", ideal),
+            (BATCH_SECONDS, took),
+            (f"{BATCH_SECONDS} - {SKEW_SECONDS}", ideal),
             (f"max by (query) ({metric('trigger_interval_seconds')})", trigger),
             width=24,
         )
@@ -233,10 +233,13 @@ def _skew() -> list[Any]:
 
 
 def _imbalance() -> list[lines.Panel]:
-    cost = course(
-        "Share of batch time that skew costs", _COST_SAYS, "percentunit", (COST, "{{query}}")
+    cost = time_series(
+        "Share of batch time that skew costs",
+        _SKEW_SHARE_HELP,
+        "percentunit",
+        (SKEW_SHARE, "{{query}}"),
     )
-    busy = course(
+    busy = time_series(
         "Imbalance: most over mean",
         "Of the last batch: the fullest partition's records over the mean (solid), and the slowest"
         " partition's time over the mean (dashed). 1 is perfectly even. Time differs from records"
@@ -245,7 +248,7 @@ def _imbalance() -> list[lines.Panel]:
         (f"max by (query) ({metric('max_over_mean_ratio')})", "{{query}}: records"),
         (f"max by (query) ({metric('busy_max_over_mean_ratio')})", "{{query}}: time"),
     )
-    replication = course(
+    replication = time_series(
         "The price of balance: partitions per key",
         "(Key, partition) pairs over distinct keys, of the last batch. 1 means that no key was"
         " split; every further pair is one more partial result to merge.",
@@ -253,10 +256,10 @@ def _imbalance() -> list[lines.Panel]:
         (f"max by (query) ({metric('replication_ratio')})", "{{query}}"),
     )
     return [
-        dashed_at(cost.min(0).axis_soft_max(0.4), COST_STEPS),
-        dashed_at(busy.min(1).decimals(2).axis_soft_max(2.2), STRETCH_STEPS).override_by_regexp(
-            "/: time$/", override(custom_lineStyle=DASHES, custom_fillOpacity=0)
-        ),
+        with_dashed_thresholds(cost.min(0).axis_soft_max(0.4), COST_STEPS),
+        with_dashed_thresholds(
+            busy.min(1).decimals(2).axis_soft_max(2.2), STRETCH_STEPS
+        ).override_by_regexp("/: time$/", override(custom_lineStyle=DASHES, custom_fillOpacity=0)),
         replication.min(1).decimals(2).axis_soft_max(1.2),
     ]
 
@@ -268,20 +271,20 @@ def _ratio(top: str, bottom: str) -> str:
 
 def _flow() -> list[lines.Panel]:
     return [
-        course(
+        time_series(
             "Records a second",
             "Records done, by job.",
             "short",
             (f"sum by (query) ({rate('records_total')})", "{{query}}"),
         ),
-        course(
+        time_series(
             "Kafka lag",
             "Records in Kafka that were not read when the last batch began, by job and topic."
             " Lag that grows means that batches take longer than new records take to come.",
             "short",
             (f"sum by (query, topic) ({LAG})", "{{query}}: {{topic}}"),
         ),
-        course(
+        time_series(
             "Latency from Kafka to done",
             "From a record's timestamp in Kafka to when its partition was done with it: the median"
             " and the 99th percentile of all records.",
@@ -289,19 +292,19 @@ def _flow() -> list[lines.Panel]:
             (quantile(0.99, "partition_latency_seconds", "query"), "{{query}}: 99 %"),
             (quantile(0.5, "partition_latency_seconds", "query"), "{{query}}: median"),
         ),
-        course(
+        time_series(
             "Batches",
             "How long batches took from trigger to commit, mean over the interval.",
             "s",
             (_ratio(rate("batch_seconds_sum"), rate("batch_seconds_count")), "{{query}}"),
         ),
-        course(
+        time_series(
             "What routing costs",
             "Time that the sources spent in routing, for each record.",
             "s",
             (_ratio(rate("routing_seconds_total"), rate("records_total")), "{{query}}"),
         ),
-        course(
+        time_series(
             "Hot keys",
             "Keys that the grouping treats as hot, all sources together.",
             "short",
@@ -311,14 +314,14 @@ def _flow() -> list[lines.Panel]:
 
 
 def _rest() -> list[lines.Panel]:
-    dead = course(
+    dead = time_series(
         "Dead letters a second",
-        "Records a second that could not be used, by job and reason. They are kept where the job's"
-        " section dead_letters says.",
+        "Rejected records a second, by job and reason. They are written where the job's section"
+        " dead_letters says.",
         "short",
         (f"sum by (query, reason) ({rate('dead_letters_total')})", "{{query}}: {{reason}}"),
     )
-    late = course(
+    late = time_series(
         "Too late, a second",
         "Records a second that were dropped because all their windows were over, and the partial"
         " results dropped, of which one may be many records, or a part of one whose later windows"
@@ -330,26 +333,26 @@ def _rest() -> list[lines.Panel]:
     return [
         stacked(dead, bars=True),
         late.axis_soft_max(1),
-        course(
+        time_series(
             "Rows in the merge's state",
             "Rows that the merge keeps: with windows, of those that are still open; without, one"
             " for each key ever seen.",
             "short",
             (f"max by (query) ({metric('merge_state_rows')})", "{{query}}"),
         ),
-        course(
+        time_series(
             "Memory of the merge's state",
             "Memory that the merge's state takes in the executors.",
             "bytes",
             (f"max by (query) ({metric('merge_state_bytes')})", "{{query}}"),
         ),
-        course(
+        time_series(
             "Merge state in the checkpoint",
             "What a restart would load of the merge's state, all its partitions together.",
             "bytes",
             (f"sum by (query) ({metric('merge_partition_state_bytes')})", "{{query}}"),
         ),
-        course(
+        time_series(
             "Journal",
             "Size of the folder beside the checkpoint with routing states and reports: of the last"
             " 20 batches, so it stays level.",

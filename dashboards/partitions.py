@@ -1,4 +1,4 @@
-"""One job: which partition has how much to do, with which keys, and what its grouping says."""
+"""The partitions of one job: their load, their keys, and the signals of the grouping."""
 
 from typing import Any
 
@@ -11,22 +11,22 @@ from dashboards.common import (
     OVERVIEW_UID,
     PARTITIONS_UID,
     STRETCH_STEPS,
-    as_one_table,
-    bars,
-    course,
-    filled,
+    bar_gauge,
     link_to,
+    merge_tables,
     metric,
-    number,
+    partition_heatmap,
     quantile,
+    single_value,
     stacked,
     table_target,
-    warmth,
+    time_series,
+    with_rows,
 )
 from dashboards.common import page as empty_page
 
 NO_SIGNALS = "This grouping has none"
-PLAIN: Any = ((None, BLUE),)
+NO_STEPS: Any = ((None, BLUE),)
 
 
 def page() -> dashboard.Dashboard:
@@ -37,7 +37,7 @@ def page() -> dashboard.Dashboard:
         "How evenly one job's partitions are loaded, by which keys, and what its grouping says.",
         many=False,
     ).link(link_to(OVERVIEW_UID, "Overview of all jobs"))
-    return filled(
+    return with_rows(
         empty,
         ("The last batch of $job", [*_numbers(), *_bars()]),
         ("Over time, a row for each partition", _heatmaps()),
@@ -63,19 +63,19 @@ def _shown(name: str) -> str:
 
 def _numbers() -> list[Any]:
     info = f"max by (grouping, operator) ({metric('query_info')})"
-    named = number(
+    named = single_value(
         "Grouping, operator",
         "How records are spread over partitions, and what is computed of the records of each key.",
         info,
         "none",
-        PLAIN,
+        NO_STEPS,
     )
     named.text_mode(shared.BigValueTextMode.NAME)
     named.display_name("${__field.labels.grouping}, ${__field.labels.operator}")
-    found = [named]
+    panels = [named]
     for title, description, name, unit, steps in (
-        ("Partitions", "Partitions that records are routed to.", "partitions", "none", PLAIN),
-        ("Records", "Records of the last batch.", "batch_records", "short", PLAIN),
+        ("Partitions", "Partitions that records are routed to.", "partitions", "none", NO_STEPS),
+        ("Records", "Records of the last batch.", "batch_records", "short", NO_STEPS),
         (
             "Records: max / mean",
             "Records of the fullest partition over the mean: 1 is perfectly even.",
@@ -95,12 +95,12 @@ def _numbers() -> list[Any]:
             "(Key, partition) pairs over distinct keys: 1 means that no key was split.",
             "replication_ratio",
             "none",
-            PLAIN,
+            NO_STEPS,
         ),
     ):
-        panel = number(title, description, f"max({metric(name)})", unit, steps)
-        found.append(panel.decimals(2) if name.endswith("_ratio") else panel)
-    return found
+        panel = single_value(title, description, f"max({metric(name)})", unit, steps)
+        panels.append(panel.decimals(2) if name.endswith("_ratio") else panel)
+    return panels
 
 
 def _bars() -> list[Any]:
@@ -109,21 +109,21 @@ def _bars() -> list[Any]:
         ("Busy time, over an even share", "Time that each partition was at work over the mean"),
     )
     names = ("partition_batch_records", "partition_batch_busy_seconds")
-    found: list[Any] = [
-        bars(
+    even: list[Any] = [
+        bar_gauge(
             title,
-            f"{says}, in the last batch. 1 is an even share; the highest bar is what all others"
-            " wait for.",
+            f"{measure}, in the last batch. 1 is an even share; the batch ends with the highest"
+            " bar.",
             "none",
             _over_mean(name),
             "partition",
             STRETCH_STEPS,
         ).decimals(2)
-        for (title, says), name in zip(shares, names, strict=True)
+        for (title, measure), name in zip(shares, names, strict=True)
     ]
     return [
-        *found,
-        bars(
+        *even,
+        bar_gauge(
             "Latency, mean",
             "From a record's timestamp in Kafka to when its partition was done with it, of all"
             " records in the time shown.",
@@ -131,22 +131,22 @@ def _bars() -> list[Any]:
             f"sum by (partition) ({_shown('partition_latency_seconds_sum')})"
             f" / (sum by (partition) ({_shown('partition_latency_seconds_count')}) > 0)",
             "partition",
-            PLAIN,
+            NO_STEPS,
         ),
-        bars(
+        bar_gauge(
             "State",
             "What the partial results of each partition took in the last batch.",
             "bytes",
             _of("partition_state_bytes"),
             "partition",
-            PLAIN,
+            NO_STEPS,
         ),
     ]
 
 
 def _heatmaps() -> list[Any]:
     return [
-        warmth(
+        partition_heatmap(
             "Records, over an even share",
             "Records of each partition in its last batch over the mean, from 0 to twice an even"
             " share: one bright row is a hot partition, one colour for all is perfectly even.",
@@ -155,21 +155,21 @@ def _heatmaps() -> list[Any]:
             "Inferno",
             most=2,
         ),
-        warmth(
+        partition_heatmap(
             "Busy time in a batch",
             "Time that each partition was at work in its last batch.",
             "s",
             _of("partition_batch_busy_seconds"),
             "Inferno",
         ),
-        warmth(
+        partition_heatmap(
             "Latency, 95th percentile",
             "From a record's timestamp in Kafka to when its partition was done with it.",
             "s",
             quantile(0.95, "partition_latency_seconds", "partition"),
             "Viridis",
         ),
-        warmth(
+        partition_heatmap(
             "Distinct keys in a batch",
             "Distinct keys of each partition in its last batch: with each comes a partial result.",
             "short",
@@ -188,15 +188,15 @@ def _hot_keys() -> list[Any]:
     shown = (
         "By hash, or by name where the job says metrics.hot_key_names; as many as metrics.hot_keys."
     )
-    largest = bars(
+    largest = bar_gauge(
         "Largest keys of the last batch",
         f"Share of the batch's records that each key has. {shown}",
         "percentunit",
         f"sort_desc({_KEY_SHARE})",
         "key",
-        PLAIN,
+        NO_STEPS,
     ).transformations([])
-    course_of = course(
+    over_time = time_series(
         "Largest keys over time",
         f"Share of each batch's records, of its five largest keys. {shown} A key that flares up"
         " shows here first.",
@@ -206,7 +206,7 @@ def _hot_keys() -> list[Any]:
     )
     return [
         largest.orientation(shared.VizOrientation.HORIZONTAL).height(10),
-        stacked(course_of, bars=True).height(10),
+        stacked(over_time, bars=True).height(10),
     ]
 
 
@@ -226,11 +226,11 @@ def _signals() -> list[Any]:
         .height(10)
         .unit("short")
         .no_value(NO_SIGNALS)
-        .transformations(as_one_table(("Time",), names))
+        .transformations(merge_tables(("Time",), names))
     )
     return [
         listed,
-        course(
+        time_series(
             "Signals over time",
             "Mean over the sources; a click on a name shows one alone. docs/groupings.md says what"
             " each means.",
@@ -240,7 +240,7 @@ def _signals() -> list[Any]:
         )
         .no_value(NO_SIGNALS)
         .height(10),
-        course(
+        time_series(
             "Routing against work",
             "Time that all sources together spent in routing the last batch, and time that all"
             " partitions together were at work.",
@@ -253,7 +253,7 @@ def _signals() -> list[Any]:
 
 
 def _around() -> list[Any]:
-    parts = course(
+    parts = time_series(
         "Where a batch's time goes",
         "The parts of the last batch: add_batch is the work itself, the rest is Spark's own.",
         "s",
@@ -261,7 +261,7 @@ def _around() -> list[Any]:
     )
     return [
         stacked(parts),
-        course(
+        time_series(
             "Merge state by partition",
             "What a restart would load of each state partition of the merge, from the checkpoint.",
             "bytes",
@@ -270,7 +270,7 @@ def _around() -> list[Any]:
                 "{{merge_partition}}",
             ),
         ),
-        course(
+        time_series(
             "Kafka lag by partition",
             "Records that were not read when the last batch began.",
             "short",

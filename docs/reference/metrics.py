@@ -18,14 +18,14 @@ _HEAD = """# Metrics
 A job serves these on `http://127.0.0.1:PORT/metrics` (section `metrics` of the job; the log names
 the port), for Prometheus. `/healthz` answers 200 unless the query has failed or stalled, `/readyz`
 answers 200 once it runs; otherwise both answer 503. Both ask for no password. `/` is a page for
-people, which shows the batches as they come.
+people, which shows the batches as they are done.
 
 Every metric has the label `query`, the job's name. Numbers of records, keys and seconds of
-partitions are those of the journal: of a task that ran twice, one run counts. So `unskew inspect`
-shows the same. With `grouping: none` nothing is routed, and where Spark computes the operator
+partitions are those of the journal, where a task that ran twice counts once. `unskew inspect` reads
+the same. With `grouping: none` nothing is routed, and where Spark computes the operator
 itself there are no reports: the metrics of partitions, routing and replication stay empty there.
 
-A query has *stalled* when it gave no sign of life, a batch, a task or a look for records, for five
+A query has *stalled* when it finished no batch, completed no task and polled no source for five
 minutes, three times its trigger's interval or ten times its slowest batch, whichever is longest.
 
 | metric | type | labels | |

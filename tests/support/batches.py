@@ -8,6 +8,7 @@ from unskew.grouping.spark.report import LATENCY_BOUNDS_SECONDS
 from unskew.jobs.checkpoint.merge_state import MergePartition
 from unskew.jobs.observe.batch import BatchDone, Routing
 from unskew.jobs.observe.batch_stats import BatchStats, HotKey
+from unskew.jobs.observe.board import Board
 
 
 def progress(batch: int, **more: Any) -> dict[str, Any]:
@@ -61,3 +62,8 @@ def done(batch: int, names: bool = False) -> BatchDone:
         journal_bytes=1000,
         journal_batches=batch + 1,
     )
+
+
+def board_value(board: Board, name: str, *labels: str) -> Any:
+    """One value of a board, by figure and labels; None if there is none."""
+    return board._values.get(name, {}).get(labels)

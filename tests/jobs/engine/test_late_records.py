@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support.batches import board_value
 from tests.support.in_process import Ran, utc, write_lines
 from tests.support.oracles import EPOCH, OPERATORS, START, WINDOWS, keys_of, windows_of
 from unskew.jobs.observe.batch import BatchDone
@@ -108,11 +109,6 @@ def test_late_records_are_those_that_spark_drops(
     ]
 
 
-def value(board: Board, name: str, *labels: str) -> Any:
-    """A value of the board; None if there is none."""
-    return board._values.get(name, {}).get(labels)
-
-
 def windowed(spark: SparkSession, folder: Path, files: int, grouping: str) -> tuple[Ran, Board]:
     """A job with tumbling windows over so many files, and its board at the end."""
     for number in range(files):
@@ -140,20 +136,20 @@ def test_the_board_shows_what_inspect_does_after_a_batch_without_rows(
     assert [bool(done.source_records) for done in ran.batches] == [True, True, False]
     data = inspect(ran.job.checkpoint).data()
     last = data["batches"][-1]
-    assert value(board, "batches") == 3
-    assert value(board, "batch_source_records") == len(file_of(1))
-    assert value(board, "source_records") == len(file_of(0)) + len(file_of(1))
-    assert value(board, "last_batch_number") == last["batch"] == 1
-    assert value(board, "batch_records") == last["records"] > len(file_of(1))
-    assert value(board, "records") == data["records"]
-    assert value(board, "max_over_mean_ratio") == last["max_over_mean"]
-    assert value(board, "batch_routing_seconds") == last["routing_seconds"]
-    assert sum(value(board, "batch_seconds").counts) == 2
+    assert board_value(board, "batches") == 3
+    assert board_value(board, "batch_source_records") == len(file_of(1))
+    assert board_value(board, "source_records") == len(file_of(0)) + len(file_of(1))
+    assert board_value(board, "last_batch_number") == last["batch"] == 1
+    assert board_value(board, "batch_records") == last["records"] > len(file_of(1))
+    assert board_value(board, "records") == data["records"]
+    assert board_value(board, "max_over_mean_ratio") == last["max_over_mean"]
+    assert board_value(board, "batch_routing_seconds") == last["routing_seconds"]
+    assert sum(board_value(board, "batch_seconds").counts) == 2
     for partition in data["partitions"]:
-        label = str(partition["partition"])
-        assert value(board, "partition_batch_records", label) == partition["last_batch"]["records"]
-        assert value(board, "partition_state_keys", label) == partition["last_batch"]["state_keys"]
-        assert value(board, "partition_records", label) == partition["records"]
+        label, newest = str(partition["partition"]), partition["last_batch"]
+        assert board_value(board, "partition_batch_records", label) == newest["records"]
+        assert board_value(board, "partition_state_keys", label) == newest["state_keys"]
+        assert board_value(board, "partition_records", label) == partition["records"]
 
 
 def test_where_spark_computes_the_operator_no_late_records_are_told(
@@ -161,5 +157,5 @@ def test_where_spark_computes_the_operator_no_late_records_are_told(
 ) -> None:
     _, board = windowed(spark, tmp_path, 3, "none")
 
-    assert value(board, "late_partials") > 0
-    assert value(board, "late_records") is None
+    assert board_value(board, "late_partials") > 0
+    assert board_value(board, "late_records") is None

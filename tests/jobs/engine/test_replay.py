@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support.batches import board_value
 from tests.support.failing_tasks import MOMENTS, STAGES, FailingPipeline, ImpurePipeline
 from tests.support.in_process import Ran, utc, write_lines
 from tests.support.oracles import OPERATORS, START, WINDOWS, WindowedKey, expected, records
@@ -149,8 +150,8 @@ def test_the_check_of_routes_bites(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def _metrics_are_the_journals(struck: Ran, calm: Ran) -> None:
-    """A task that ran twice is counted once: by records, keys and refused records."""
-    page = _board(struck)
+    """A task that ran twice is counted once: by records, keys and rejected records."""
+    board = _board(struck)
     journal = struck.journal
     reports = [
         {
@@ -162,20 +163,20 @@ def _metrics_are_the_journals(struck: Ran, calm: Ran) -> None:
     for number in range(3):
         mine = [of_batch[number] for of_batch in reports if number in of_batch]
         records = sum(report.records for report in mine)
-        assert page.value("partition_records", str(number)) == records
+        assert board_value(board, "partition_records", str(number)) == records
         assert len({report.executor for report in mine}) == 1  # a session has one executor
         busy = sum(report.busy_seconds for report in mine)
-        assert page.value("partition_busy_seconds", str(number)) == pytest.approx(busy)
-        latencies = page.value("partition_latency_seconds", str(number))
+        assert board_value(board, "partition_busy_seconds", str(number)) == pytest.approx(busy)
+        latencies = board_value(board, "partition_latency_seconds", str(number))
         assert latencies.counts == tuple(np.sum([report.latency_counts for report in mine], axis=0))
         assert sum(latencies.counts) == records
     assert (
-        page.value("records")
-        == _board(calm).value("records")
+        board_value(board, "records")
+        == board_value(_board(calm), "records")
         == sum(report.records for of_batch in reports for report in of_batch.values())
     )
     seconds = sum(sum(journal.routing_seconds(batch).values()) for batch in journal.batches())
-    assert page.value("routing_seconds") == pytest.approx(seconds)
+    assert board_value(board, "routing_seconds") == pytest.approx(seconds)
 
 
 def _board(ran: Ran) -> Board:
