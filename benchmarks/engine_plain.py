@@ -20,8 +20,8 @@ from unskew.grouping.spark.route import PARTITION_KEY
 from unskew.jobs.engine.pipeline import Pipeline
 from unskew.jobs.engine.service import Service
 from unskew.jobs.engine.source import kafka_options
-from unskew.jobs.operators import operator_for
 from unskew.jobs.operators.base import KEY_HASH
+from unskew.jobs.operators.registry import operator_for
 from unskew.jobs.sinks.registry import kafka_sink_options
 
 SALTS = 16

@@ -1,15 +1,17 @@
 """The JSON schema of job files, for editors and other checkers; generated from the models."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 
+from unskew.config.models.base import Model
 from unskew.config.models.job import Job, job_model
-from unskew.config.models.operator import OperatorOptions
-from unskew.config.operators import OperatorError, installed_names, installed_operator
+from unskew.config.registry import RegistryError
 from unskew.config.shipped import SCHEMA_FILE
+from unskew.config.specs import SECTIONS, section_model
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCE = "Reference"
@@ -18,14 +20,14 @@ _SCALARS = {"integer", "number", "boolean"}
 
 def schema_text(*, installed: bool = False) -> str:
     """The schema as it is committed; with `installed`, also the operators of other packages."""
-    models: dict[str, type[OperatorOptions]] = {}
-    if installed:
-        for name in installed_names():
-            try:
-                models[name] = installed_operator(name)
-            except OperatorError:
-                continue
+    models = {section: list(_installed(section)) for section in SECTIONS} if installed else {}
     return json.dumps(_schema(models), indent=2, ensure_ascii=False) + "\n"
+
+
+def _installed(section: str) -> Iterator[type[Model]]:
+    for name in SECTIONS[section].installed_names():
+        with suppress(RegistryError):
+            yield section_model(section, name)
 
 
 def job_schema() -> dict[str, Any]:
@@ -42,7 +44,7 @@ def schema_is_fresh() -> bool:
         return False
 
 
-def _schema(models: Mapping[str, type[OperatorOptions]]) -> dict[str, Any]:
+def _schema(models: Mapping[str, Sequence[type[Model]]]) -> dict[str, Any]:
     job = job_model(models)
     body = job.model_json_schema(by_alias=True, schema_generator=_Generator)
     definitions: dict[str, Any] = body.pop("$defs")
@@ -64,7 +66,18 @@ class _Generator(GenerateJsonSchema):
     def generate(self, schema: Any, mode: JsonSchemaMode = "validation") -> dict[str, Any]:
         generated = super().generate(schema, mode)
         _drop_titles(generated)
+        for model in [generated, *generated.get("$defs", {}).values()]:
+            _put_type_first(model)
         return generated
+
+
+def _put_type_first(model: dict[str, Any]) -> None:
+    """What chooses a section is its first field, as in a job file."""
+    fields = model.get("properties", {})
+    if "type" in fields:
+        model["properties"] = {"type": fields.pop("type"), **fields}
+    if "type" in model.get("required", ()):
+        model["required"] = ["type", *(name for name in model["required"] if name != "type")]
 
 
 def _drop_titles(node: Any) -> None:

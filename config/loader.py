@@ -12,15 +12,15 @@ from pydantic import BaseModel, SecretStr, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from unskew.config.errors import UsageError
-from unskew.config.models.base import CONTRADICTION
+from unskew.config.models.base import CONTRADICTION, Model
 from unskew.config.models.job import Job, job_model
-from unskew.config.models.operator import SHIPPED_NAMES
-from unskew.config.operators import OperatorError, installed_names, installed_operator
 from unskew.config.problems import messages
 from unskew.config.problems.problem import DocumentError, Path, Position, Problem, dotted, lines
+from unskew.config.registry import RegistryError
 from unskew.config.rules import contradictions
 from unskew.config.rules.exclusive import exclusive_problems
 from unskew.config.shipped import resolve_job
+from unskew.config.specs import SECTIONS, is_installed, section_model
 from unskew.config.types.secrets import holds_secret, redact
 from unskew.config.warnings import JobWarning, warnings
 from unskew.config.yaml.nodes import override
@@ -101,19 +101,29 @@ def _warning(root: Node, warning: JobWarning) -> Problem:
 
 
 def _model(root: Node, problems: list[Problem]) -> type[Job]:
-    """`Job`, made to know the installed operator that the file names, if it does."""
-    node, position = messages.find(root, ("operator", "type"))
-    name = node.value if node is not None else None
-    if node is None or not isinstance(name, str) or name in SHIPPED_NAMES:
-        return Job
-    if name not in installed_names():
-        return Job
-    try:
-        return job_model({name: installed_operator(name)})
-    except OperatorError as error:
-        advice = "mend or reinstall the package that brings it"
-        problems.append(Problem(position, "operator.type", str(error), advice))
-        return Job
+    """`Job`, made to know the installed operators and sinks that the file names."""
+    installed: dict[str, list[type[Model]]] = {}
+    for section, path in _types_in(root):
+        node, position = messages.find(root, path)
+        name = None if node is None else node.value
+        if not isinstance(name, str) or not is_installed(section, name):
+            continue
+        try:
+            installed.setdefault(section, []).append(section_model(section, name))
+        except RegistryError as error:
+            advice = "mend or reinstall the package that brings it"
+            problems.append(Problem(position, dotted(path), str(error), advice))
+    return job_model({section: models for section, models in installed.items() if models})
+
+
+def _types_in(root: Node) -> Iterator[tuple[str, Path]]:
+    """Where the file names a type that may be an installed one."""
+    for section in SECTIONS:
+        node, _ = messages.find(root, (section,))
+        if node is not None and isinstance(node.value, list):
+            yield from ((section, (section, index, "type")) for index in range(len(node.value)))
+        else:
+            yield section, (section, "type")
 
 
 def _validate(

@@ -1,7 +1,7 @@
 """Classes by name: a table of texts `module:Class`, and what other distributions install.
 
-One for each kind of thing that a job can name and a user can bring. A class is imported when it is
-loaded, so that whoever only needs the names imports none.
+One registry for each kind of thing that a job can name and a user can bring. A class is imported
+when it is loaded, so that whoever only needs the names imports none.
 """
 
 import importlib
@@ -14,18 +14,19 @@ class RegistryError(Exception):
 
 
 class Registry:
-    """The classes of one kind.
+    """The classes of one kind: all are subclasses of `base`, also a `module:Class`.
 
-    >>> dates = Registry({"date": "datetime:date"}, "unskew.example_dates")
+    >>> dates = Registry({"time": "datetime:datetime"}, "unskew.example_dates", "datetime:date")
     >>> dates.names()
-    ['date']
-    >>> dates.load("date")
-    <class 'datetime.date'>
+    ['time']
+    >>> dates.load("time")
+    <class 'datetime.datetime'>
     """
 
-    def __init__(self, table: Mapping[str, str], entry_point_group: str) -> None:
+    def __init__(self, table: Mapping[str, str], entry_point_group: str, base: str) -> None:
         self._table = dict(table)
         self.entry_point_group = entry_point_group
+        self._base = base
 
     def shipped_names(self) -> list[str]:
         """The names of the table, in its order."""
@@ -45,8 +46,7 @@ class Registry:
     def load(self, name: str) -> Any:
         """The class `name`; RegistryError says which entry point fails and why."""
         if name in self._table:
-            module, _, attribute = self._table[name].partition(":")
-            return getattr(importlib.import_module(module), attribute)
+            return _import(self._table[name])
         return self._load_installed(name)
 
     def _load_installed(self, name: str) -> Any:
@@ -56,7 +56,18 @@ class Registry:
         if entry is None:
             raise RegistryError(f"no installed package brings {name} as {self.entry_point_group}")
         try:
-            return entry.load()
+            loaded = entry.load()
         except Exception as error:  # another's code may raise anything on import
             reason = " ".join(f"{type(error).__name__}: {error}".split())
             raise RegistryError(f"{entry.value} cannot be imported: {reason}") from error
+        base = _import(self._base)
+        if not (isinstance(loaded, type) and issubclass(loaded, base)):
+            raise RegistryError(f"{entry.value} is no subclass of unskew.{base.__name__}")
+        if missing := sorted(getattr(loaded, "__abstractmethods__", ())):
+            raise RegistryError(f"{entry.value} does not define {', '.join(missing)}")
+        return loaded
+
+
+def _import(text: str) -> Any:
+    module, _, name = text.partition(":")
+    return getattr(importlib.import_module(module), name)

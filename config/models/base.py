@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, cast, get_args
 
 from pydantic import (
     AfterValidator,
@@ -14,6 +14,7 @@ from pydantic import (
     PlainValidator,
     model_validator,
 )
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from unskew.config.types.secrets import Secret, holds_secret
@@ -147,6 +148,15 @@ Topic = Annotated[str, AfterValidator(topic)]
 Servers = Annotated[str, Field(max_length=PATH_LENGTH_MAX), AfterValidator(servers)]
 Location = Annotated[str, Field(max_length=PATH_LENGTH_MAX), AfterValidator(location)]
 Expression = Annotated[str, Field(max_length=TEXT_LENGTH_MAX), AfterValidator(expression)]
+
+
+def is_expression(field: FieldInfo) -> bool:
+    """Is a field's type `Expression`, or `Expression | None`?"""
+    optional = [mark for kind in get_args(field.annotation) for mark in get_args(kind)[1:]]
+    checks = [
+        mark.func for mark in (*field.metadata, *optional) if isinstance(mark, AfterValidator)
+    ]
+    return expression in checks
 
 
 def _option_text(value: object) -> str | Secret:

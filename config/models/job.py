@@ -1,25 +1,31 @@
 """A whole job."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import Field, create_model, model_validator
 
-from unskew.config.models.base import Expression, Location, Model, contradiction_error, with_type
+from unskew.config.models.base import Expression, Location, Model, contradiction_error
 from unskew.config.models.decode import Decode
 from unskew.config.models.grouping import GroupingChoice
 from unskew.config.models.metrics import Metrics
-from unskew.config.models.operator import SHIPPED_OPERATORS, Operator, OperatorOptions
+from unskew.config.models.operator import OperatorOptions
 from unskew.config.models.sink import DeadLetters, Sink
 from unskew.config.models.source import Source
 from unskew.config.models.spark import SparkSettings
 from unskew.config.models.window import IntervalTrigger, Merge, NoWindow, Trigger, Window
 from unskew.config.problems.problem import dotted
 from unskew.config.rules import contradictions
+from unskew.config.specs import section_choice
 from unskew.config.types.units import Duration
 from unskew.grouping.base import PARTITIONS_MAX, SEED_MAX
 
 SINKS_MAX = 20
+
+if TYPE_CHECKING:
+    Operator = OperatorOptions
+else:
+    Operator = section_choice("operator")
 
 
 class Job(Model):
@@ -65,30 +71,20 @@ class Job(Model):
 
     @model_validator(mode="after")
     def _agrees(self) -> Self:
-        disagreements = list(
-            contradictions({name: getattr(self, name) for name in Job.model_fields})
-        )
-        if disagreements:
-            raise contradiction_error(
-                "; ".join(f"{dotted(each.path)}: {each.rule}" for each in disagreements)
-            )
+        sections = {name: getattr(self, name) for name in Job.model_fields}
+        rules = [f"{dotted(wrong.path)}: {wrong.rule}" for wrong in contradictions(sections)]
+        if rules:
+            raise contradiction_error("; ".join(rules))
         return self
 
 
-def job_model(installed: Mapping[str, type[OperatorOptions]]) -> type[Job]:
-    """A `Job` whose operator may also be one of `installed`, by the name it has there."""
+def job_model(installed: Mapping[str, Sequence[type[Model]]]) -> type[Job]:
+    """A `Job` whose sections may also be of the types that are `installed`, by section."""
     if not installed:
         return Job
-    choice: Any = SHIPPED_OPERATORS[0]
-    for model in SHIPPED_OPERATORS[1:]:
-        choice |= model
-    for name, options in installed.items():
-        choice |= with_type(options.__name__, options, name, "An operator of another package.")
-    field: Any = (
-        Annotated[
-            choice,
-            Field(discriminator="type", description=Job.model_fields["operator"].description),
-        ],
-        ...,
-    )
-    return create_model("Job", __base__=Job, __doc__=Job.__doc__, operator=field)
+    fields: dict[str, Any] = {}
+    for section, models in installed.items():
+        about = Job.model_fields[section].description
+        choice = section_choice(section, models)
+        fields[section] = (Annotated[choice, Field(description=about)], ...)
+    return create_model("Job", __base__=Job, __doc__=Job.__doc__, **fields)

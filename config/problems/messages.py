@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from unskew.config.operators import installed_names
 from unskew.config.problems.problem import Part, Path, Position, Problem, dotted
 from unskew.config.problems.schema_walk import fields_at, homes_of, models_at
+from unskew.config.specs import SECTIONS
 from unskew.config.yaml.reader import Node
 from unskew.grouping.options import broken_rules
 from unskew.grouping.options.broken_rules import Written, broken_rule
@@ -126,8 +126,15 @@ def _wrong_type(model: type[BaseModel], root: Node, path: Path) -> Problem:
 
 def _types(model: type[BaseModel], root: Node, path: Path) -> list[str]:
     """The types that can be chosen at `path`."""
-    more = installed_names() if path == ("operator",) else []
-    return list(dict.fromkeys([*models_at(model, root, path), *more]))
+    installed = SECTIONS[str(path[0])].installed_names() if _names_a_type(path) else []
+    return list(dict.fromkeys([*models_at(model, root, path), *installed]))
+
+
+def _names_a_type(path: Path) -> bool:
+    """Does an operator or a sink stand at `path`?"""
+    return path[:1] in {(section,) for section in SECTIONS} and not any(
+        isinstance(part, str) for part in path[1:]
+    )
 
 
 def _unknown_key(model: type[BaseModel], root: Node, path: Path) -> tuple[str, str]:

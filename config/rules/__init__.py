@@ -7,8 +7,10 @@ section does not hide a contradiction between two others.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from unskew.config.problems.problem import Path
 from unskew.config.rules import columns, kafka, places, results, routing
-from unskew.config.rules.registry import RULES, Contradiction
+from unskew.config.rules.registry import RULES, Contradiction, own_contradictions
+from unskew.config.specs import SECTIONS
 
 __all__ = ["Contradiction", "contradictions"]
 
@@ -21,3 +23,15 @@ def contradictions(sections: Mapping[str, Any]) -> Iterator[Contradiction]:
     for needs, rule in RULES:
         if all(name in sections for name in needs):
             yield from rule(*(sections[name] for name in needs))
+    for path, section in _of_types(sections):
+        yield from own_contradictions(section, path, sections)
+
+
+def _of_types(sections: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
+    """The sections whose type says what they must agree with, and where they stand."""
+    for name in SECTIONS:
+        section = sections.get(name)
+        if isinstance(section, list):
+            yield from (((name, index), entry) for index, entry in enumerate(section))
+        elif section is not None:
+            yield (name,), section

@@ -8,8 +8,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from unskew.config.models.base import is_expression
 from unskew.config.models.decode import RAW_COLUMNS
-from unskew.config.models.operator import Hashtags, OperatorOptions, Paced, Vwap, WordCount
+from unskew.config.models.operator import OperatorOptions
 from unskew.config.problems.problem import Path
 from unskew.config.rules.registry import Contradiction, rule
 from unskew.grouping.options.suggestions import nearest, one_of
@@ -18,21 +19,15 @@ _BARE = re.compile(r"\s*(?:`([^`]+)`|([A-Za-z_][A-Za-z0-9_]*))\s*")
 _NOT_COLUMNS = frozenset(
     {"null", "true", "false", "current_timestamp", "current_date", "current_user", "user"}
 )
-_EXPRESSIONS: dict[type[OperatorOptions], tuple[str, ...]] = {
-    WordCount: ("text",),
-    Vwap: ("symbol", "price", "volume"),
-    Hashtags: ("hashtags", "user"),
-    Paced: ("key",),
-}
 
 
 @rule("operator", "decode")
 def operator_columns_exist(operator: OperatorOptions, decode: Any) -> Iterator[Contradiction]:
     """The operator's inputs are decoded."""
-    for kind, names in _EXPRESSIONS.items():
-        if isinstance(operator, kind):
-            for name in names:
-                yield from _check(getattr(operator, name), ("operator", name), decode)
+    for name, field in type(operator).model_fields.items():
+        value = getattr(operator, name)
+        if value is not None and is_expression(field):
+            yield from _check(value, ("operator", name), decode)
 
 
 @rule("event_time", "decode")
@@ -49,7 +44,8 @@ def _check(expression: str, path: Path, decode: Any) -> Iterator[Contradiction]:
     known = [*decode.columns, *(raw for raw in RAW_COLUMNS if raw not in decode.columns)]
     if name.lower() in {column.lower() for column in known}:
         return
-    if name.lower() in _NOT_COLUMNS and match.group(1) is None and path != ("operator", "user"):
+    # A field called `user` means a column of that name.
+    if name.lower() in _NOT_COLUMNS - {path[-1]} and match.group(1) is None:
         return
     yield Contradiction(
         path,

@@ -1,12 +1,20 @@
-"""The list of rules, and what a rule yields."""
+"""The list of rules, and what a rule yields.
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+What an operator or a sink asks of other sections is a method beside its fields:
+
+    @agrees_with("window")
+    def top_needs_a_window(self, window): ...
+"""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from unskew.config.problems.problem import Path
 
 Rule = Callable[..., Iterator["Contradiction"]]
+_NEEDS = "_agrees_with"
 RULES: list[tuple[tuple[str, ...], Rule]] = []
 
 
@@ -27,6 +35,27 @@ def rule(*needs: str) -> Callable[[Rule], Rule]:
         return function
 
     return register
+
+
+def agrees_with(*needs: str) -> Callable[[Rule], Rule]:
+    """Mark a section's method that is called with the sections `needs`; paths begin at its own."""
+
+    def mark(method: Rule) -> Rule:
+        setattr(method, _NEEDS, needs)
+        return method
+
+    return mark
+
+
+def own_contradictions(
+    section: Any, path: Path, sections: Mapping[str, Any]
+) -> Iterator[Contradiction]:
+    """Those that the marked methods of one section yield."""
+    for name, method in inspect.getmembers_static(type(section), inspect.isfunction):
+        needs = getattr(method, _NEEDS, None)
+        if needs is not None and all(other in sections for other in needs):
+            for wrong in getattr(section, name)(*(sections[other] for other in needs)):
+                yield replace(wrong, path=(*path, *wrong.path))
 
 
 def given(section: Any, name: str) -> bool:

@@ -1,10 +1,9 @@
-"""Windows, lateness, output mode, operator and sinks."""
+"""Windows, lateness, output mode, sinks and metrics."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from unskew.config.models.metrics import Metrics
-from unskew.config.models.operator import Hashtags, OperatorOptions
 from unskew.config.models.window import Merge
 from unskew.config.rules.registry import Contradiction, rule
 from unskew.config.types.units import Duration
@@ -78,32 +77,6 @@ def files_hold_final_results(sinks: list[Any], merge: Merge) -> Iterator[Contrad
                 f"files contradicts merge.output {merge.output}: a row in a file cannot be updated",
                 "write merge.output: append, or another sink",
             )
-
-
-@rule("operator", "window")
-def top_needs_a_window(operator: OperatorOptions, window: Any) -> Iterator[Contradiction]:
-    """The top hashtags are those of a window."""
-    if window.type == "none" and isinstance(operator, Hashtags) and operator.top:
-        yield Contradiction(
-            ("operator", "top"),
-            "top contradicts window.type none: the top is that of a window",
-            "remove top, or add a window",
-        )
-
-
-@rule("operator", "window", "merge")
-def top_needs_append(
-    operator: OperatorOptions, window: Any, merge: Merge
-) -> Iterator[Contradiction]:
-    """An update brings the results that changed; the top of those is not the window's."""
-    if not isinstance(operator, Hashtags) or not operator.top:
-        return
-    if window.type != "none" and merge.output != "append":
-        yield Contradiction(
-            ("operator", "top"),
-            f"top contradicts merge.output {merge.output}: only a complete window has a top",
-            "write merge.output: append, or remove top",
-        )
 
 
 @rule("metrics")

@@ -11,7 +11,7 @@ from unskew.config.errors import ExternalError
 from unskew.config.models.job import Job
 from unskew.config.models.source import KafkaSource
 from unskew.jobs.checkpoint.files import names_in, read_bytes, write_bytes
-from unskew.jobs.operators import computed_by_spark
+from unskew.jobs.operators.registry import computed_by_spark
 
 FILE = "unskew.json"
 VERSION = 1

@@ -20,8 +20,8 @@ from unskew.jobs.engine.decode import decode
 from unskew.jobs.engine.meter import windows_of
 from unskew.jobs.engine.partial import PartialStage, partial_stage
 from unskew.jobs.engine.prepare import ARRIVED, REJECTED, prepare
-from unskew.jobs.operators import computed_by_spark, operator_for
 from unskew.jobs.operators.base import EVENT_TIME, KEY, KEY_HASH, RECORDS, Operator
+from unskew.jobs.operators.registry import computed_by_spark, operator_for
 
 WINDOW = "window"
 

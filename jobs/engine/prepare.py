@@ -53,7 +53,7 @@ def prepare(decoded: DataFrame, operator: Operator, job: Job) -> DataFrame:
 def _evaluated(decoded: DataFrame, operator: Operator, event_time: str) -> DataFrame:
     """The operator's expressions, the event time, and the first reason to reject the record."""
     reason = sf.col(REJECT_REASON)
-    for name, condition in operator.rules.items():
+    for name, condition in operator.reject_rules.items():
         reason = sf.coalesce(reason, sf.when(sf.expr(condition), name))
     rows = decoded.select(
         sf.expr(operator.key).alias(KEY),

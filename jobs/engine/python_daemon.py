@@ -13,6 +13,7 @@ import gc
 import os
 from typing import Any
 
+import datasketches  # noqa: F401 - the operators import it when they work
 import numpy as np
 import pandas as pd  # noqa: F401 - Spark asks for its version
 from pyspark import (
@@ -21,13 +22,16 @@ from pyspark import (
 )
 
 import unskew.jobs.engine.partial
-import unskew.jobs.operators  # noqa: F401 - what tasks run
+import unskew.jobs.operators.arrow  # noqa: F401 - as above
+from unskew.config.specs import OPERATORS
 from unskew.grouping.kernels import load_numba
 from unskew.grouping.registry import create
 
 
 def _prepare() -> None:
     load_numba()
+    for name in OPERATORS.shipped_names():
+        OPERATORS.load(name)
     # numba sets the rest of itself up at the first call of a kernel, whichever it is.
     create("key", partitions=2).route(np.arange(2, dtype=np.uint64))
     # These objects live as long as the process: no collection in a worker scans or copies them.

@@ -25,7 +25,7 @@ from unskew.jobs.local.signals import GRACE_SECONDS, Stop
 from unskew.jobs.observe.batch import BatchDone, lag_of, read_routing
 from unskew.jobs.observe.batch_stats import read_batch_stats
 from unskew.jobs.observe.follower import Follower
-from unskew.jobs.operators import computed_by_spark
+from unskew.jobs.operators.registry import computed_by_spark
 from unskew.jobs.sinks import dead_letters
 from unskew.jobs.sinks.registry import write
 

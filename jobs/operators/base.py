@@ -1,19 +1,21 @@
 """What an operator is: SQL before the shuffle, Arrow after it, Spark aggregates to merge.
 
-The law, checked for every operator: merging the partials of any split of the rows, in any order,
-gives exactly the direct result. So a record may go to any partition, and totals never depend on the
-grouping. Money is decimal or integer, never float.
+Every operator is mergeable, and `mergeability.py` checks it: merging the partials of any split of
+the rows, in any order, gives exactly the direct result. So a record may go to any partition, and
+totals never depend on the grouping. Money is decimal or integer, never float.
+
+`lint`, `schema` and `explain` load the modules of all operators, so none of these imports Arrow,
+Spark, numba or datasketches before it works on rows: a test looks at `sys.modules`.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
-
-import numpy as np
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from unskew.config.models.operator import OperatorOptions
-from unskew.grouping.base import Int64s
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 # Columns that every prepared row has, beside the operator's inputs. `pane` is the stretch of event
 # time whose records share all their windows.
@@ -25,8 +27,8 @@ RECORDS = "records"
 # A partial column that never leaves the task: what its records took, for groupings that balance
 # time. The report takes it up.
 SECONDS = "seconds"
-# What makes a result the only one of its kind; without windows, the key alone.
-PLACE = ("window_start", "window_end", KEY)
+# The columns of a result that together occur once; without windows, the key alone.
+RESULT_KEY = ("window_start", "window_end", KEY)
 # A row's group by pane and key, counted from 0, where an operator works on groups itself.
 NUMBER = "number"
 
@@ -38,6 +40,8 @@ class Operator(ABC):
     """One operator with its options; sent to the tasks as it is."""
 
     Options: ClassVar[type[OperatorOptions]]
+    splits: ClassVar[bool] = True
+    """May the records of one key go to several partitions?"""
     explodes: bool = False
     """Is `key` an array, each element of which makes a row of its own?"""
     native: ClassVar[bool] = True
@@ -58,8 +62,8 @@ class Operator(ABC):
         return {}
 
     @property
-    def rules(self) -> Mapping[str, str]:
-        """Reasons to refuse a record, each with the SQL condition under which it holds."""
+    def reject_rules(self) -> Mapping[str, str]:
+        """By reject reason, the SQL condition under which a record is rejected for it."""
         return {}
 
     @property
@@ -72,11 +76,13 @@ class Operator(ABC):
         """How Arrow makes those columns; an operator that needs more overrides `partial`."""
         return ()
 
-    def partial(self, rows: pa.Table) -> pa.Table:
+    def partial(self, rows: "pa.Table") -> "pa.Table":
         """One row for each pane and key in `rows`; further columns beside the named may be there.
 
         An operator that knows what each key took adds the column `seconds`.
         """
+        from unskew.jobs.operators.arrow import aggregate
+
         return aggregate(rows, self.aggregations)
 
     @property
@@ -98,49 +104,3 @@ class Operator(ABC):
     def top(self) -> tuple[str, int] | None:
         """Keep only so many results a window, those with the most of this column."""
         return None
-
-
-def aggregate(rows: pa.Table, aggregations: Sequence[Aggregation]) -> pa.Table:
-    """Group `rows` by pane and key: their hash, latest time and number, and `aggregations`."""
-    asked = [
-        (KEY_HASH, "min", KEY_HASH),
-        (EVENT_TIME, "max", EVENT_TIME),
-        (KEY_HASH, "count", RECORDS),
-        *aggregations,
-    ]
-    grouped = rows.group_by([PANE, KEY], use_threads=False).aggregate(
-        [(column, function) for column, function, _ in asked]
-    )
-    made = {f"{column}_{function}": name for column, function, name in asked}
-    return grouped.rename_columns([made.get(name, name) for name in grouped.column_names])
-
-
-def numbered(rows: pa.Table) -> pa.Table:
-    """`rows` with `number`: 0 for the pane and key of the first row, then 1, and so on."""
-    keys = _chunk(rows[KEY]).dictionary_encode()
-    panes = _chunk(rows[PANE]).dictionary_encode()
-    both = panes.indices.to_numpy().astype(np.int64) * len(keys.dictionary)
-    both += keys.indices.to_numpy()
-    return rows.append_column(NUMBER, pa.array(both).dictionary_encode().indices)
-
-
-def numbers_of(rows: pa.Table) -> Int64s:
-    """The column `number`."""
-    numbers: Int64s = rows[NUMBER].to_numpy().astype(np.int64)
-    return numbers
-
-
-def unscaled(column: pa.ChunkedArray) -> Int64s:
-    """Decimals of up to 18 digits without nulls as whole numbers of their last digit."""
-    array = _chunk(column)
-    if not len(array):
-        return np.empty(0, np.int64)
-    # Little-endian pairs of words; of a number that fits into one, the lower word is all.
-    words = np.frombuffer(array.buffers()[1], np.int64)
-    low: Int64s = words[2 * array.offset : 2 * (array.offset + len(array)) : 2]
-    return low
-
-
-def _chunk(column: pa.ChunkedArray) -> pa.Array:
-    array = column.combine_chunks()
-    return array.chunk(0) if isinstance(array, pa.ChunkedArray) else array

@@ -12,31 +12,61 @@ nothing else; then routed and plain Spark agree to the last bit.
 
 import math
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-from datasketches import hll_sketch, hll_union, tgt_hll_type
+from pydantic import Field
 
-from unskew.config.models.operator import Hashtags as HashtagsOptions
+from unskew.config.models.base import Expression
+from unskew.config.models.operator import OperatorOptions
+from unskew.config.rules.registry import Contradiction, agrees_with
 from unskew.grouping.base import Int64s
-from unskew.jobs.operators.base import (
-    EVENT_TIME,
-    NUMBER,
-    RECORDS,
-    Operator,
-    aggregate,
-    numbered,
-    numbers_of,
-)
+from unskew.jobs.operators.base import EVENT_TIME, NUMBER, RECORDS, Operator
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _REGISTERS_LOG2 = 12
 _USER = "user_hash"
 
 
+class HashtagsOptions(OperatorOptions):
+    """Posts and distinct users of each hashtag."""
+
+    hashtags: Expression = "hashtags"
+    """The hashtags of a post, as an SQL expression of type ARRAY<STRING>: each is a key. A
+    post counts once for a hashtag that it names twice; null and '' are no hashtags."""
+    user: Expression = "user"
+    """Who posted, as an SQL expression."""
+    top: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    """Keep this many hashtags a window, those with the most posts and of equal ones the first by
+    name; without it, all. Needs `merge.output: append`, where a window's results come together."""
+
+    @agrees_with("window")
+    def top_needs_a_window(self, window: Any) -> Iterator[Contradiction]:
+        """The top hashtags are those of a window."""
+        if self.top and window.type == "none":
+            yield Contradiction(
+                ("top",),
+                "top contradicts window.type none: the top is that of a window",
+                "remove top, or add a window",
+            )
+
+    @agrees_with("window", "merge")
+    def top_needs_append(self, window: Any, merge: Any) -> Iterator[Contradiction]:
+        """An update brings the results that changed; the top of those is not the window's."""
+        if self.top and window.type != "none" and merge.output != "append":
+            yield Contradiction(
+                ("top",),
+                f"top contradicts merge.output {merge.output}: only a complete window has a top",
+                "write merge.output: append, or remove top",
+            )
+
+
 class Hashtags(Operator):
-    """Posts, users, first and last seen."""
+    """Counts posts and distinct users of each hashtag."""
 
     Options = HashtagsOptions
     options: HashtagsOptions
@@ -52,15 +82,19 @@ class Hashtags(Operator):
         return {_USER: f"xxhash64(cast({self.options.user} as string))"}
 
     @property
-    def rules(self) -> Mapping[str, str]:
+    def reject_rules(self) -> Mapping[str, str]:
         return {"user_null": f"({self.options.user}) is null"}
 
     @property
     def partial_columns(self) -> Mapping[str, str]:
         return {"users": "BINARY", "first_seen": "TIMESTAMP"}
 
-    def partial(self, rows: pa.Table) -> pa.Table:
+    def partial(self, rows: "pa.Table") -> "pa.Table":
         """Counts by Arrow; then each distinct user of a group goes into the group's sketch."""
+        import pyarrow.compute as pc
+
+        from unskew.jobs.operators.arrow import aggregate, numbered, numbers_of
+
         rows = numbered(rows)
         partials = aggregate(
             rows, [(EVENT_TIME, "min", "first_seen"), (NUMBER, "min", NUMBER)]
@@ -100,21 +134,28 @@ class Hashtags(Operator):
 
 def estimate(users: Iterable[int]) -> int:
     """What the operator says of users with these hashes."""
-    sketch = hll_sketch(_REGISTERS_LOG2, tgt_hll_type.HLL_8)
-    deque(map(sketch.update, users), maxlen=0)
+    from datasketches import hll_union, tgt_hll_type
+
+    sketch = _sketch(users)
     union = hll_union(_REGISTERS_LOG2)
     for _ in range(2):  # as in `final`: one of a single sketch would keep its running estimate
         union.update(sketch)
-    found: float = union.get_result(tgt_hll_type.HLL_8).get_estimate()
-    return math.floor(found + 0.5)
+    estimated: float = union.get_result(tgt_hll_type.HLL_8).get_estimate()
+    return math.floor(estimated + 0.5)
 
 
-def _sketches(numbers: Int64s, users: Int64s, groups: int) -> pa.Array:
+def _sketches(numbers: Int64s, users: Int64s, groups: int) -> "pa.Array":
     """The sketch of each group, from pairs in the order of `numbers`."""
-    ends = np.searchsorted(numbers, np.arange(groups + 1))
-    found = []
-    for begin, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
-        sketch = hll_sketch(_REGISTERS_LOG2, tgt_hll_type.HLL_8)
-        deque(map(sketch.update, users[begin:end].tolist()), maxlen=0)
-        found.append(sketch.serialize_compact())
-    return pa.array(found, pa.binary())
+    import pyarrow as pa
+
+    bounds = np.searchsorted(numbers, np.arange(groups + 1)).tolist()
+    sketches = [_sketch(users[begin:end].tolist()) for begin, end in pairwise(bounds)]
+    return pa.array([sketch.serialize_compact() for sketch in sketches], pa.binary())
+
+
+def _sketch(users: Iterable[int]) -> Any:
+    from datasketches import hll_sketch, tgt_hll_type
+
+    sketch = hll_sketch(_REGISTERS_LOG2, tgt_hll_type.HLL_8)
+    deque(map(sketch.update, users), maxlen=0)
+    return sketch

@@ -1,4 +1,4 @@
-"""The law of operators, as a check: also for those of a user's own.
+"""Checks that an operator is mergeable; also one of a user's own.
 
 Cases are rows as the partial stage sees them: `key`, `pane`, `key_hash`, `event_time` and the
 operator's inputs. Each case is split into pieces in several ways; each piece becomes partials,
@@ -24,12 +24,12 @@ _CASE = "case"
 _GROUP = (_CASE, PANE, KEY)
 
 
-def law_violations(
+def mergeability_violations(
     spark: SparkSession,
     operator: Operator,
     cases: Sequence[tuple[pa.Table, Sequence[Int64s]]],
 ) -> list[str]:
-    """What breaks the law, a line each: none, if the operator satisfies it.
+    """How merged results differ from direct ones, a line each: none of a mergeable operator.
 
     A case is a table of rows and the ways to split it: for each row, the number of its piece.
     """
@@ -42,12 +42,12 @@ def law_violations(
     else:
         whole = [(rows, np.zeros(rows.num_rows, np.int64)) for rows, _ in cases]
         direct, direct_types = merged_results(spark, operator, whole)
-    found = []
+    violations = []
     if merged_types != direct_types:
-        found.append(f"types: merged {merged_types}, direct {direct_types}")
+        violations.append(f"types: merged {merged_types}, direct {direct_types}")
     for index, results in enumerate(merged):
-        found += _differences(f"case {wholes[index]}", results, direct[wholes[index]])
-    return found
+        violations += _differences(f"case {wholes[index]}", results, direct[wholes[index]])
+    return violations
 
 
 def merged_results(
@@ -94,8 +94,8 @@ def _collected(
 
 def _differences(case: str, merged: Results, direct: Results) -> list[str]:
     return [
-        f"{case}: key {place[0]!r}, pane {place[1]}: merged {merged.get(place)},"
-        f" direct {direct.get(place)}"
-        for place in sorted(merged.keys() | direct.keys())
-        if merged.get(place) != direct.get(place)
+        f"{case}: key {group[0]!r}, pane {group[1]}: merged {merged.get(group)},"
+        f" direct {direct.get(group)}"
+        for group in sorted(merged.keys() | direct.keys())
+        if merged.get(group) != direct.get(group)
     ]

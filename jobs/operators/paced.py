@@ -6,20 +6,69 @@ where Spark's own hash of the key decides the partition.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-import pyarrow as pa
+from pydantic import Field
 
-from unskew.config.models.operator import Paced as PacedOptions
+from unskew.config.models.base import Expression
+from unskew.config.models.operator import OperatorOptions
+from unskew.config.rules.registry import Contradiction, agrees_with
+from unskew.config.types.units import Duration
 from unskew.grouping.base import Float64s
-from unskew.grouping.spark.route import task_position
-from unskew.jobs.operators.base import KEY_HASH, RECORDS, SECONDS, Operator, aggregate
+from unskew.jobs.operators.base import KEY_HASH, RECORDS, SECONDS, Operator
 from unskew.jobs.operators.word_count import words_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class PacedOptions(OperatorOptions):
+    """A declared cost a record, for benchmarks."""
+
+    key: Expression = "key"
+    """The key, as an SQL expression."""
+    text: Expression | None = None
+    """A text, each word of which is a record of its own, as in word_count; `key` is not used
+    then."""
+    cost: Duration = Duration.parse("100 us")
+    """The time a record takes, before factors."""
+    spend: Literal["sleep", "burn"] = "sleep"
+    """Sleep the time, or compute for as long."""
+    class_factors: Annotated[
+        list[Annotated[float, Field(ge=0, le=1_000)]], Field(min_length=1, max_length=1_000)
+    ] = Field(default_factory=lambda: [1.0])
+    """Cost factors by class of key; a key's class is its hash modulo their number."""
+    partition_factors: dict[
+        Annotated[int, Field(ge=0, le=9_999)], Annotated[float, Field(ge=0, le=1_000)]
+    ] = Field(default_factory=dict)
+    """Cost factors by partition, for slow ones; the others have 1."""
+
+    @agrees_with("partitions")
+    def slow_partitions_exist(self, partitions: int) -> Iterator[Contradiction]:
+        """A factor for a partition that does not exist would go unnoticed."""
+        for partition in self.partition_factors:
+            if partition >= partitions:
+                yield Contradiction(
+                    ("partition_factors", str(partition)),
+                    f"there is no partition {partition} with partitions {partitions}",
+                    f"from 0 to {partitions - 1}",
+                )
+
+    @agrees_with("grouping")
+    def slow_partitions_are_routed_to(self, grouping: Any) -> Iterator[Contradiction]:
+        """Without routing there are no partitions to be slow."""
+        if self.partition_factors and grouping.type == "none":
+            yield Contradiction(
+                ("partition_factors",),
+                "partition_factors contradicts grouping.type none: nothing is routed",
+                "remove partition_factors, or choose another grouping",
+            )
 
 
 class Paced(Operator):
-    """Counts records, slowly."""
+    """Counts records of each key and takes a declared time for each."""
 
     Options = PacedOptions
     options: PacedOptions
@@ -39,8 +88,13 @@ class Paced(Operator):
     def partial_columns(self) -> Mapping[str, str]:
         return {}
 
-    def partial(self, rows: pa.Table) -> pa.Table:
+    def partial(self, rows: "pa.Table") -> "pa.Table":
         """Counts by key; then the time of all of them, shared out as it was declared."""
+        import pyarrow as pa
+
+        from unskew.grouping.spark.route import task_position
+        from unskew.jobs.operators.arrow import aggregate
+
         partials = aggregate(rows, ())
         declared = self.declared_seconds(partials, task_position()[1])
         due = float(declared.sum())
@@ -48,7 +102,7 @@ class Paced(Operator):
         share = taken / due if due else 0.0
         return partials.append_column(SECONDS, pa.array(declared * share))
 
-    def declared_seconds(self, partials: pa.Table, partition: int) -> Float64s:
+    def declared_seconds(self, partials: "pa.Table", partition: int) -> Float64s:
         """What the records of each row of `partials` cost in a partition."""
         factors = np.array(self.options.class_factors)
         hashes = partials[KEY_HASH].to_numpy().astype(np.int64).view(np.uint64)

@@ -1,5 +1,10 @@
 """Operators written row by row in plain Python: the helper for those who bring their own.
 
+    from unskew import OperatorOptions, RowOperator
+
+    class LongestOptions(OperatorOptions):
+        least: int = 0
+
     class Longest(RowOperator):
         Options = LongestOptions
         partial_columns = {"longest": "INT"}
@@ -8,7 +13,7 @@
         key = "user"
 
         def start(self):
-            return 0
+            return self.options.least
 
         def add(self, state, row):
             return max(state, len(row.text))
@@ -19,7 +24,7 @@
 Register the class under the entry point group `unskew.operators`; the entry's name is its `type` in
 YAML. `add` sees the rows of one pane and key in the order they came, each with the inputs and
 `key` and `event_time` as attributes. What `result` returns is merged by the SQL aggregates of
-`merge`, so it must satisfy the law: `unskew.jobs.operators.mergeability` checks it.
+`merge`, so it must be mergeable: `unskew.jobs.operators.mergeability` checks that.
 
 The time of each key is measured and fed back, so groupings that balance time know what keys cost.
 A row costs some five microseconds besides what `add` does: where that is too much, override
@@ -32,23 +37,14 @@ from collections import namedtuple
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import StructType
 
-from unskew.jobs.operators.base import (
-    EVENT_TIME,
-    KEY,
-    NUMBER,
-    SECONDS,
-    Operator,
-    aggregate,
-    numbered,
-    numbers_of,
-)
+from unskew.jobs.operators.base import EVENT_TIME, KEY, NUMBER, SECONDS, Operator
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class RowOperator(Operator):
@@ -73,8 +69,12 @@ class RowOperator(Operator):
         """Plain Spark calls `partial` as well, so there need be no other way."""
         return {}
 
-    def partial(self, rows: pa.Table) -> pa.Table:
+    def partial(self, rows: "pa.Table") -> "pa.Table":
         """Each group's rows through `add`, the group's result, and the time it took."""
+        import pyarrow as pa
+
+        from unskew.jobs.operators.arrow import aggregate, numbered
+
         rows = numbered(rows)
         partials = aggregate(rows, [(NUMBER, "min", NUMBER)]).sort_by(NUMBER)
         results, seconds = [], []
@@ -91,8 +91,11 @@ class RowOperator(Operator):
         return partials.append_column(SECONDS, pa.array(seconds, pa.float64()))
 
     @cached_property
-    def _types(self) -> dict[str, pa.DataType]:
+    def _types(self) -> "dict[str, pa.DataType]":
         """The partial columns' types, parsed by Spark."""
+        from pyspark.sql.pandas.types import to_arrow_type
+        from pyspark.sql.types import StructType
+
         ddl = ", ".join(f"`{name}` {kind}" for name, kind in self.partial_columns.items())
         schema: Any = StructType.fromDDL(ddl)
         return {
@@ -104,8 +107,12 @@ class RowOperator(Operator):
         _ = self._types
         return self.__dict__
 
-    def _groups(self, rows: pa.Table, groups: int) -> Iterator[Iterator[Any]]:
+    def _groups(self, rows: "pa.Table", groups: int) -> Iterator[Iterator[Any]]:
         """The rows of each group, by its number, in the order in which they came."""
+        import pyarrow as pa
+
+        from unskew.jobs.operators.arrow import numbers_of
+
         names = [KEY, EVENT_TIME, *self.inputs]
         numbers = numbers_of(rows)
         order = np.argsort(numbers, kind="stable")

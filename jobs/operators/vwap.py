@@ -2,43 +2,60 @@
 
 Prices and volumes have 18 digits, `price_decimals` and `volume_decimals` of them behind the point;
 their product has 37, its sum 38. A trade whose amount leaves less than twelve digits for summing is
-refused, so that a sum of up to 10^12 trades cannot overflow. Nothing is ever a float; one that
+rejected, so that a sum of up to 10^12 trades cannot overflow. Nothing is ever a float; one that
 comes in is rounded half up to the decimals once, before anything is added.
 
 The average has the decimals of a price, at least six, rounded half up. Prices may be negative, as
-those of spreads and of energy are. A trade of no volume is refused: nothing changed hands, so its
+those of spreads and of energy are. A trade of no volume is rejected: nothing changed hands, so its
 price must not become a high, a low, an open or a close. Of the first trades at the same event time
 the cheapest is the open, of the last ones the dearest is the close.
 """
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
+from pydantic import Field
 
-from unskew.config.models.operator import Vwap as VwapOptions
+from unskew.config.models.base import Expression
+from unskew.config.models.operator import OperatorOptions
 from unskew.grouping.base import Int64s
 from unskew.grouping.kernels import kernel
-from unskew.jobs.operators.base import (
-    EVENT_TIME,
-    NUMBER,
-    RECORDS,
-    Operator,
-    aggregate,
-    numbered,
-    numbers_of,
-    unscaled,
-)
+from unskew.jobs.operators.base import EVENT_TIME, NUMBER, RECORDS, Operator
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _DIGITS = 18
 _SUM_DIGITS = 38
 _ADDED_DIGITS = 12
+_AGGREGATIONS = (
+    ("amount", "sum", "amount"),
+    ("volume", "sum", "volume"),
+    ("price", "max", "high"),
+    ("price", "min", "low"),
+)
+
+
+class VwapOptions(OperatorOptions):
+    """Volume-weighted average price of each symbol."""
+
+    symbol: Expression = "symbol"
+    """What is traded, as an SQL expression: the key."""
+    price: Expression = "price"
+    """The price of a trade, as an SQL expression."""
+    volume: Expression = "volume"
+    """How much was traded, as an SQL expression: more than 0."""
+    price_decimals: Annotated[int, Field(ge=0, le=8)] = 6
+    """Decimals of a price, of 18 digits in all. A number with more is rounded half up if it is a
+    float, and rejected if it is exact."""
+    volume_decimals: Annotated[int, Field(ge=0, le=8)] = 6
+    """Decimals of a volume, of 18 digits in all, by the same rule."""
 
 
 class Vwap(Operator):
-    """Average price, volume, trades, high, low, open and close."""
+    """The sum of price times volume over the sum of volume."""
 
     Options = VwapOptions
     options: VwapOptions
@@ -55,7 +72,7 @@ class Vwap(Operator):
         }
 
     @property
-    def rules(self) -> Mapping[str, str]:
+    def reject_rules(self) -> Mapping[str, str]:
         price, volume = self.inputs["price"], self.inputs["volume"]
         decimals = self.options.price_decimals + self.options.volume_decimals
         amount_end = 10 ** (_SUM_DIGITS - _ADDED_DIGITS - decimals)
@@ -89,27 +106,23 @@ class Vwap(Operator):
     def _amount_decimals(self) -> int:
         return self.options.price_decimals + self.options.volume_decimals
 
-    def partial(self, rows: pa.Table) -> pa.Table:
+    def partial(self, rows: "pa.Table") -> "pa.Table":
         """Arrow adds the decimals; a kernel finds the rows that open and close each group."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        from unskew.jobs.operators.arrow import aggregate, numbered, numbers_of, unscaled
+
         amounts = pc.multiply(rows["price"], rows["volume"])
         rows = numbered(rows.append_column("amount", amounts))
-        partials = aggregate(
-            rows,
-            [
-                ("amount", "sum", "amount"),
-                ("volume", "sum", "volume"),
-                ("price", "max", "high"),
-                ("price", "min", "low"),
-                (NUMBER, "min", NUMBER),
-            ],
-        )
+        partials = aggregate(rows, [*_AGGREGATIONS, (NUMBER, "min", NUMBER)])
         times = rows[EVENT_TIME].to_numpy().astype("datetime64[us]").astype(np.int64)
-        ends = np.empty((2, partials.num_rows), np.int64)
-        _first_and_last(numbers_of(rows), times, unscaled(rows["price"]), ends)
-        for name, found in zip(("open", "close"), ends, strict=True):
-            places = pa.array(found[numbers_of(partials)])
-            partials = partials.append_column(f"{name}_time", rows[EVENT_TIME].take(places))
-            partials = partials.append_column(name, rows["price"].take(places))
+        first_and_last = np.empty((2, partials.num_rows), np.int64)
+        _first_and_last(numbers_of(rows), times, unscaled(rows["price"]), first_and_last)
+        for name, row_of_group in zip(("open", "close"), first_and_last, strict=True):
+            chosen = pa.array(row_of_group[numbers_of(partials)])
+            partials = partials.append_column(f"{name}_time", rows[EVENT_TIME].take(chosen))
+            partials = partials.append_column(name, rows["price"].take(chosen))
         return partials
 
     @property
@@ -150,7 +163,7 @@ def _decimal(expression: str, decimals: int) -> str:
 def _number_rules(name: str, expression: str, decimal: str, decimals: int) -> dict[str, str]:
     """Why an expression is not a decimal of the stated precision.
 
-    What depends on its type alone is a constant to Spark: a rule that cannot hold costs nothing.
+    What depends on its type alone is a constant to Spark: a rule that cannot apply costs nothing.
     """
     kind = f"typeof({expression})"
     number = f"try_cast(({expression}) as DOUBLE)"

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from unskew.config.models.operator import WordCount as WordCountOptions
+from unskew.config.models.base import Expression
+from unskew.config.models.operator import OperatorOptions
 from unskew.jobs.operators.base import RECORDS, Operator
 
 # Letters, digits and marks of every script, and apostrophes.
@@ -15,10 +16,18 @@ def words_of(text: str) -> str:
     return f"regexp_extract_all(lower({text}), '{_WORD}', 0)"
 
 
+class WordCountOptions(OperatorOptions):
+    """How often each word occurs."""
+
+    text: Expression = "value"
+    """The text whose words are counted, as an SQL expression."""
+
+
 class WordCount(Operator):
     """Counts words."""
 
     Options = WordCountOptions
+    options: WordCountOptions
     explodes = True
 
     @property

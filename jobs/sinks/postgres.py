@@ -17,7 +17,7 @@ from pyarrow import csv
 from pyspark.sql import DataFrame
 
 from unskew.config.models.sink import PostgresSink
-from unskew.jobs.operators.base import PLACE
+from unskew.jobs.operators.base import RESULT_KEY
 
 CONNECT_SECONDS = 5
 _INCOMING = "unskew_incoming"
@@ -70,7 +70,7 @@ class Target:
         return rows
 
     def _statement(self, kind: str, columns: list[str]) -> sql.Composed:
-        place = [name for name in PLACE if name in columns]
+        place = [name for name in RESULT_KEY if name in columns]
         update = [
             sql.SQL("{0} = EXCLUDED.{0}").format(sql.Identifier(name))
             for name in columns
@@ -108,7 +108,7 @@ def upsert(results: DataFrame, sink: PostgresSink) -> None:
 
 def problems(sink: PostgresSink, windowed: bool) -> Iterator[str]:
     """What keeps the sink from being written to, as far as it can be known before a start."""
-    place = list(PLACE if windowed else PLACE[-1:])
+    place = list(RESULT_KEY if windowed else RESULT_KEY[-1:])
     name = sink.table
     try:
         with Target.of(sink).connect() as connection:

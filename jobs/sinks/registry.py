@@ -12,8 +12,8 @@ from unskew.config.models.job import Job
 from unskew.config.models.sink import ConsoleSink, FilesSink, KafkaSink, MemorySink, PostgresSink
 from unskew.config.models.source import KafkaSource
 from unskew.jobs.kafka.options import connection_options
-from unskew.jobs.operators import operator_for
-from unskew.jobs.operators.base import KEY, PLACE
+from unskew.jobs.operators.base import KEY, RESULT_KEY
+from unskew.jobs.operators.registry import operator_for
 from unskew.jobs.sinks.postgres import upsert
 
 _PLACE = "place_in_window"
@@ -36,7 +36,7 @@ def write(results: DataFrame, job: Job) -> DataStreamWriter:
 
 def kafka_rows(results: DataFrame) -> DataFrame:
     """Results as Kafka records, keyed by window and key: a compacted topic keeps the last total."""
-    place = [name for name in PLACE if name in results.columns]
+    place = [name for name in RESULT_KEY if name in results.columns]
     return results.select(
         sf.to_json(sf.struct(*place), _IN_UTC).alias("key"),
         sf.to_json(sf.struct("*"), _IN_UTC).alias("value"),
@@ -59,7 +59,7 @@ def top_of_each_window(results: DataFrame, column: str, count: int) -> DataFrame
     Exact for one batch of a query in append mode: a window is emitted once, whole, in one batch.
     """
     order = (sf.col(column).desc(), sf.col(KEY))
-    place = sf.row_number().over(Window.partitionBy(*PLACE[:-1]).orderBy(*order))
+    place = sf.row_number().over(Window.partitionBy(*RESULT_KEY[:-1]).orderBy(*order))
     return results.withColumn(_PLACE, place).where(sf.col(_PLACE) <= count).drop(_PLACE)
 
 

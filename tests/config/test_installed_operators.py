@@ -20,7 +20,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr
 
-from unskew.config.models.operator import OperatorOptions
+from unskew import Operator, OperatorOptions
 
 
 class ScoreOptions(OperatorOptions):
@@ -36,18 +36,37 @@ class ScoreOptions(OperatorOptions):
     """For the registry of models."""
 
 
-class Score:
+class Plain(Operator):
+    """Counts."""
+
+    key = "key"
+    partial_columns = {}
+    merge = direct = {"count": "count(1)"}
+
+
+class Score(Plain):
     Options = ScoreOptions
     splits = False
 
 
-class NoOptions:
+class NoOptions(Plain):
     pass
+
+
+class NoMerge(Operator):
+    Options = ScoreOptions
+    key = "key"
+
+
+class NoOperator:
+    Options = ScoreOptions
 '''
 WHOLE = [name for name, grouping in GROUPINGS.items() if not grouping.splits]
 ENTRY_POINTS = """[unskew.operators]
 score = user_operators:Score
 no_options = user_operators:NoOptions
+no_merge = user_operators:NoMerge
+no_operator = user_operators:NoOperator
 no_module = user_operators_nowhere:Score
 word_count = user_operators:Score
 """
@@ -116,6 +135,10 @@ OperatorOptions; mend or reinstall the package that brings it
 job.yaml:1:18: operator.type: user_operators_nowhere:Score cannot be imported: \
 ModuleNotFoundError: No module named 'user_operators_nowhere'; mend or reinstall \
 the package that brings it
+job.yaml:1:18: operator.type: user_operators:NoMerge does not define direct, merge, \
+partial_columns; mend or reinstall the package that brings it
+job.yaml:1:18: operator.type: user_operators:NoOperator is no subclass of unskew.Operator; \
+mend or reinstall the package that brings it
 """
 LINES = (
     EXPECTED.replace("WHOLE", f"keys stay whole with {', '.join(['none', *WHOLE])}")
@@ -133,7 +156,9 @@ LINES = (
         ("{type: score, model: m.onnx}", "shuffle", LINES[3:4]),
         ("{type: score, model: m.onnx, registry_login: hunter2}", "key", LINES[4:5]),
         ("{type: no_options}", "key", LINES[5:6]),
-        ("{type: no_module}", "key", LINES[6:]),
+        ("{type: no_module}", "key", LINES[6:7]),
+        ("{type: no_merge}", "key", LINES[7:8]),
+        ("{type: no_operator}", "key", LINES[8:]),
     ],
 )
 def test_bad_job_is_explained(operator: str, grouping: str, expected: list[str]) -> None:
@@ -147,6 +172,5 @@ def test_a_shipped_operator_cannot_be_replaced() -> None:
 def test_schema_holds_installed_operators_only_when_asked() -> None:
     assert "registry_login" not in schema_text()
     assert (
-        "registry_login"
-        in json.loads(schema_text(installed=True))["$defs"]["ScoreOptions"]["properties"]
+        "registry_login" in json.loads(schema_text(installed=True))["$defs"]["Score"]["properties"]
     )

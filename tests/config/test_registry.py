@@ -9,11 +9,21 @@ import pytest
 from unskew.config.registry import Registry, RegistryError
 
 SHIPPED = {"decimal": "decimal:Decimal", "fraction": "fractions:Fraction"}
+MODULE = """
+from decimal import Decimal
+
+class Roman(Decimal):
+    pass
+
+class Etruscan:
+    pass
+"""
 ENTRY_POINTS = """[test.numbers]
 roman = roman_numbers:Roman
 arabic = arabic_numbers:Arabic
 decimal = roman_numbers:Roman
 broken = roman_numbers:Greek
+etruscan = roman_numbers:Etruscan
 """
 
 
@@ -24,16 +34,16 @@ def numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
     info.mkdir()
     (info / "METADATA").write_text("Name: roman_numbers\n")
     (info / "entry_points.txt").write_text(ENTRY_POINTS)
-    (tmp_path / "roman_numbers.py").write_text("class Roman:\n    pass\n")
+    (tmp_path / "roman_numbers.py").write_text(MODULE)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "roman_numbers", raising=False)
-    return Registry(SHIPPED, "test.numbers")
+    return Registry(SHIPPED, "test.numbers", "numbers:Number")
 
 
 def test_names_are_those_of_the_table_then_the_installed_ones(numbers: Registry) -> None:
     assert numbers.shipped_names() == ["decimal", "fraction"]
-    assert numbers.installed_names() == ["arabic", "broken", "roman"]
-    assert numbers.names() == ["decimal", "fraction", "arabic", "broken", "roman"]
+    assert numbers.installed_names() == ["arabic", "broken", "etruscan", "roman"]
+    assert numbers.names() == [*SHIPPED, *numbers.installed_names()]
     assert "roman_numbers" not in sys.modules
 
 
@@ -58,6 +68,7 @@ def test_a_name_of_the_table_cannot_be_replaced(numbers: Registry) -> None:
             "roman_numbers:Greek cannot be imported: AttributeError: module 'roman_numbers' has no \
 attribute 'Greek'",
         ),
+        ("etruscan", "roman_numbers:Etruscan is no subclass of unskew.Number"),
         ("chinese", "no installed package brings chinese as test.numbers"),
     ],
 )

@@ -20,8 +20,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from unskew.config.models.operator import OperatorOptions
-from unskew.jobs.operators.rows import RowOperator
+from unskew import OperatorOptions, RowOperator
 
 
 class LongestOptions(OperatorOptions):
@@ -35,7 +34,7 @@ class Longest(RowOperator):
     Options = LongestOptions
     key = "user"
     inputs = {"text": "text"}
-    rules = {"no_text": "text is null"}
+    reject_rules = {"no_text": "text is null"}
     partial_columns = {"longest": "INT", "hours": "ARRAY<TIMESTAMP>"}
     merge = {"longest": "max(longest)", "hours": "array_sort(flatten(collect_list(hours)))"}
 

@@ -10,11 +10,14 @@ import pytest
 from datasketches import hll_sketch
 from pyspark.sql import SparkSession
 
-from unskew.config.models.operator import Hashtags, OperatorOptions, Paced, Vwap, WordCount
+from unskew.config.models.operator import OperatorOptions
+from unskew.config.specs import OPERATORS
 from unskew.config.types.units import Duration
-from unskew.jobs.operators import operator_for
-from unskew.jobs.operators.base import numbered, numbers_of, unscaled
+from unskew.jobs.operators.arrow import numbered, numbers_of, unscaled
+from unskew.jobs.operators.hashtags import Hashtags, HashtagsOptions
+from unskew.jobs.operators.paced import Paced, PacedOptions
 from unskew.jobs.operators.rows import RowOperator
+from unskew.jobs.operators.vwap import Vwap, VwapOptions
 
 PRICE = pa.decimal128(18, 6)
 
@@ -37,7 +40,7 @@ def prices(*texts: str) -> pa.Array:
 
 
 def paced(**options: object) -> Paced:
-    return Paced.model_validate({"type": "paced", **options})
+    return Paced(PacedOptions.model_validate(options))
 
 
 def test_groups_are_numbered_as_they_come() -> None:
@@ -53,12 +56,12 @@ def test_decimals_are_whole_numbers_of_their_last_digit() -> None:
     assert unscaled(column.slice(1, 2)).tolist() == [10**18 - 1, 0]
 
 
-@pytest.mark.parametrize("name", ["word_count", "vwap", "hashtags", "paced"])
+@pytest.mark.parametrize("name", OPERATORS.shipped_names())
 def test_no_rows_make_no_partials(name: str) -> None:
-    kinds = {"word_count": WordCount, "vwap": Vwap, "hashtags": Hashtags, "paced": Paced}
+    operator = OPERATORS.load(name)
     none = rows([], price=prices(), volume=prices(), user_hash=pa.array([], pa.int64()))
 
-    assert operator_for(kinds[name](type=name)).partial(none).num_rows == 0
+    assert operator(operator.Options()).partial(none).num_rows == 0
 
 
 def test_open_and_close_are_by_time_and_then_by_price() -> None:
@@ -67,7 +70,7 @@ def test_open_and_close_are_by_time_and_then_by_price() -> None:
         ["a"] * 4, price=prices("3", "1", "4", "2"), volume=prices("1", "1", "1", "1")
     ).set_column(3, "event_time", same)
 
-    made = operator_for(Vwap(type="vwap")).partial(trades).to_pylist()[0]
+    made = Vwap(VwapOptions()).partial(trades).to_pylist()[0]
 
     assert [made[name] for name in ("open", "close", "high", "low")] == [1, 4, 4, 1]
     assert made["amount"] == 10
@@ -78,7 +81,7 @@ def test_sums_of_the_largest_trades_are_exact() -> None:
     count = 50_000
     trades = rows(["a"] * count, price=prices(*[price] * count), volume=prices(*[volume] * count))
 
-    made = operator_for(Vwap(type="vwap")).partial(trades).to_pylist()[0]
+    made = Vwap(VwapOptions()).partial(trades).to_pylist()[0]
 
     with localcontext(prec=50):
         assert made["amount"] == Decimal("99999999999980.000000000001") * count
@@ -88,7 +91,7 @@ def test_sums_of_the_largest_trades_are_exact() -> None:
 def test_a_sketch_counts_each_user_of_a_hashtag_once() -> None:
     users = np.tile(np.arange(-150, 150), 3)
     keys = ["even" if user % 2 == 0 else "odd" for user in users]
-    made = operator_for(Hashtags(type="hashtags")).partial(rows(keys, user_hash=pa.array(users)))
+    made = Hashtags(HashtagsOptions()).partial(rows(keys, user_hash=pa.array(users)))
 
     found = {row["key"]: row for row in made.to_pylist()}
     assert {key: row["records"] for key, row in found.items()} == {"even": 450, "odd": 450}
@@ -98,9 +101,7 @@ def test_a_sketch_counts_each_user_of_a_hashtag_once() -> None:
 
 @pytest.mark.parametrize("spend", ["sleep", "burn"])
 def test_paced_takes_the_declared_time_and_says_which_key_took_it(spend: str) -> None:
-    operator = operator_for(
-        paced(cost="1 ms", spend=spend, class_factors=[1.0, 3.0], partition_factors={0: 2.0})
-    )
+    operator = paced(cost="1 ms", spend=spend, class_factors=[1.0, 3.0], partition_factors={0: 2.0})
     started = time.perf_counter()
     # Lengths 1, 1 and 2: classes 1, 1 and 0.
     made = operator.partial(rows(["a", "a", "bb"]))
@@ -113,7 +114,7 @@ def test_paced_takes_the_declared_time_and_says_which_key_took_it(spend: str) ->
 
 
 def test_a_free_record_takes_no_time() -> None:
-    made = operator_for(paced(cost=Duration.parse("0 s"))).partial(rows(["a"]))
+    made = paced(cost=Duration.parse("0 s")).partial(rows(["a"]))
 
     assert made["seconds"].to_pylist() == [0.0]
 

@@ -1,4 +1,4 @@
-"""Why a record is refused: by each operator's rules, in Spark, over columns of every type."""
+"""Why a record is rejected: by each operator's rules, in Spark, over columns of every type."""
 
 from decimal import Decimal
 
@@ -6,9 +6,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from unskew.config.models.operator import Hashtags, Vwap, WordCount
-from unskew.jobs.operators import operator_for
 from unskew.jobs.operators.base import Operator
+from unskew.jobs.operators.hashtags import Hashtags, HashtagsOptions
+from unskew.jobs.operators.vwap import Vwap, VwapOptions
+from unskew.jobs.operators.word_count import WordCount, WordCountOptions
 
 pytestmark = pytest.mark.spark
 
@@ -18,11 +19,13 @@ def rows_of(spark: SparkSession, values: str, columns: str) -> DataFrame:
     return spark.sql(f"select * from values {values} as rows({columns})")  # noqa: S608
 
 
-def reasons(spark: SparkSession, operator: Operator, values: str, columns: str) -> list[str | None]:
+def reject_reasons(
+    spark: SparkSession, operator: Operator, values: str, columns: str
+) -> list[str | None]:
     """The first rule that each row breaks."""
     frame = rows_of(spark, values, columns)
-    found = [sf.when(sf.expr(text), name) for name, text in operator.rules.items()]
-    return [row[0] for row in frame.select(sf.coalesce(*found, sf.lit(None))).collect()]
+    rules = [sf.when(sf.expr(text), name) for name, text in operator.reject_rules.items()]
+    return [row[0] for row in frame.select(sf.coalesce(*rules, sf.lit(None))).collect()]
 
 
 @pytest.mark.parametrize(
@@ -66,10 +69,10 @@ def reasons(spark: SparkSession, operator: Operator, values: str, columns: str) 
 def test_prices_are_decimals_of_the_stated_precision(
     spark: SparkSession, kind: str, values: list[str], expected: list[str | None]
 ) -> None:
-    operator = operator_for(Vwap(type="vwap", volume="0.000001BD"))
+    operator = Vwap(VwapOptions(volume="0.000001BD"))
     rows = ", ".join(f"(cast({value} as {kind}))" for value in values)
 
-    assert reasons(spark, operator, rows, "price") == expected
+    assert reject_reasons(spark, operator, rows, "price") == expected
 
 
 def test_volumes_are_positive_and_amounts_leave_room_for_their_sum(
@@ -91,12 +94,12 @@ def test_volumes_are_positive_and_amounts_leave_room_for_their_sum(
         for row in values
     )
 
-    operator = operator_for(Vwap(type="vwap"))
-    assert reasons(spark, operator, rows, "price, volume") == list(values.values())
+    operator = Vwap(VwapOptions())
+    assert reject_reasons(spark, operator, rows, "price, volume") == list(values.values())
 
 
 def test_floats_are_rounded_half_up_once(spark: SparkSession) -> None:
-    operator = operator_for(Vwap(type="vwap", price_decimals=2, volume_decimals=0))
+    operator = Vwap(VwapOptions(price_decimals=2, volume_decimals=0))
     frame = spark.sql("select 0.125D as price, 2.5D as volume")
 
     row = frame.select(*[sf.expr(text) for text in operator.inputs.values()]).collect()[0]
@@ -104,10 +107,10 @@ def test_floats_are_rounded_half_up_once(spark: SparkSession) -> None:
 
 
 def test_a_post_needs_a_user_and_names_a_hashtag_once(spark: SparkSession) -> None:
-    operator = operator_for(Hashtags(type="hashtags", user="who"))
+    operator = Hashtags(HashtagsOptions(user="who"))
     rows = "(null, array('a')), ('u', array('b', 'a', '', 'b', null)), ('u', null), ('', array())"
 
-    assert reasons(spark, operator, rows, "who, hashtags") == [
+    assert reject_reasons(spark, operator, rows, "who, hashtags") == [
         "user_null",
         None,
         None,
@@ -119,7 +122,7 @@ def test_a_post_needs_a_user_and_names_a_hashtag_once(spark: SparkSession) -> No
 
 
 def test_words_are_runs_of_letters_and_digits_of_any_script(spark: SparkSession) -> None:
-    operator = operator_for(WordCount(type="word_count", text="line"))
+    operator = WordCount(WordCountOptions(text="line"))
     texts = ["It's 2 o\u2019clock", "naïve—Straße", "日本 नमस्ते!", " ,;", "e\u0301te\u0301"]
     frame = spark.createDataFrame([(text,) for text in texts], "line string")
 
