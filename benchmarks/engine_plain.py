@@ -14,7 +14,6 @@ from pyspark.sql import functions as sf
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from unskew.config.models.job import Job
-from unskew.config.models.sink import KafkaSink
 from unskew.config.models.source import KafkaSource
 from unskew.grouping.spark.route import PARTITION_KEY
 from unskew.jobs.engine.pipeline import Pipeline
@@ -22,7 +21,8 @@ from unskew.jobs.engine.service import Service
 from unskew.jobs.engine.source import kafka_options
 from unskew.jobs.operators.base import KEY_HASH
 from unskew.jobs.operators.registry import operator_for
-from unskew.jobs.sinks.registry import kafka_sink_options
+from unskew.jobs.sinks.kafka import KafkaSink
+from unskew.jobs.sinks.registry import sinks_of
 
 SALTS = 16
 
@@ -120,12 +120,12 @@ def _keys(spark: SparkSession, job: Job) -> DataFrame:
 
 
 def _run(totals: DataFrame, job: Job) -> None:
-    (sink,) = job.sinks
+    (sink,) = sinks_of(job)
     assert isinstance(sink, KafkaSink)
     rows = totals.select(
         sf.to_json(sf.struct("key")).alias("key"), sf.to_json(sf.struct("*")).alias("value")
     )
     writer = rows.writeStream.queryName(job.name).outputMode("update").format("kafka")
-    writer = writer.options(**kafka_sink_options(sink, job))
+    writer = writer.options(**sink.client_options(job))
     writer = writer.option("checkpointLocation", job.checkpoint)
     writer.trigger(availableNow=True).start().awaitTermination()

@@ -56,7 +56,9 @@ def _schema(models: Mapping[str, Sequence[type[Model]]]) -> dict[str, Any]:
         "description": "A value from the environment, ${env:NAME} or ${env:NAME:-default}, or from"
         " a file, ${file:/path}.",
     }
-    _allow_other_operators(body["properties"]["operator"])
+    for section in SECTIONS:
+        field = body["properties"][section]
+        _allow_other_types(field.get("items", field))
     return {"$schema": DIALECT, **body, "$defs": definitions}
 
 
@@ -117,15 +119,15 @@ def _is_checked_scalar(node: dict[str, Any]) -> bool:
     return (kind == "string" or kind is None) and bool(constrained)
 
 
-def _allow_other_operators(operator: dict[str, Any]) -> None:
-    """An operator of the user's own has options that only its package knows."""
-    known = sorted(operator["discriminator"]["mapping"])
-    operator.pop("discriminator")
-    operator["anyOf"] = [
-        *operator.pop("oneOf"),
+def _allow_other_types(section: dict[str, Any]) -> None:
+    """An operator or sink of the user's own has options that only its package knows."""
+    known = sorted(section["discriminator"]["mapping"])
+    section.pop("discriminator")
+    section["anyOf"] = [
+        *section.pop("oneOf"),
         {
             "type": "object",
-            "description": "An operator of another package.",
+            "description": "Of another package.",
             "properties": {"type": {"type": "string", "not": {"enum": known}}},
             "required": ["type"],
         },

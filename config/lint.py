@@ -7,13 +7,13 @@ from unskew.config.loader import Loaded, load
 from unskew.config.models.job import Job
 from unskew.config.problems import messages
 from unskew.config.problems.problem import Path, Problem, dotted
-from unskew.config.rules.places import clean
+from unskew.config.rules.folders import normal
 from unskew.grouping.options.printed import show
 
 # What two jobs must not share, and why.
 _SHARED: list[tuple[Path, Callable[[Job], str], str]] = [
     (("name",), lambda job: job.name, "their metrics and logs would mix"),
-    (("checkpoint",), lambda job: clean(job.checkpoint), "each job needs its own"),
+    (("checkpoint",), lambda job: normal(job.checkpoint), "each job needs its own"),
 ]
 
 

@@ -26,19 +26,44 @@ OPERATORS = Registry(
     entry_point_group="unskew.operators",
     base="unskew.jobs.operators.base:Operator",
 )
-SECTIONS = {"operator": OPERATORS}
+SINKS = Registry(
+    {
+        "kafka": "unskew.jobs.sinks.kafka:KafkaSink",
+        "files": "unskew.jobs.sinks.files:FilesSink",
+        "postgres": "unskew.jobs.sinks.postgres:PostgresSink",
+        "console": "unskew.jobs.sinks.console:ConsoleSink",
+        "memory": "unskew.jobs.sinks.memory:MemorySink",
+    },
+    entry_point_group="unskew.sinks",
+    base="unskew.jobs.sinks.base:Sink",
+)
+DEAD_LETTERS = Registry(
+    {
+        "kafka": "unskew.jobs.sinks.kafka:KafkaDeadLetters",
+        "files": "unskew.jobs.sinks.files:FilesDeadLetters",
+    },
+    entry_point_group="unskew.dead_letters",
+    base="unskew.jobs.sinks.base:DeadLetters",
+)
+SECTIONS = {"operator": OPERATORS, "sinks": SINKS, "dead_letters": DEAD_LETTERS}
 """By the section of a job whose `type` is a name of the registry."""
 
 
 def section_model(section: str, name: str) -> type[Model]:
-    """The section with `type: name`, as a job holds it; RegistryError if there is none."""
+    """The section with `type: name`, as a job holds it; RegistryError if there is none.
+
+    An operator has its options beside it, a target is made of them. The first paragraph of the
+    class's docstring says what the type does, the options' docstring what the section is.
+    """
     chosen = SECTIONS[section].load(name)
+    about, _, more = inspect.cleandoc(chosen.__doc__ or "").partition("\n\n")
     options = getattr(chosen, "Options", None)
-    if not (isinstance(options, type) and issubclass(options, OperatorOptions)):
-        where = f"{chosen.__module__}:{chosen.__qualname__}"
-        raise RegistryError(f"{where} has no Options, a subclass of OperatorOptions")
-    about, _, _ = inspect.cleandoc(chosen.__doc__ or "").partition("\n\n")
-    return with_type(chosen.__name__, options, name, about or "An operator of another package.")
+    if issubclass(chosen, Model):
+        return with_type(chosen.__name__, chosen, name, about or name, more or about)
+    if isinstance(options, type) and issubclass(options, OperatorOptions):
+        return with_type(chosen.__name__, options, name, about or name)
+    where = f"{chosen.__module__}:{chosen.__qualname__}"
+    raise RegistryError(f"{where} has no Options, a subclass of OperatorOptions")
 
 
 def is_installed(section: str, name: str) -> bool:

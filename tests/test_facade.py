@@ -14,11 +14,13 @@ from unskew import load_job, run_job
 from unskew.config.errors import UsageError
 
 PUBLIC = {
+    "DeadLetters",
     "Grouping",
     "GroupingParams",
     "Operator",
     "OperatorOptions",
     "RowOperator",
+    "Sink",
     "__version__",
     "load_job",
     "route",

@@ -20,14 +20,17 @@ if TYPE_CHECKING:
     from unskew.jobs.engine.run import run_job
     from unskew.jobs.operators.base import Operator
     from unskew.jobs.operators.rows import RowOperator
+    from unskew.jobs.sinks.base import DeadLetters, Sink
 
 __version__ = "0.1.0"
 __all__ = [
+    "DeadLetters",
     "Grouping",
     "GroupingParams",
     "Operator",
     "OperatorOptions",
     "RowOperator",
+    "Sink",
     "__version__",
     "load_job",
     "route",
@@ -35,11 +38,13 @@ __all__ = [
 ]
 
 _MODULES = {
+    "DeadLetters": "unskew.jobs.sinks.base",
     "Grouping": "unskew.grouping.base",
     "GroupingParams": "unskew.grouping.base",
     "Operator": "unskew.jobs.operators.base",
     "OperatorOptions": "unskew.config.models.operator",
     "RowOperator": "unskew.jobs.operators.rows",
+    "Sink": "unskew.jobs.sinks.base",
     "load_job": "unskew.config.loader",
     "route": "unskew.grouping.spark.route",
     "run_job": "unskew.jobs.engine.run",

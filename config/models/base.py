@@ -24,6 +24,7 @@ TEXT_LENGTH_MAX = 20_000
 PATH_LENGTH_MAX = 4_096
 CONTRADICTION = "contradiction"
 _TOPIC = re.compile(r"[A-Za-z0-9._-]+")
+IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _CREDENTIALS = re.compile(r"//[^/@\s]*:[^/@\s]*@")
 _SERVER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 
@@ -61,11 +62,13 @@ class Model(BaseModel):
 M = TypeVar("M", bound=BaseModel)
 
 
-def with_type(class_name: str, base: type[M], tag: str, about: str) -> type[M]:
-    """A subclass of `base` that is chosen by `type: tag`."""
+def with_type(
+    class_name: str, base: type[M], tag: str, about: str, description: str | None = None
+) -> type[M]:
+    """A subclass of `base` that is chosen by `type: tag`; `description` replaces its docstring."""
     namespace = {
         "__module__": base.__module__,
-        "__doc__": inspect.getdoc(base),
+        "__doc__": description or inspect.getdoc(base),
         "__annotations__": {"type": Literal[tag]},
         "type": Field(description=about),
         # The fields' docstrings are known from `base`; to look for them in the source costs 20 ms.

@@ -10,7 +10,7 @@ from unskew.config.models.decode import Decode
 from unskew.config.models.grouping import GroupingChoice
 from unskew.config.models.metrics import Metrics
 from unskew.config.models.operator import OperatorOptions
-from unskew.config.models.sink import DeadLetters, Sink
+from unskew.config.models.sink import TargetOptions
 from unskew.config.models.source import Source
 from unskew.config.models.spark import SparkSettings
 from unskew.config.models.window import IntervalTrigger, Merge, NoWindow, Trigger, Window
@@ -22,10 +22,23 @@ from unskew.grouping.base import PARTITIONS_MAX, SEED_MAX
 
 SINKS_MAX = 20
 
+
+def _type_of(section: str, installed: Sequence[type[Model]] = ()) -> Any:
+    """What a section may hold: one of the types that ship, or of those that are installed."""
+    choice: Any = section_choice(section, installed)
+    if section == "sinks":
+        return Annotated[list[choice], Field(min_length=1, max_length=SINKS_MAX)]
+    return choice
+
+
 if TYPE_CHECKING:
     Operator = OperatorOptions
+    Sinks = list[TargetOptions]
+    DeadLetters = TargetOptions
 else:
-    Operator = section_choice("operator")
+    Operator = _type_of("operator")
+    Sinks = _type_of("sinks")
+    DeadLetters = _type_of("dead_letters")
 
 
 class Job(Model):
@@ -56,7 +69,7 @@ class Job(Model):
     Without it none may: what comes for a window that an earlier batch saw the end of is dropped."""
     merge: Merge = Merge()
     """How partial results become totals."""
-    sinks: Annotated[list[Sink], Field(min_length=1, max_length=SINKS_MAX)]
+    sinks: Sinks
     """Where results go."""
     dead_letters: DeadLetters
     """Where records go that cannot be processed."""
@@ -85,6 +98,6 @@ def job_model(installed: Mapping[str, Sequence[type[Model]]]) -> type[Job]:
     fields: dict[str, Any] = {}
     for section, models in installed.items():
         about = Job.model_fields[section].description
-        choice = section_choice(section, models)
-        fields[section] = (Annotated[choice, Field(description=about)], ...)
+        kind = _type_of(section, models)
+        fields[section] = (Annotated[kind, Field(description=about)], ...)
     return create_model("Job", __base__=Job, __doc__=Job.__doc__, **fields)

@@ -1,4 +1,4 @@
-"""Kafka sections: what is read, what is written, and how the client is secured."""
+"""Kafka sections: what is read, and how the client is secured."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -48,36 +48,8 @@ def task_size_needs_split(source: Any) -> Iterator[Contradiction]:
         )
 
 
-@rule("source", "sinks")
-def results_are_not_read_again(source: Any, sinks: list[Any]) -> Iterator[Contradiction]:
-    """A job that reads its own results never ends."""
-    for index, sink in enumerate(sinks):
-        if sink.type == "kafka":
-            yield from _read_again(source, sink, ("sinks", index, "topic"), "results")
-
-
-@rule("source", "dead_letters")
-def dead_letters_are_not_read_again(source: Any, dead_letters: Any) -> Iterator[Contradiction]:
-    """A bad record that is read again is bad again."""
-    if dead_letters.type == "kafka":
-        yield from _read_again(source, dead_letters, ("dead_letters", "topic"), "dead letters")
-
-
-def _read_again(source: Any, target: Any, path: Path, what: str) -> Iterator[Contradiction]:
-    if not isinstance(source, KafkaSource):
-        return
-    if target.bootstrap_servers not in {None, source.bootstrap_servers}:
-        return
-    read_by = _reader(source, target.topic)
-    if read_by:
-        yield Contradiction(
-            path,
-            f'"{target.topic}" is read by source.{read_by}: {what} would be read again',
-            "choose another topic",
-        )
-
-
-def _reader(source: KafkaSource, topic: str) -> str:
+def reader_of(source: KafkaSource, topic: str) -> str:
+    """The field by which a source reads a topic; empty if it does not."""
     if topic in (source.subscribe or ()):
         return "subscribe"
     if topic in (source.assign or ()):
@@ -97,68 +69,15 @@ def _plain(pattern: str) -> bool:
     return len(re.findall(r"[*+{]", pattern)) <= 2 and not re.search(r"\)[*+{?]", pattern)
 
 
-@rule("sinks", "dead_letters")
-def dead_letters_are_apart(sinks: list[Any], dead_letters: Any) -> Iterator[Contradiction]:
-    """Results and bad records in one topic could not be told apart."""
-    if dead_letters.type != "kafka":
-        return
-    for index, sink in enumerate(sinks):
-        same_servers = getattr(sink, "bootstrap_servers", None) == dead_letters.bootstrap_servers
-        if sink.type == "kafka" and sink.topic == dead_letters.topic and same_servers:
-            yield Contradiction(
-                ("dead_letters", "topic"),
-                f'"{sink.topic}" is also sinks[{index}].topic: results and bad records would mix',
-                "choose another topic",
-            )
-
-
-@rule("source", "sinks")
-def sinks_know_their_brokers(source: Any, sinks: list[Any]) -> Iterator[Contradiction]:
-    """The default, the source's brokers, needs a source that has some."""
-    for index, sink in enumerate(sinks):
-        if sink.type == "kafka":
-            yield from _knows_brokers(source, sink, ("sinks", index))
-
-
-@rule("source", "dead_letters")
-def dead_letters_know_their_brokers(source: Any, dead_letters: Any) -> Iterator[Contradiction]:
-    """The default, the source's brokers, needs a source that has some."""
-    if dead_letters.type == "kafka":
-        yield from _knows_brokers(source, dead_letters, ("dead_letters",))
-
-
-def _knows_brokers(source: Any, target: Any, path: Path) -> Iterator[Contradiction]:
-    if target.bootstrap_servers is None and not isinstance(source, KafkaSource):
-        yield Contradiction(
-            (*path, "bootstrap_servers"),
-            f"missing, and source.type {source.type} has none to take over",
-            'add it, e.g. "bootstrap_servers: 127.0.0.1:9092"',
-        )
-
-
 @rule("source")
 def source_is_secured_as_a_whole(source: Any) -> Iterator[Contradiction]:
     """SASL and TLS options work only with the protocol that asks for them."""
     if isinstance(source, KafkaSource):
-        yield from _secured(source.options, ("source", "options"))
+        yield from insecure_options(source.options, ("source", "options"))
 
 
-@rule("sinks")
-def sinks_are_secured_as_a_whole(sinks: list[Any]) -> Iterator[Contradiction]:
-    """SASL and TLS options work only with the protocol that asks for them."""
-    for index, sink in enumerate(sinks):
-        if sink.type == "kafka":
-            yield from _secured(sink.options, ("sinks", index, "options"))
-
-
-@rule("dead_letters")
-def dead_letters_are_secured_as_a_whole(dead_letters: Any) -> Iterator[Contradiction]:
-    """SASL and TLS options work only with the protocol that asks for them."""
-    if dead_letters.type == "kafka":
-        yield from _secured(dead_letters.options, ("dead_letters", "options"))
-
-
-def _secured(options: Mapping[str, Any], path: Path) -> Iterator[Contradiction]:
+def insecure_options(options: Mapping[str, Any], path: Path) -> Iterator[Contradiction]:
+    """Options of SASL and TLS that the chosen protocol does not use, or lacks."""
     protocol = str(options.get("kafka.security.protocol", "PLAINTEXT"))
     if protocol not in _PROTOCOLS:
         yield Contradiction(

@@ -1,4 +1,4 @@
-"""Windows, lateness, output mode, sinks and metrics."""
+"""Windows, lateness, output mode and metrics."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -65,18 +65,6 @@ def lateness_needs_a_window(window: Any, lateness: Duration | None) -> Iterator[
             "lateness contradicts window.type none: nothing is late for a running total",
             "remove lateness, or add a window",
         )
-
-
-@rule("sinks", "merge")
-def files_hold_final_results(sinks: list[Any], merge: Merge) -> Iterator[Contradiction]:
-    """A row in a file cannot be updated."""
-    for index, sink in enumerate(sinks):
-        if sink.type == "files" and merge.output != "append":
-            yield Contradiction(
-                ("sinks", index, "type"),
-                f"files contradicts merge.output {merge.output}: a row in a file cannot be updated",
-                "write merge.output: append, or another sink",
-            )
 
 
 @rule("metrics")

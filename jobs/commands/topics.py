@@ -69,19 +69,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _needed(jobs: list[Any]) -> Mapping[str, Mapping[str, dict[str, str]]]:
     """By brokers, the topics with their settings."""
-    from unskew.config.models.sink import KafkaDeadLetters, KafkaSink  # noqa: PLC0415
     from unskew.config.models.source import KafkaSource  # noqa: PLC0415
-    from unskew.jobs.sinks.registry import kafka_sink_options  # noqa: PLC0415
+    from unskew.jobs.sinks.registry import targets_of  # noqa: PLC0415
 
     needed: dict[str, dict[str, dict[str, str]]] = {}
     for job in jobs:
-        for target in (*job.sinks, job.dead_letters):
-            if not isinstance(target, KafkaSink | KafkaDeadLetters):
-                continue
-            options = kafka_sink_options(target, job)
-            _refuse_secured(job.name, options)
-            settings = _cleanup(job) if isinstance(target, KafkaSink) else {}
-            needed.setdefault(options["kafka.bootstrap.servers"], {})[target.topic] = settings
+        for written in (topic for _, target in targets_of(job) for topic in target.topics(job)):
+            _refuse_secured(job.name, written.client_options)
+            servers = written.client_options["kafka.bootstrap.servers"]
+            needed.setdefault(servers, {})[written.name] = dict(written.settings)
         if isinstance(job.source, KafkaSource):
             _refuse_secured(job.name, job.source.options)
             read = job.source.subscribe or job.source.assign or ()
@@ -89,14 +85,6 @@ def _needed(jobs: list[Any]) -> Mapping[str, Mapping[str, dict[str, str]]]:
             for topic in read:
                 needed.setdefault(job.source.bootstrap_servers, {}).setdefault(topic, {})
     return needed
-
-
-def _cleanup(job: Any) -> dict[str, str]:
-    """Keep the last total of each key; a window's key never comes again, so it may get old."""
-    from unskew.config.models.window import NoWindow  # noqa: PLC0415
-
-    windowed = not isinstance(job.window, NoWindow)
-    return {"cleanup.policy": "compact,delete" if windowed else "compact"}
 
 
 def _unnamed(jobs: list[Any]) -> Iterator[str]:

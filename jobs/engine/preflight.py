@@ -18,15 +18,7 @@ from confluent_kafka.admin._resource import ResourceType
 
 from unskew.config.errors import ExternalError
 from unskew.config.models.job import Job
-from unskew.config.models.sink import (
-    FilesDeadLetters,
-    FilesSink,
-    KafkaDeadLetters,
-    KafkaSink,
-    PostgresSink,
-)
 from unskew.config.models.source import FilesSource, KafkaSource
-from unskew.config.models.window import NoWindow
 from unskew.config.types.secrets import reveal
 from unskew.grouping.errors import SnapshotError
 from unskew.grouping.spark.locations import open_location
@@ -36,8 +28,7 @@ from unskew.jobs.checkpoint.identity import compare
 from unskew.jobs.engine.dead_letter_query import FOLDER as DEAD_LETTER_QUERY
 from unskew.jobs.engine.pipeline import Pipeline
 from unskew.jobs.kafka.admin import admin, no_answer, no_such_topic
-from unskew.jobs.sinks.postgres import problems as problems_of
-from unskew.jobs.sinks.registry import kafka_sink_options
+from unskew.jobs.sinks.registry import targets_of
 
 ANSWER_SECONDS = 5.0
 _MASTER = re.compile(
@@ -49,7 +40,7 @@ _PREFIX = "kafka."
 def check(pipeline: Pipeline) -> None:
     """Raise every problem there is, as one error."""
     job = pipeline.job
-    problems = [*_master(job), *_folders(job), *_used(job), *_brokers(job), *_databases(job)]
+    problems = [*_master(job), *_folders(job), *_used(job), *_brokers(job), *_targets(job)]
     problems += _checkpoint(pipeline)
     if problems:
         raise ExternalError(*problems)
@@ -85,11 +76,9 @@ def _folders(job: Job) -> Iterator[str]:
 
 def _written(job: Job) -> Iterator[tuple[str, str]]:
     """Where the job writes files: the field that says so, and the folder."""
-    for index, sink in enumerate(job.sinks):
-        if isinstance(sink, FilesSink):
-            yield f"sinks.{index}.path", sink.path
-    if isinstance(job.dead_letters, FilesDeadLetters):
-        yield "dead_letters.path", job.dead_letters.path
+    for section, target in targets_of(job):
+        for field, folder in target.folders().items():
+            yield f"{section}.{field}", folder
 
 
 def _used(job: Job) -> Iterator[str]:
@@ -112,11 +101,10 @@ def _names(location: str) -> list[str]:
     return []
 
 
-def _databases(job: Job) -> Iterator[str]:
-    windowed = not isinstance(job.window, NoWindow)
-    for index, sink in enumerate(job.sinks):
-        if isinstance(sink, PostgresSink):
-            yield from (f"sinks.{index}: {problem}" for problem in problems_of(sink, windowed))
+def _targets(job: Job) -> Iterator[str]:
+    """What sinks and dead letters say of themselves."""
+    for section, target in targets_of(job):
+        yield from (f"{section}: {problem}" for problem in target.problems(job))
 
 
 def _readable(location: str) -> Iterator[str]:
@@ -178,16 +166,13 @@ def _wanted(job: Job) -> Mapping[tuple[str, Wanted], Mapping[str, str]]:
         field = "source.subscribe" if source.subscribe else "source.assign"
         read = source.subscribe or list(source.assign or ())
         topics[servers] = [(field, topic, False) for topic in read]
-    targets: list[tuple[str, Any]] = [
-        *((f"sinks.{index}", sink) for index, sink in enumerate(job.sinks)),
-        ("dead_letters", job.dead_letters),
-    ]
-    for field, target in targets:
-        if isinstance(target, KafkaSink | KafkaDeadLetters):
-            sink_options = kafka_sink_options(target, job)
-            servers = sink_options.pop(f"{_PREFIX}bootstrap.servers")
-            options[servers] = {**options.get(servers, {}), **sink_options}
-            topics.setdefault(servers, []).append((f"{field}.topic", target.topic, True))
+    for section, target in targets_of(job):
+        for topic in target.topics(job):
+            client = dict(topic.client_options)
+            servers = client.pop(f"{_PREFIX}bootstrap.servers")
+            options[servers] = {**options.get(servers, {}), **client}
+            written = (f"{section}.{topic.field}", topic.name, True)
+            topics.setdefault(servers, []).append(written)
     return {(servers, tuple(wanted)): options[servers] for servers, wanted in topics.items()}
 
 

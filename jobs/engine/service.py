@@ -27,7 +27,7 @@ from unskew.jobs.observe.batch_stats import read_batch_stats
 from unskew.jobs.observe.follower import Follower
 from unskew.jobs.operators.registry import computed_by_spark
 from unskew.jobs.sinks import dead_letters
-from unskew.jobs.sinks.registry import write
+from unskew.jobs.sinks.query import write
 
 _TASKS_CHECK_SECONDS = 5.0
 _POLL_SECONDS: Any = 0.2  # declared a whole number by pyspark, used as any

@@ -8,18 +8,27 @@ import io
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import psycopg
-import pyarrow as pa
-from psycopg import sql
-from pyarrow import csv
-from pyspark.sql import DataFrame
+from pydantic import AfterValidator, Field
 
-from unskew.config.models.sink import PostgresSink
+from unskew.config.models.base import IDENTIFIER, rule_error
+from unskew.config.models.sink import Identity
+from unskew.config.models.window import NoWindow
+from unskew.config.types.secrets import Secret
 from unskew.jobs.operators.base import RESULT_KEY
+from unskew.jobs.sinks.base import Batch, Sink
+
+if TYPE_CHECKING:
+    import psycopg
+    import pyarrow as pa
+    from psycopg import sql
+    from pyspark.sql import DataFrame
+
+    from unskew.config.models.job import Job
 
 CONNECT_SECONDS = 5
+_CREDENTIALS = re.compile(r"[?&;](user|password)=|//[^/@\s]*@", re.IGNORECASE)
 _INCOMING = "unskew_incoming"
 # No text of PostgreSQL can hold it, and one such key must not stop all others.
 _NUL = "\N{SYMBOL FOR NULL}".encode()
@@ -30,10 +39,89 @@ FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = AN
 WHERE i.indrelid = %s AND i.indisunique AND i.indpred IS NULL AND i.indexprs IS NULL
 GROUP BY i.indexrelid
 """
+_STATEMENTS = {
+    "empty": "CREATE TEMPORARY TABLE {incoming} ON COMMIT DROP AS"
+    " SELECT {columns} FROM {table} WITH NO DATA",
+    "copy": "COPY {incoming} ({columns}) FROM STDIN (FORMAT csv)",
+    # In order, so that an attempt that came late waits for the other one instead of for itself.
+    "upsert": "INSERT INTO {table} ({columns}) SELECT {columns} FROM {incoming} ORDER BY {key}"
+    " ON CONFLICT ({key}) DO UPDATE SET {update}",
+}
+
+
+def _table(text: str) -> str:
+    parts = text.split(".")
+    if len(parts) > 2 or not all(IDENTIFIER.fullmatch(part) for part in parts):
+        raise rule_error("a table's name, table or schema.table", "letters, digits, underscores")
+    return text
+
+
+def _jdbc(text: str) -> str:
+    if not text.startswith("jdbc:postgresql:"):
+        raise rule_error("a PostgreSQL address", "e.g. jdbc:postgresql://host:5432/database")
+    if _CREDENTIALS.search(text):
+        raise rule_error(
+            "an address without user and password", "write user and password as fields", hide=True
+        )
+    return text
+
+
+class PostgresSink(Sink):
+    """Inserts or updates rows of a table.
+
+    Results as rows of a PostgreSQL table, inserted or updated by window and key.
+    """
+
+    url: Annotated[str, AfterValidator(_jdbc)] = Field(
+        examples=["jdbc:postgresql://127.0.0.1:5432/unskew"]
+    )
+    """The database as a JDBC address, without user and password."""
+    table: Annotated[str, AfterValidator(_table)]
+    """The table, which must have a unique key over window and key."""
+    user: Annotated[str, Field(min_length=1, max_length=63)]
+    """The database user."""
+    password: Secret | None = None
+    """The user's password, as a reference: ${env:NAME} or ${file:/path}."""
+
+    def identity(self) -> Identity:
+        return Identity("table", (self.url, self.table))
+
+    def problems(self, job: "Job") -> Iterator[str]:
+        import psycopg
+
+        key = RESULT_KEY[-1:] if isinstance(job.window, NoWindow) else RESULT_KEY
+        wanted = ", ".join(key)
+        try:
+            with self._destination().connect() as connection:
+                (oid,) = connection.execute(_TABLE, [_quoted(self.table)]).fetchall()[0]
+                keys = [] if oid is None else [row[0] for row in connection.execute(_UNIQUE, [oid])]
+        except psycopg.Error as error:
+            reason = _first_line(error)
+            yield f"postgres: {self.table}: {reason}; check url, user and password"
+            return
+        if oid is None:
+            yield f"postgres: {self.table}: no such table; make it, with PRIMARY KEY ({wanted})"
+        elif sorted(key) not in keys:
+            yield f"postgres: {self.table}: has no unique key over ({wanted}) alone; add one"
+
+    def write(self, results: "DataFrame", batch: Batch) -> None:
+        import pyarrow as pa
+
+        destination = self._destination()
+
+        def upsert(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            written = pa.array([destination.upsert(rows)], pa.int64())
+            yield pa.RecordBatch.from_pydict({"written": written})
+
+        results.mapInArrow(upsert, "written LONG").collect()
+
+    def _destination(self) -> "Destination":
+        password = self.password.get_secret_value() if self.password else None
+        return Destination(_libpq(self.url), self.user, password, tuple(self.table.split(".")))
 
 
 @dataclass(frozen=True)
-class Target:
+class Destination:
     """A table, and how to reach it; sent to the tasks as it is."""
 
     url: str
@@ -41,19 +129,15 @@ class Target:
     password: str | None = field(repr=False)
     table: tuple[str, ...]
 
-    @classmethod
-    def of(cls, sink: PostgresSink) -> "Target":
-        """Where a sink writes to."""
-        secret = sink.password.get_secret_value() if sink.password else None
-        return cls(_libpq(sink.url), sink.user, secret, tuple(sink.table.split(".")))
-
-    def connect(self) -> psycopg.Connection[Any]:
+    def connect(self) -> "psycopg.Connection[Any]":
         """A connection, whose `with` is one transaction."""
+        import psycopg
+
         return psycopg.connect(
             self.url, user=self.user, password=self.password, connect_timeout=CONNECT_SECONDS
         )
 
-    def write(self, batches: Iterable[pa.RecordBatch]) -> int:
+    def upsert(self, batches: "Iterable[pa.RecordBatch]") -> int:
         """Insert or update the rows; how many there were."""
         rows = 0
         with self.connect() as connection, connection.cursor() as cursor:
@@ -69,59 +153,23 @@ class Target:
                 cursor.execute(self._statement("upsert", batch.schema.names))
         return rows
 
-    def _statement(self, kind: str, columns: list[str]) -> sql.Composed:
-        place = [name for name in RESULT_KEY if name in columns]
+    def _statement(self, kind: str, columns: list[str]) -> "sql.Composed":
+        from psycopg import sql
+
+        key = [name for name in RESULT_KEY if name in columns]
         update = [
             sql.SQL("{0} = EXCLUDED.{0}").format(sql.Identifier(name))
             for name in columns
-            if name not in place
+            if name not in key
         ]
         parts = {
             "table": sql.Identifier(*self.table),
             "incoming": sql.Identifier(_INCOMING),
             "columns": sql.SQL(", ").join(map(sql.Identifier, columns)),
-            "place": sql.SQL(", ").join(map(sql.Identifier, place)),
+            "key": sql.SQL(", ").join(map(sql.Identifier, key)),
             "update": sql.SQL(", ").join(update),
         }
         return sql.SQL(_STATEMENTS[kind]).format(**parts)
-
-
-_STATEMENTS = {
-    "empty": "CREATE TEMPORARY TABLE {incoming} ON COMMIT DROP AS"
-    " SELECT {columns} FROM {table} WITH NO DATA",
-    "copy": "COPY {incoming} ({columns}) FROM STDIN (FORMAT csv)",
-    # In order, so that an attempt that came late waits for the other one instead of for itself.
-    "upsert": "INSERT INTO {table} ({columns}) SELECT {columns} FROM {incoming} ORDER BY {place}"
-    " ON CONFLICT ({place}) DO UPDATE SET {update}",
-}
-
-
-def upsert(results: DataFrame, sink: PostgresSink) -> None:
-    """Write one batch's results, each partition by its own task."""
-    target = Target.of(sink)
-
-    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield pa.RecordBatch.from_pydict({"written": pa.array([target.write(batches)], pa.int64())})
-
-    results.mapInArrow(write, "written LONG").collect()
-
-
-def problems(sink: PostgresSink, windowed: bool) -> Iterator[str]:
-    """What keeps the sink from being written to, as far as it can be known before a start."""
-    place = list(RESULT_KEY if windowed else RESULT_KEY[-1:])
-    name = sink.table
-    try:
-        with Target.of(sink).connect() as connection:
-            (oid,) = connection.execute(_TABLE, [_quoted(name)]).fetchall()[0]
-            keys = [] if oid is None else [row[0] for row in connection.execute(_UNIQUE, [oid])]
-    except psycopg.Error as error:
-        yield f"postgres: {name}: {_first_line(error)}; check url, user and password"
-        return
-    wanted = ", ".join(place)
-    if oid is None:
-        yield f"postgres: {name}: no such table; make it, with PRIMARY KEY ({wanted})"
-    elif sorted(place) not in keys:
-        yield f"postgres: {name}: has no unique key over ({wanted}) alone; add one"
 
 
 def _libpq(url: str) -> str:
@@ -130,8 +178,10 @@ def _libpq(url: str) -> str:
     return f"postgresql:{rest}" if rest.startswith("//") else f"postgresql:///{rest}"
 
 
-def _csv(batch: pa.RecordBatch) -> bytes:
+def _csv(batch: "pa.RecordBatch") -> bytes:
     """Texts in quotes, NULL as nothing: what `COPY ... (FORMAT csv)` expects."""
+    from pyarrow import csv
+
     buffer = io.BytesIO()
     csv.write_csv(batch, buffer, csv.WriteOptions(include_header=False))
     return buffer.getvalue().replace(b"\0", _NUL)

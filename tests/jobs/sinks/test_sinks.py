@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from tests.support.in_process import Ran, write_lines
 from tests.support.oracles import START
-from unskew.jobs.sinks.registry import kafka_rows
+from unskew.jobs.sinks.kafka import kafka_rows
 
 pytestmark = pytest.mark.spark
 

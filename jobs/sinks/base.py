@@ -1,0 +1,92 @@
+"""What a sink is, and what takes dead letters: a model whose fields are its options.
+
+A class of a user's own is found under the entry point group `unskew.sinks` (or
+`unskew.dead_letters`); the entry's name is its `type` in YAML, its fields are its options:
+
+    from unskew import Sink
+
+    class WebhookSink(Sink):
+        url: str
+
+        def write(self, results, batch):
+            for row in results.toLocalIterator():
+                post(self.url, batch.id, row.asDict())
+
+`lint`, `schema` and `explain` load the modules of all targets, so none of these imports Spark,
+Arrow or a client before it writes: a test looks at `sys.modules`.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from unskew.config.models.sink import TargetOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    from unskew.config.models.job import Job
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The micro-batch that is written."""
+
+    id: int
+    """Counted from 0 in a checkpoint; a replay has the same."""
+    job: "Job"
+    session: "SparkSession"
+    """The job's session; that of the rows is a copy, which ends with the query."""
+
+
+@dataclass(frozen=True, repr=False)
+class WrittenTopic:
+    """A Kafka topic that a target writes to."""
+
+    field: str
+    """The target's field that names it."""
+    name: str
+    client_options: Mapping[str, str]
+    """How to reach it, as Spark's connector takes it; secrets are in clear."""
+    settings: Mapping[str, str]
+    """What to make it with, where it does not exist."""
+
+
+class Target(TargetOptions):
+    """A sink, or what takes dead letters."""
+
+    def problems(self, job: "Job") -> Iterable[str]:
+        """What keeps it from being written to, as far as can be known before Spark starts."""
+        return ()
+
+    def topics(self, job: "Job") -> Sequence[WrittenTopic]:
+        """The Kafka topics that it writes to."""
+        return ()
+
+
+class Sink(Target):
+    """Takes the results of each batch."""
+
+    computes_every_row: ClassVar[bool] = True
+    """Does `write` compute all rows of a batch? Where it does not, they are computed before it."""
+
+    @abstractmethod
+    def write(self, results: "DataFrame", batch: Batch) -> None:
+        """Write a batch's results, such that writing them again changes nothing."""
+
+    def stream(self, results: "DataFrame", job: "Job") -> "DataStreamWriter | None":
+        """Spark's own writer for a stream, if there is one; it is used where a job has one sink."""
+        return None
+
+
+class DeadLetters(Target):
+    """Takes rejected records, each with its reject reason and where it was read."""
+
+    @abstractmethod
+    def write(self, records: "DataFrame", batch: Batch, *, more: bool = False) -> None:
+        """Write a batch's rejected records.
+
+        The first call of a batch replaces what an earlier attempt left; `more` follow it.
+        """

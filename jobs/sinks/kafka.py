@@ -1,0 +1,169 @@
+"""Results and dead letters as records of a Kafka topic."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import Field
+
+from unskew.config.models.base import Servers, Topic
+from unskew.config.models.kafka import KafkaOptions
+from unskew.config.models.sink import Identity
+from unskew.config.models.source import KafkaSource
+from unskew.config.models.window import NoWindow
+from unskew.config.rules.kafka import insecure_options, reader_of
+from unskew.config.rules.registry import Contradiction, agrees_with
+from unskew.jobs.kafka.options import connection_options
+from unskew.jobs.operators.base import RESULT_KEY
+from unskew.jobs.sinks.base import Batch, DeadLetters, Sink, Target, WrittenTopic
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    from unskew.config.models.job import Job
+
+# Bounds of windows are part of a Kafka key: it must be the same in a session of another zone.
+_IN_UTC = {"timeZone": "UTC"}
+_HEADERS = ("reason", "topic", "partition", "offset", "timestamp")
+# The Kafka client's own limit is 1 MiB: a dead letter above it would end every attempt to send it.
+_REQUEST_BYTES = 16 << 20
+
+
+class KafkaTarget(Target):
+    """A topic, and the brokers that have it."""
+
+    holds: ClassVar[str] = "results"
+    """What its records are, as messages say it."""
+
+    topic: Topic
+    """The topic; make it a compacted one, so that a replay converges to the exact totals."""
+    bootstrap_servers: Servers | None = Field(default=None, examples=["127.0.0.1:9092"])
+    """The brokers to ask first; without it, those of the source."""
+    options: KafkaOptions
+    """Options for the Kafka client by their own names with `kafka.` before them; without any, and
+    with the source's brokers, those of the source."""
+
+    def identity(self) -> Identity:
+        return Identity("topic", (self.bootstrap_servers, self.topic))
+
+    def topics(self, job: "Job") -> Sequence[WrittenTopic]:
+        return [WrittenTopic("topic", self.topic, self.client_options(job), {})]
+
+    def client_options(self, job: "Job") -> dict[str, str]:
+        """The options of Spark's connector; the source's where the brokers are the same."""
+        servers, options = self.bootstrap_servers, self.options
+        if isinstance(job.source, KafkaSource):
+            shared = servers in (None, job.source.bootstrap_servers)
+            options = options or (job.source.options if shared else {})
+            servers = servers or job.source.bootstrap_servers
+        assert servers is not None, "checked by knows_its_brokers"
+        return {"topic": self.topic, **connection_options(servers, options)}
+
+    @agrees_with("source")
+    def knows_its_brokers(self, source: Any) -> Iterator[Contradiction]:
+        """The default, the source's brokers, needs a source that has some."""
+        if self.bootstrap_servers is None and not isinstance(source, KafkaSource):
+            yield Contradiction(
+                ("bootstrap_servers",),
+                f"missing, and source.type {source.type} has none to take over",
+                'add it, e.g. "bootstrap_servers: 127.0.0.1:9092"',
+            )
+
+    @agrees_with("source")
+    def is_not_read_again(self, source: Any) -> Iterator[Contradiction]:
+        """A job that reads its own results never ends; a rejected record is rejected again."""
+        if not isinstance(source, KafkaSource):
+            return
+        if self.bootstrap_servers not in {None, source.bootstrap_servers}:
+            return
+        if read_by := reader_of(source, self.topic):
+            yield Contradiction(
+                ("topic",),
+                f'"{self.topic}" is read by source.{read_by}: {self.holds} would be read again',
+                "choose another topic",
+            )
+
+    @agrees_with()
+    def is_secured_as_a_whole(self) -> Iterator[Contradiction]:
+        """SASL and TLS options work only with the protocol that asks for them."""
+        yield from insecure_options(self.options, ("options",))
+
+
+class KafkaSink(KafkaTarget, Sink):
+    """Writes to a Kafka topic.
+
+    Results as records of a Kafka topic, keyed by window and key.
+    """
+
+    def topics(self, job: "Job") -> Sequence[WrittenTopic]:
+        # The last total of each key stays; a window's key never comes again, so it may get old.
+        policy = "compact" if isinstance(job.window, NoWindow) else "compact,delete"
+        options = self.client_options(job)
+        return [WrittenTopic("topic", self.topic, options, {"cleanup.policy": policy})]
+
+    def stream(self, results: "DataFrame", job: "Job") -> "DataStreamWriter":
+        writer = kafka_rows(results).writeStream.format("kafka")
+        return writer.options(**self.client_options(job))
+
+    def write(self, results: "DataFrame", batch: Batch) -> None:
+        writer = kafka_rows(results).write.format("kafka")
+        writer.options(**self.client_options(batch.job)).save()
+
+
+class KafkaDeadLetters(KafkaTarget, DeadLetters):
+    """Writes them to a Kafka topic.
+
+    Rejected records as records of a Kafka topic.
+    """
+
+    holds: ClassVar[str] = "dead letters"
+
+    topic: Topic
+    """The topic; none that the job reads or writes otherwise. A dead letter is a record with some
+    200 bytes of headers: let the topic's own `max.message.bytes` be no smaller than the source
+    topic's and those."""
+    options: KafkaOptions
+    """Options for the Kafka client by their own names with `kafka.` before them; without any, and
+    with the source's brokers, those of the source. `kafka.max.request.size` is 16 MiB here if it
+    is not set."""
+
+    @agrees_with("sinks")
+    def is_apart_from_results(self, sinks: list[Any]) -> Iterator[Contradiction]:
+        """Results and rejected records in one topic could not be told apart."""
+        for index, sink in enumerate(sinks):
+            if (sink.type, sink.identity()) == (self.type, self.identity()):
+                yield Contradiction(
+                    ("topic",),
+                    f'"{self.topic}" is also sinks[{index}].topic: results and rejected records'
+                    " would mix",
+                    "choose another topic",
+                )
+
+    def write(self, records: "DataFrame", batch: Batch, *, more: bool = False) -> None:
+        from pyspark.sql import functions as sf
+
+        headers = [
+            sf.struct(
+                sf.lit(name).alias("key"),
+                sf.col(name).cast("string").cast("binary").alias("value"),
+            )
+            for name in _HEADERS
+        ]
+        rows = records.select("key", "value", sf.array(*headers).alias("headers"))
+        options = {
+            "kafka.max.request.size": str(_REQUEST_BYTES),
+            **self.client_options(batch.job),
+            "includeHeaders": "true",
+        }
+        rows.write.format("kafka").options(**options).save()
+
+
+def kafka_rows(results: "DataFrame") -> "DataFrame":
+    """Results as Kafka records, keyed by window and key: a compacted topic keeps the last total."""
+    from pyspark.sql import functions as sf
+
+    key = [name for name in RESULT_KEY if name in results.columns]
+    return results.select(
+        sf.to_json(sf.struct(*key), _IN_UTC).alias("key"),
+        sf.to_json(sf.struct("*"), _IN_UTC).alias("value"),
+    )
