@@ -88,6 +88,8 @@ def test_schema_refuses_a_wrong_job(change: dict[str, object]) -> None:
         {"partitions": "${env:PARTITIONS:-16}"},
         {"trigger": {"type": "interval", "interval": "${env:INTERVAL}"}},
         {"operator": {"type": "my_own", "anything": [1, {"a": "b"}]}},
+        {"sinks": [{"type": "my_own", "anything": [1, {"a": "b"}]}]},
+        {"dead_letters": {"type": "my_own", "anything": 1}},
         {"metrics": {"port": "${env:PORT}", "hot_key_names": "${env:NAMES}"}},
     ],
 )

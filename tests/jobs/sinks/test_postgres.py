@@ -17,10 +17,12 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.job_process import finished, job_words, make_topics, produce
-from unskew.config.models.sink import PostgresSink
+from tests.support.running import finished, job_words, make_topics, produce
+from unskew.config.loader import load_job
+from unskew.config.models.job import Job
 from unskew.jobs.kafka.broker import Broker
-from unskew.jobs.sinks.postgres import problems, upsert
+from unskew.jobs.sinks.base import Batch
+from unskew.jobs.sinks.postgres import PostgresSink
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark]
 
@@ -82,11 +84,16 @@ def connected(folder: str) -> psycopg.Connection[Any]:
 def sink(server: psycopg.Connection[Any], table: str) -> PostgresSink:
     """A sink by the server's socket."""
     return PostgresSink(
-        type="postgres",
         url=f"jdbc:postgresql:///{server.info.dbname}?host={server.info.host}",
         table=table,
         user=server.info.user,
     )
+
+
+def job_of(*, windowed: bool) -> Job:
+    """A job with windows, or with running totals."""
+    running = {"window": {"type": "none"}, "lateness": None, "merge": {"output": "update"}}
+    return load_job("word_count", {} if windowed else running)
 
 
 def row(key: str | None, volume: int | None, price: str) -> tuple[Any, ...]:
@@ -102,12 +109,13 @@ def test_totals_are_inserted_then_updated_and_a_replay_changes_nothing(
     )
     first = [row('A "quoted", \n key', 1, "1.5"), row("", None, "0.000000000000000001")]
     later = [row("", 7, "99999999999999999999.5"), row("C\\N", 2, "3")]
+    batch = Batch(0, job_of(windowed=True), spark)
     for rows in (first, later, later):
         frame = spark.createDataFrame(rows, SCHEMA).repartition(3)
-        upsert(frame, sink(server, "vwap"))
+        sink(server, "vwap").write(frame, batch)
 
-    found = server.execute("SELECT * FROM vwap ORDER BY key").fetchall()
-    assert found == [later[0], first[0], later[1]]
+    written = server.execute("SELECT * FROM vwap ORDER BY key").fetchall()
+    assert written == [later[0], first[0], later[1]]
 
 
 def test_what_the_table_lacks_is_said_before_the_start(server: psycopg.Connection[Any]) -> None:
@@ -115,19 +123,20 @@ def test_what_the_table_lacks_is_said_before_the_start(server: psycopg.Connectio
     server.execute('CREATE TABLE "Keyed" (key text PRIMARY KEY, count bigint)')
     away = sink(server, "plain").model_copy(update={"url": "jdbc:postgresql://127.0.0.1:1/x"})
 
-    assert list(problems(sink(server, "gone"), windowed=True)) == [
+    windowed, running = job_of(windowed=True), job_of(windowed=False)
+    assert list(sink(server, "gone").problems(windowed)) == [
         "postgres: gone: no such table; make it, with PRIMARY KEY (window_start, window_end, key)"
     ]
-    assert list(problems(sink(server, "plain"), windowed=False)) == [
+    assert list(sink(server, "plain").problems(running)) == [
         "postgres: plain: has no unique key over (key) alone; add one"
     ]
-    assert list(problems(sink(server, "Keyed"), windowed=False)) == []
-    assert list(problems(sink(server, "Keyed"), windowed=True)) == [
+    assert list(sink(server, "Keyed").problems(running)) == []
+    assert list(sink(server, "Keyed").problems(windowed)) == [
         "postgres: Keyed: has no unique key over (window_start, window_end, key) alone; add one"
     ]
-    (told,) = problems(away, windowed=False)
-    assert "refused" in told
-    assert told.endswith("check url, user and password")
+    (problem,) = away.problems(running)
+    assert "refused" in problem
+    assert problem.endswith("check url, user and password")
 
 
 @pytest.mark.slow
