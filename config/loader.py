@@ -102,18 +102,18 @@ def _warning(root: Node, warning: JobWarning) -> Problem:
 
 def _model(root: Node, problems: list[Problem]) -> type[Job]:
     """`Job`, made to know the installed operators and sinks that the file names."""
-    installed: dict[str, list[type[Model]]] = {}
+    installed: dict[str, dict[str, type[Model]]] = {}
     for section, path in _types_in(root):
         node, position = messages.find(root, path)
         name = None if node is None else node.value
         if not isinstance(name, str) or not is_installed(section, name):
             continue
         try:
-            installed.setdefault(section, []).append(section_model(section, name))
+            installed.setdefault(section, {})[name] = section_model(section, name)
         except RegistryError as error:
             advice = "mend or reinstall the package that brings it"
             problems.append(Problem(position, dotted(path), str(error), advice))
-    return job_model({section: models for section, models in installed.items() if models})
+    return job_model({section: list(models.values()) for section, models in installed.items()})
 
 
 def _types_in(root: Node) -> Iterator[tuple[str, Path]]:

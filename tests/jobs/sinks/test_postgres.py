@@ -17,7 +17,7 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.running import finished, job_words, make_topics, produce
+from tests.support.job_process import finished, job_words, make_topics, produce
 from unskew.config.loader import load_job
 from unskew.config.models.job import Job
 from unskew.jobs.kafka.broker import Broker
