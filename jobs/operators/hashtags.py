@@ -40,7 +40,7 @@ class HashtagsOptions(OperatorOptions):
     post counts once for a hashtag that it names twice; null and '' are no hashtags."""
     user: Expression = "user"
     """Who posted, as an SQL expression."""
-    top: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    top: Annotated[int, Field(ge=1, le=10_000)] | None = Field(default=None, examples=[10])
     """Keep this many hashtags a window, those with the most posts and of equal ones the first by
     name; without it, all. Needs `merge.output: append`, where a window's results come together."""
 

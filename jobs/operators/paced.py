@@ -29,7 +29,7 @@ class PacedOptions(OperatorOptions):
 
     key: Expression = "key"
     """The key, as an SQL expression."""
-    text: Expression | None = None
+    text: Expression | None = Field(default=None, examples=["value"])
     """A text, each word of which is a record of its own, as in word_count; `key` is not used
     then."""
     cost: Duration = Duration.parse("100 us")
@@ -38,7 +38,7 @@ class PacedOptions(OperatorOptions):
     """Sleep the time, or compute for as long."""
     class_factors: Annotated[
         list[Annotated[float, Field(ge=0, le=1_000)]], Field(min_length=1, max_length=1_000)
-    ] = Field(default_factory=lambda: [1.0])
+    ] = Field(default_factory=lambda: [1.0], examples=[[1.0, 5.0]])
     """Cost factors by class of key; a key's class is its hash modulo their number."""
     partition_factors: dict[
         Annotated[int, Field(ge=0, le=9_999)], Annotated[float, Field(ge=0, le=1_000)]

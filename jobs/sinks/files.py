@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+from pydantic import Field
+
 from unskew.config.models.base import Location
 from unskew.config.models.sink import Identity
 from unskew.config.rules.folders import normal
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 class FilesTarget(Target):
     """A folder with a folder for each batch: written again by a replay, that is replaced."""
 
-    path: Location
+    path: Location = Field(examples=["/data/word_counts"])
     """The folder, a path or a URI; each batch is a folder `batch_id=N` in it. A new checkpoint
     counts from 0, and so needs a folder of its own."""
 
@@ -60,6 +62,9 @@ class FilesDeadLetters(FilesTarget, DeadLetters):
     Rejected records as files.
     """
 
+    path: Location = Field(examples=["/data/dead_letters"])
+    """The folder, a path or a URI; each batch is a folder `batch_id=N` in it. A new checkpoint
+    counts from 0, and so needs a folder of its own."""
     format: Literal["parquet", "json"] = "json"
     """The files' format."""
 

@@ -27,6 +27,7 @@ _IN_UTC = {"timeZone": "UTC"}
 _HEADERS = ("reason", "topic", "partition", "offset", "timestamp")
 # The Kafka client's own limit is 1 MiB: a dead letter above it would end every attempt to send it.
 _REQUEST_BYTES = 16 << 20
+_OPTIONS = {"kafka.compression.type": "zstd"}
 
 
 class KafkaTarget(Target):
@@ -35,11 +36,11 @@ class KafkaTarget(Target):
     holds: ClassVar[str] = "results"
     """What its records are, as messages say it."""
 
-    topic: Topic
+    topic: Topic = Field(examples=["word-counts"])
     """The topic; make it a compacted one, so that a replay converges to the exact totals."""
     bootstrap_servers: Servers | None = Field(default=None, examples=["127.0.0.1:9092"])
     """The brokers to ask first; without it, those of the source."""
-    options: KafkaOptions
+    options: KafkaOptions = Field(default_factory=dict, examples=[_OPTIONS])
     """Options for the Kafka client by their own names with `kafka.` before them; without any, and
     with the source's brokers, those of the source."""
 
@@ -118,11 +119,11 @@ class KafkaDeadLetters(KafkaTarget, DeadLetters):
 
     holds: ClassVar[str] = "dead letters"
 
-    topic: Topic
+    topic: Topic = Field(examples=["word-count-dead-letters"])
     """The topic; none that the job reads or writes otherwise. A dead letter is a record with some
     200 bytes of headers: let the topic's own `max.message.bytes` be no smaller than the source
     topic's and those."""
-    options: KafkaOptions
+    options: KafkaOptions = Field(default_factory=dict, examples=[_OPTIONS])
     """Options for the Kafka client by their own names with `kafka.` before them; without any, and
     with the source's brokers, those of the source. `kafka.max.request.size` is 16 MiB here if it
     is not set."""

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from unskew.config.models.base import IDENTIFIER, rule_error
 from unskew.config.models.sink import Identity
@@ -24,7 +24,7 @@ class MemorySink(Sink):
     Results in the driver's memory, for tests and notebooks.
     """
 
-    table: Annotated[str, AfterValidator(_view)]
+    table: Annotated[str, AfterValidator(_view)] = Field(examples=["word_counts"])
     """The table's name."""
 
     def identity(self) -> Identity:

@@ -76,11 +76,11 @@ class PostgresSink(Sink):
         examples=["jdbc:postgresql://127.0.0.1:5432/unskew"]
     )
     """The database as a JDBC address, without user and password."""
-    table: Annotated[str, AfterValidator(_table)]
+    table: Annotated[str, AfterValidator(_table)] = Field(examples=["public.word_counts"])
     """The table, which must have a unique key over window and key."""
-    user: Annotated[str, Field(min_length=1, max_length=63)]
+    user: Annotated[str, Field(min_length=1, max_length=63, examples=["unskew"])]
     """The database user."""
-    password: Secret | None = None
+    password: Secret | None = Field(default=None, examples=["${env:PGPASSWORD}"])
     """The user's password, as a reference: ${env:NAME} or ${file:/path}."""
 
     def identity(self) -> Identity:
