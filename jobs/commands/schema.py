@@ -16,7 +16,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--installed",
         action="store_true",
-        help="include the options of operators that other installed packages bring",
+        help="include the options of operators and sinks that other installed packages bring",
     )
     parser.add_argument(
         "--check",
