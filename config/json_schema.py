@@ -19,7 +19,7 @@ _SCALARS = {"integer", "number", "boolean"}
 
 
 def schema_text(*, installed: bool = False) -> str:
-    """The schema as it is committed; with `installed`, also the operators and sinks of other packages."""
+    """The schema as it is committed; with `installed`, also the types of other packages."""
     models = {section: list(_installed(section)) for section in SECTIONS} if installed else {}
     return json.dumps(_schema(models), indent=2, ensure_ascii=False) + "\n"
 
