@@ -89,7 +89,7 @@ def job_of(folder: Path, grouping: str) -> Job:
         "merge": {"partitions": 1},
         "trigger": {"type": "available_now"},
         "sinks": [{"type": "memory", "table": "longest"}],
-        "dead_letters": {"type": "files", "path": str(folder / "bad")},
+        "dead_letters": {"type": "files", "path": str(folder / "dead_letters")},
         "checkpoint": str(folder / "checkpoint"),
     }
     return load_job("word_count", settings)
@@ -106,9 +106,7 @@ def test_an_installed_operator_runs(spark: SparkSession, tmp_path: Path, groupin
         ("a", 17, [9, 10]),
         ("b", 2, [8]),
     ]
-    reports = [
-        PartitionReport.from_snapshot(found) for found in service.journal.reports(0).values()
-    ]
-    bad = {reason: count for report in reports for reason, count in report.rejected.items()}
-    assert bad == {"no_text": 1, "no_event_time": 1}
+    reports = [PartitionReport.from_snapshot(kept) for kept in service.journal.reports(0).values()]
+    rejected = {reason: count for report in reports for reason, count in report.rejected.items()}
+    assert rejected == {"no_text": 1, "no_event_time": 1}
     assert np.concatenate([report.heavy_seconds for report in reports]).min() > 0

@@ -51,8 +51,8 @@ def table(rows: list[tuple[Any, ...]]) -> pa.Table:
             KEY_HASH: pa.array([HASHES[key] for key in keys], pa.int64()),
             PANE: pa.array(panes, pa.int64()),
             EVENT_TIME: pa.array(times, pa.int64()).cast(pa.timestamp("us", "UTC")),
-            "price": pa.array([Decimal(one) * SIX_DECIMALS for one in prices], decimal),
-            "volume": pa.array([Decimal(one) * SIX_DECIMALS for one in volumes], decimal),
+            "price": pa.array([Decimal(price) * SIX_DECIMALS for price in prices], decimal),
+            "volume": pa.array([Decimal(volume) * SIX_DECIMALS for volume in volumes], decimal),
             "user_hash": pa.array(users, pa.int64()),
         }
     )

@@ -93,9 +93,9 @@ def test_a_sketch_counts_each_user_of_a_hashtag_once() -> None:
     keys = ["even" if user % 2 == 0 else "odd" for user in users]
     made = Hashtags(HashtagsOptions()).partial(rows(keys, user_hash=pa.array(users)))
 
-    found = {row["key"]: row for row in made.to_pylist()}
-    assert {key: row["records"] for key, row in found.items()} == {"even": 450, "odd": 450}
-    for row in found.values():
+    by_key = {row["key"]: row for row in made.to_pylist()}
+    assert {key: row["records"] for key, row in by_key.items()} == {"even": 450, "odd": 450}
+    for row in by_key.values():
         assert round(hll_sketch.deserialize(row["users"]).get_estimate()) == 150
 
 
@@ -119,7 +119,7 @@ def test_a_free_record_takes_no_time() -> None:
     assert made["seconds"].to_pylist() == [0.0]
 
 
-class Letters(RowOperator):
+class Characters(RowOperator):
     """The letters of each key's texts, in the order in which they came."""
 
     Options = OperatorOptions
@@ -144,13 +144,13 @@ class Letters(RowOperator):
 @pytest.mark.spark
 def test_rows_reach_a_users_operator_in_order_and_are_timed(spark: SparkSession) -> None:
     texts = pa.array(["ab", "x", "c"])
-    made = Letters(OperatorOptions()).partial(rows(["quick", "slow", "quick"], text=texts))
+    made = Characters(OperatorOptions()).partial(rows(["quick", "slow", "quick"], text=texts))
 
-    found = {row["key"]: row for row in made.to_pylist()}
-    assert {key: row["letters"] for key, row in found.items()} == {
+    by_key = {row["key"]: row for row in made.to_pylist()}
+    assert {key: row["letters"] for key, row in by_key.items()} == {
         "quick": ["a", "b", "c"],
         "slow": ["x"],
     }
-    assert found["quick"]["until"].microsecond == 2
-    assert found["slow"]["seconds"] >= 0.05
-    assert found["quick"]["seconds"] > 0
+    assert by_key["quick"]["until"].microsecond == 2
+    assert by_key["slow"]["seconds"] >= 0.05
+    assert by_key["quick"]["seconds"] > 0

@@ -66,7 +66,7 @@ def test_late_rows_count_nowhere_and_alike(spark: SparkSession, tmp_path: Path) 
         "window": WINDOWS["tumbling"],
         "lateness": "10 s",
     }
-    found = {}
+    by_grouping = {}
     for grouping in ("shuffle", "none"):
         ran = Ran(spark, tmp_path, grouping, grouping={"type": grouping}, **changes)
         late = sum(
@@ -74,16 +74,13 @@ def test_late_rows_count_nowhere_and_alike(spark: SparkSession, tmp_path: Path) 
             for done in ran.batches
             for part in done.progress["stateOperators"]
         )
-        found[grouping] = [ran.last, late]
+        by_grouping[grouping] = [ran.last, late]
 
-    assert found["shuffle"] == found["none"]
-    totals, late = found["shuffle"]
+    assert by_grouping["shuffle"] == by_grouping["none"]
+    totals, late = by_grouping["shuffle"]
     assert late == 2
-    assert {(place[0] - START).total_seconds(): one["volume"] for place, one in totals.items()} == {
-        0: 3,
-        80: 8 + 128,
-        100: 4 + 16,
-    }
+    volumes = {(key[0] - START).total_seconds(): row["volume"] for key, row in totals.items()}
+    assert volumes == {0: 3, 80: 8 + 128, 100: 4 + 16}
 
 
 def test_top_keeps_the_first_hashtags_of_each_whole_window(
@@ -104,12 +101,12 @@ def test_top_keeps_the_first_hashtags_of_each_whole_window(
     )
 
     whole = expected(rows, "hashtags", WINDOWS["sliding"])
-    order = sorted(whole, key=lambda place: (place[0], -whole[place]["posts"], place[2]))
+    order = sorted(whole, key=lambda key: (key[0], -whole[key]["posts"], key[2]))
     kept: Counter[Any] = Counter()
     best = {}
-    for place in order:
-        kept[place[0]] += 1
-        if kept[place[0]] <= 2:
-            best[place] = whole[place]
+    for key in order:
+        kept[key[0]] += 1
+        if kept[key[0]] <= 2:
+            best[key] = whole[key]
     assert ran.last == best
     assert len(ran.rows) == len(best)
