@@ -21,7 +21,6 @@ from unskew.jobs.engine.service import Service
 from unskew.jobs.engine.source import kafka_options
 from unskew.jobs.operators.base import KEY_HASH
 from unskew.jobs.operators.registry import operator_for
-from unskew.jobs.sinks.kafka import KafkaSink
 from unskew.jobs.sinks.registry import sinks_of
 
 SALTS = 16
@@ -121,11 +120,11 @@ def _keys(spark: SparkSession, job: Job) -> DataFrame:
 
 def _run(totals: DataFrame, job: Job) -> None:
     (sink,) = sinks_of(job)
-    assert isinstance(sink, KafkaSink)
+    (topic,) = sink.topics(job)
     rows = totals.select(
         sf.to_json(sf.struct("key")).alias("key"), sf.to_json(sf.struct("*")).alias("value")
     )
     writer = rows.writeStream.queryName(job.name).outputMode("update").format("kafka")
-    writer = writer.options(**sink.client_options(job))
+    writer = writer.options(**topic.client_options)
     writer = writer.option("checkpointLocation", job.checkpoint)
     writer.trigger(availableNow=True).start().awaitTermination()
