@@ -37,7 +37,6 @@ from unskew.grouping.errors import SnapshotError
 from unskew.grouping.snapshot import Snapshot
 from unskew.grouping.spark.locations import open_location
 
-FOLDER = "unskew"
 KEPT_BATCHES = 20
 # About how much the reader of rejected records has in memory at once.
 PIECE_BYTES = 16 << 20

@@ -5,8 +5,10 @@ from collections.abc import Iterable
 from pyarrow import fs
 
 from unskew.config.models.job import Job
-from unskew.grouping.spark.journal import FOLDER, Journal, write_whole
+from unskew.grouping.spark.journal import Journal, write_whole
 from unskew.grouping.spark.locations import open_location
+
+JOURNAL_FOLDER = "unskew"
 
 
 def names_in(location: str) -> list[str]:
@@ -36,4 +38,9 @@ def write_bytes(location: str, data: bytes) -> None:
 
 def journal_of(job: Job) -> Journal:
     """A job's journal: beside its checkpoint, so that both are moved and removed together."""
-    return Journal(f"{job.checkpoint.rstrip('/')}/{FOLDER}")
+    return journal_in(job.checkpoint)
+
+
+def journal_in(checkpoint: str) -> Journal:
+    """The journal of a checkpoint's folder."""
+    return Journal(f"{checkpoint.rstrip('/')}/{JOURNAL_FOLDER}")

@@ -9,9 +9,9 @@ import numpy as np
 from unskew.config.errors import ExternalError
 from unskew.grouping.base import Float64s, Int64s
 from unskew.grouping.errors import SnapshotError
-from unskew.grouping.spark.journal import FOLDER, Journal
+from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.report import LATENCY_BOUNDS_SECONDS
-from unskew.jobs.checkpoint.files import names_in
+from unskew.jobs.checkpoint.files import journal_in, names_in
 from unskew.jobs.checkpoint.merge_state import MergePartition, merge_state
 from unskew.jobs.observe.batch import BatchDone, Routing
 from unskew.jobs.observe.batch_stats import HOT_KEYS, BatchStats, read_batch_stats
@@ -131,7 +131,7 @@ class Inspection:
 
 def inspect(checkpoint: str, limit: int | None = None) -> Inspection:
     """Read a checkpoint's journal, the newest `limit` batches of it."""
-    journal = Journal(f"{checkpoint.rstrip('/')}/{FOLDER}")
+    journal = journal_in(checkpoint)
     try:
         numbers = journal.batches()
         if not numbers:

@@ -53,9 +53,9 @@ def test_the_committed_files_are_fresh(tmp_path: Path, monkeypatch: pytest.Monke
 
 @every_page
 def test_queries_use_only_metrics_and_labels_that_exist(uid: str) -> None:
-    found = [*queries(page(uid)), *annotations(page(uid))]
-    assert len(found) > 20
-    for query in found:
+    expressions = [*queries(page(uid)), *annotations(page(uid))]
+    assert len(expressions) > 20
+    for query in expressions:
         check(query)
 
 
@@ -95,14 +95,18 @@ def test_every_panel_says_what_it_shows(uid: str) -> None:
 
 @every_page
 def test_everything_asks_the_data_source_that_was_chosen(uid: str) -> None:
-    found = page(uid)
+    dashboard = page(uid)
     chosen = {"type": "prometheus", "uid": "${datasource}"}
-    assert variable(found, "datasource")["query"] == "prometheus"
-    for panel in panels(found):
+    assert variable(dashboard, "datasource")["query"] == "prometheus"
+    for panel in panels(dashboard):
         assert panel["datasource"] == chosen, panel["title"]
-        assert [one["datasource"] for one in panel["targets"]] == [chosen] * len(panel["targets"])
-    asked = [*found["annotations"]["list"], variable(found, "job"), variable(found, "instance")]
-    assert [one["datasource"] for one in asked] == [chosen] * len(asked)
+        assert [item["datasource"] for item in panel["targets"]] == [chosen] * len(panel["targets"])
+    asked = [
+        *dashboard["annotations"]["list"],
+        variable(dashboard, "job"),
+        variable(dashboard, "instance"),
+    ]
+    assert [item["datasource"] for item in asked] == [chosen] * len(asked)
 
 
 @every_page
@@ -117,47 +121,49 @@ def test_every_query_is_of_the_chosen_jobs_and_instances(uid: str) -> None:
 @every_page
 def test_variables_are_found_in_labels_that_exist(uid: str) -> None:
     for name in ("job", "instance"):
-        one = variable(page(uid), name)
-        asked = re.fullmatch(r"label_values\((.*), (\w+)\)", one["query"]["query"])
+        selected = variable(page(uid), name)
+        asked = re.fullmatch(r"label_values\((.*), (\w+)\)", selected["query"]["query"])
         assert asked, name
-        assert one["definition"] == one["query"]["query"]
+        assert selected["definition"] == selected["query"]["query"]
         assert asked[2] in labels_left(asked[1], known())
 
 
 @every_page
 def test_panels_neither_overlap_nor_share_a_number(uid: str) -> None:
-    found = page(uid)
-    assert len({one["id"] for one in found["panels"]}) == len(found["panels"])
-    places = [one["gridPos"] for one in found["panels"]]
-    assert all(one["x"] + one["w"] <= 24 for one in places)
-    for one, other in itertools.combinations(places, 2):
-        beside = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
-        above = one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"]
-        assert beside or above, (one, other)
+    dashboard = page(uid)
+    assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
+    positions = [panel["gridPos"] for panel in dashboard["panels"]]
+    assert all(first["x"] + first["w"] <= 24 for first in positions)
+    for first, other in itertools.combinations(positions, 2):
+        beside = first["x"] + first["w"] <= other["x"] or other["x"] + other["w"] <= first["x"]
+        above = first["y"] + first["h"] <= other["y"] or other["y"] + other["h"] <= first["y"]
+        assert beside or above, (first, other)
 
 
 def test_links_lead_to_the_other_dashboard_with_its_variables() -> None:
     for uid in UIDS:
-        found = page(uid)
-        assert found["uid"] == uid
-        targets = re.findall(r'"url": "/d/([\w-]+)', json.dumps(found))
+        dashboard = page(uid)
+        assert dashboard["uid"] == uid
+        targets = re.findall(r'"url": "/d/([\w-]+)', json.dumps(dashboard))
         assert set(targets) == set(UIDS) - {uid}
-        named = re.findall(r"var-(\w+)=|\$\{(\w+):queryparam\}", json.dumps(found))
+        named = re.findall(r"var-(\w+)=|\$\{(\w+):queryparam\}", json.dumps(dashboard))
         for name in filter(None, itertools.chain(*named)):
             for other in UIDS:
                 assert variable(page(other), name)
-        assert all(link["keepTime"] and link["includeVars"] for link in found["links"])
+        assert all(link["keepTime"] and link["includeVars"] for link in dashboard["links"])
 
 
 @every_page
 def test_fields_have_the_types_of_the_schema(uid: str) -> None:
     """What the schema's own model reads and writes again is the same, so nothing is misspelt."""
-    found = page(uid)
-    again = json.loads(json.dumps(Dashboard.from_json(found), cls=JSONEncoder))
-    for one in (*again["links"], *again["annotations"]["list"]):
-        one.pop("placement", None)
-    assert again == found
-    assert [where for where, value in _leaves(found) if value is None and where != "value"] == []
+    dashboard = page(uid)
+    again = json.loads(json.dumps(Dashboard.from_json(dashboard), cls=JSONEncoder))
+    for item in (*again["links"], *again["annotations"]["list"]):
+        item.pop("placement", None)
+    assert again == dashboard
+    assert [
+        where for where, value in _leaves(dashboard) if value is None and where != "value"
+    ] == []
 
 
 def _leaves(node: Any, name: str = "") -> list[tuple[str, Any]]:

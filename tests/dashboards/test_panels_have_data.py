@@ -43,8 +43,8 @@ class Prometheus:
         """The data of an answer of its API."""
         where = f"{self._url}/api/v1/{path}?{urllib.parse.urlencode(parameters, doseq=True)}"
         try:
-            with urllib.request.urlopen(where, timeout=20) as found:  # noqa: S310 - ours
-                return json.load(found)["data"]
+            with urllib.request.urlopen(where, timeout=20) as answer:  # noqa: S310 - ours
+                return json.load(answer)["data"]
         except urllib.error.HTTPError as error:
             with error:
                 pytest.fail(f"{parameters}: {error.read().decode()}")
@@ -75,8 +75,8 @@ class Prometheus:
 
     def values(self, query: Query, job: str, instance: str) -> list[float]:
         """All numbers that a query shows."""
-        found = self.series(query, job, instance)
-        pairs = [pair for one in found for pair in one.get("values", [one.get("value")])]
+        rows = self.series(query, job, instance)
+        pairs = [pair for row in rows for pair in row.get("values", [row.get("value")])]
         return [number for number in (float(value) for _, value in pairs) if not math.isnan(number)]
 
 
@@ -102,9 +102,9 @@ def prometheus(folder: Path, address: str) -> Iterator[Prometheus]:
             stderr=log,
         )
     try:
-        found = Prometheus(f"http://127.0.0.1:{port}")
-        _wait(found.ready, folder / "prometheus.log")
-        yield found
+        prometheus = Prometheus(f"http://127.0.0.1:{port}")
+        _wait(prometheus.ready, folder / "prometheus.log")
+        yield prometheus
     finally:
         assert end_process(process, 30), "Prometheus did not end"
 
@@ -140,12 +140,12 @@ def test_every_query_of_every_panel_has_data(broker: Broker, tmp_path: Path) -> 
             records += produce(broker, "shown", 400, seed).total()
             job.wait_for_records(records)
             time.sleep(2 * SCRAPE_SECONDS)
-        found = {
+        answers = {
             query.where: (query, asked.values(measured(query), "shown", address))
             for uid in UIDS
             for query in queries(page(uid))
         }
-        assert [query for query, values in found.values() if not values] == []
+        assert [query for query, values in answers.values() if not values] == []
         assert asked.values(BROKEN, "shown", address) == []
         _partitions_are_in_order(asked, address)
         _starts_are_marked(asked, address)
@@ -159,8 +159,8 @@ def _partitions_are_in_order(asked: Prometheus, address: str) -> None:
     ]
     assert len(rows) == 4
     for query in rows:
-        found = asked.series(query, "shown", address)
-        order = [int(one["metric"]["partition"]) for one in found]
+        rows = asked.series(query, "shown", address)
+        order = [int(row["metric"]["partition"]) for row in rows]
         assert order == list(range(PARTITIONS)), query.where
 
 

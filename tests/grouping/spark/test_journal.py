@@ -131,7 +131,7 @@ def test_half_written_files_are_not_seen(journal: Journal, tmp_path: Path) -> No
     assert list(journal.reports(0)) == [1]
 
 
-def test_refused_records_are_kept_until_they_are_published(journal: Journal) -> None:
+def test_rejected_records_are_kept_until_they_are_written(journal: Journal) -> None:
     rows = pa.table({"reason": ["not_utf8", "null_key"], "value": [b"\xff", None]})
     assert journal.write_rejected(4, 2, rows)
     assert not journal.write_rejected(4, 2, rows.slice(1))
@@ -141,7 +141,7 @@ def test_refused_records_are_kept_until_they_are_published(journal: Journal) -> 
     assert journal.dead_letters_written(4)
 
 
-def test_it_travels_to_tasks_as_its_place_alone(journal: Journal) -> None:
+def test_it_is_sent_to_tasks_as_its_location_alone(journal: Journal) -> None:
     journal.write_state(0, 0, state(1))
     copy = pickle.loads(pickle.dumps(journal))  # noqa: S301 - our own bytes, as Spark sends them
     assert copy == journal

@@ -85,7 +85,7 @@ def test_batches_that_were_not_committed_are_dropped(tmp_path: Path) -> None:
     assert journal.batches() == []
 
 
-def test_forgotten_states_leave_reports_and_the_rest(tmp_path: Path) -> None:
+def test_dropped_states_leave_reports_and_the_rest(tmp_path: Path) -> None:
     router = Router("fish", 4, journal=Journal(str(tmp_path)), clock=Clock())
     routed(router)
     journal = router.journal
@@ -117,10 +117,10 @@ def test_what_may_be_purged_between_two_attempts_is_not_looked_at(tmp_path: Path
 def test_a_disk_without_hard_links_will_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    def refuse(*_: object) -> None:
+    def fail(*_: object) -> None:
         raise OSError(number, "no links here")
 
-    monkeypatch.setattr(os, "link", refuse)
+    monkeypatch.setattr(os, "link", fail)
     journal = Journal(str(tmp_path))
     if number == errno.EIO:
         with pytest.raises(OSError, match="no links here"):

@@ -5,10 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unskew.grouping.spark.journal import FOLDER, Journal
+from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.report import LATENCY_BOUNDS_SECONDS, PartitionReport
 from unskew.grouping.spark.route import Router
 from unskew.jobs.__main__ import main
+from unskew.jobs.checkpoint.files import JOURNAL_FOLDER
 
 
 def report(records: int, busy: float, keys: list[int], **more: object) -> PartitionReport:
@@ -36,7 +37,7 @@ def report(records: int, busy: float, keys: list[int], **more: object) -> Partit
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
     """Two batches of three partitions under `level`, the second not published."""
-    journal = Journal(str(tmp_path / "job" / FOLDER))
+    journal = Journal(str(tmp_path / "job" / JOURNAL_FOLDER))
     router = Router("level", 3, journal=journal)
     for batch in (4, 5):
         journal.write_state(batch, 0, router.grouping_for(batch, 0).snapshot())
@@ -99,7 +100,7 @@ def test_numbers_are_those_of_the_reports(
     assert hot == [("b", 100), ("a", 60), (None, 20)]
     journal = shown["journal"]
     assert journal["batches"] == 2  # type: ignore[index]
-    sizes = [p.stat().st_size for p in (checkpoint / FOLDER).rglob("*") if p.is_file()]
+    sizes = [p.stat().st_size for p in (checkpoint / JOURNAL_FOLDER).rglob("*") if p.is_file()]
     assert journal["bytes"] == sum(sizes)  # type: ignore[index]
 
 
@@ -112,7 +113,7 @@ def test_only_the_newest_batches_if_asked(
 def test_batches_from_before_a_change_of_partitions_are_left_out(
     checkpoint: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    journal = Journal(str(checkpoint / FOLDER))
+    journal = Journal(str(checkpoint / JOURNAL_FOLDER))
     journal.write_report(6, 1, report(7, 0.1, [9]).to_snapshot(5))
     shown = data(capsys, str(checkpoint))
     assert [each["batch"] for each in shown["batches"]] == [6]  # type: ignore[attr-defined]
@@ -167,7 +168,7 @@ def test_what_is_wrong_is_one_line(
 def test_a_damaged_journal_is_one_line(
     checkpoint: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    victim = checkpoint / FOLDER / "000000000005" / "partition-00001.report"
+    victim = checkpoint / JOURNAL_FOLDER / "000000000005" / "partition-00001.report"
     victim.write_bytes(victim.read_bytes()[:-1] + b"?")
     assert main(["inspect", str(checkpoint)]) == 1
     error = capsys.readouterr().err
@@ -188,7 +189,7 @@ def test_plot_without_matplotlib_says_what_to_install(
 def test_late_records_are_by_the_watermark_of_the_batch_before(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], watermark_ms: int, late: int
 ) -> None:
-    journal = Journal(str(tmp_path / FOLDER))
+    journal = Journal(str(tmp_path / JOURNAL_FOLDER))
     ended = replace(
         report(10, 1.0, [1]),
         window_ends=np.array([20_000, 40_000, 60_000]),

@@ -20,7 +20,8 @@ from tests.support.job_process import (
     running,
     totals,
 )
-from unskew.grouping.spark.journal import FOLDER, Journal
+from unskew.grouping.spark.journal import Journal
+from unskew.jobs.checkpoint.files import JOURNAL_FOLDER
 from unskew.jobs.checkpoint.merge_state import merge_state
 from unskew.jobs.kafka.broker import Broker
 
@@ -117,9 +118,9 @@ def first_run(story: Story) -> float:
 
 def leave_a_letter(checkpoint: Path) -> None:
     """As a crash does after the commit and before it went out: then it goes at the next start."""
-    journal = Journal(str(checkpoint / FOLDER))
+    journal = Journal(str(checkpoint / JOURNAL_FOLDER))
     (newest,) = [batch for batch in journal.batches() if journal.dead_letters_written(batch)]
-    (checkpoint / FOLDER / f"{newest:012d}" / "dead-letters.published").unlink()
+    (checkpoint / JOURNAL_FOLDER / f"{newest:012d}" / "dead-letters.published").unlink()
     journal.write_rejected(newest, 0, letters(range(10**6, 10**6 + 1)))
 
 

@@ -9,9 +9,8 @@ import pytest
 
 from tests.support.job_process import job_words, make_topics
 from unskew.config.loader import load_job
-from unskew.grouping.spark.journal import FOLDER
 from unskew.jobs.__main__ import main
-from unskew.jobs.checkpoint.files import journal_of
+from unskew.jobs.checkpoint.files import JOURNAL_FOLDER, journal_of
 from unskew.jobs.checkpoint.identity import FILE, identity, routing_changed, write
 from unskew.jobs.commands.run import overrides
 from unskew.jobs.engine.pipeline import Pipeline
@@ -123,7 +122,7 @@ def test_a_job_that_failed_before_its_query_began_holds_no_checkpoint(
 
 def test_a_damaged_journal(refused: Refused, broker: Broker, tmp_path: Path) -> None:
     made(broker, tmp_path)
-    folder = tmp_path / "refusals" / FOLDER / f"{3:012d}"
+    folder = tmp_path / "refusals" / JOURNAL_FOLDER / f"{3:012d}"
     folder.mkdir(parents=True)
     (folder / "source-00000.state").write_bytes(b"garbage")
     (line,) = refused()

@@ -24,8 +24,9 @@ from tests.support.job_process import (
     running,
     totals,
 )
-from unskew.grouping.spark.journal import FOLDER, Journal
+from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.report import PartitionReport
+from unskew.jobs.checkpoint.files import JOURNAL_FOLDER
 from unskew.jobs.kafka.broker import Broker
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.long]
@@ -76,7 +77,7 @@ def calm(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Calm:
     assert code == 0, errors
     made.counts.update(totals(broker, "calm-counts"))
     assert 5 * made.counts.total() == lines.total()
-    made.routes = seen(Journal(str(folder / "calm" / FOLDER)))
+    made.routes = seen(Journal(str(folder / "calm" / JOURNAL_FOLDER)))
     return made
 
 
@@ -109,14 +110,14 @@ def ends_like(calm: Calm, job: Running, checkpoint: Path) -> None:
     code, _ = job.stop(signal.SIGTERM)
     assert code == 0, job.text()
     assert totals(calm.broker, f"{checkpoint.name}-counts") == dict(calm.counts)
-    assert seen(Journal(str(checkpoint / FOLDER))) == calm.routes
+    assert seen(Journal(str(checkpoint / JOURNAL_FOLDER))) == calm.routes
 
 
 @pytest.mark.timeout(600)
 def test_python_workers_killed_in_every_batch(calm: Calm, tmp_path: Path) -> None:
     words = calm.words(tmp_path, "workers", "2 ms", **{"spark__spark.master": "local[2,4]"})
     checkpoint = tmp_path / "workers"
-    journal = Journal(str(checkpoint / FOLDER))
+    journal = Journal(str(checkpoint / JOURNAL_FOLDER))
     with running(words, tmp_path / "log") as job:
         for batch in range(BATCHES):
             wait_for(job, lambda batch=batch: in_partial(journal, batch))  # type: ignore[misc]
@@ -133,7 +134,7 @@ def test_a_stopped_executor_is_overtaken_and_a_killed_one_replaced(
     calm: Calm, tmp_path: Path
 ) -> None:
     checkpoint = tmp_path / "cluster"
-    journal = Journal(str(checkpoint / FOLDER))
+    journal = Journal(str(checkpoint / JOURNAL_FOLDER))
     with cluster(tmp_path / "spark") as spark:
         settings = {
             "spark__spark.master": spark.url,

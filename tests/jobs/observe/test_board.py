@@ -70,24 +70,24 @@ def board(hot_keys: int = 10) -> Board:
 
 def samples(of: Board) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
     """Every sample by name and labels, as a scraper reads them; the label `query` left out."""
-    found = {}
+    values = {}
     for family in text_string_to_metric_families(generate_latest(of.registry()).decode()):
         for sample in family.samples:
             labels = {**sample.labels}
             assert labels.pop("query") == "q"
-            found[sample.name, tuple(sorted(labels.items()))] = sample.value
-    return found
+            values[sample.name, tuple(sorted(labels.items()))] = sample.value
+    return values
 
 
 def test_exactly_these_metrics_are_exported_with_these_labels() -> None:
     full = board()
     full.batch_done(done(0))
-    found = {}
+    exported = {}
     for family in text_string_to_metric_families(generate_latest(full.registry()).decode()):
         labels = set().union(*(sample.labels for sample in family.samples))
         name = f"{family.name}_total" if family.type == "counter" else family.name
-        found[name] = (family.type, *sorted(labels - {"query", "le"}))
-    assert found == EXPORTED
+        exported[name] = (family.type, *sorted(labels - {"query", "le"}))
+    assert exported == EXPORTED
 
 
 def test_every_metric_is_there_before_the_first_batch() -> None:
@@ -110,40 +110,40 @@ def test_gauges_show_the_last_batch_and_counters_all() -> None:
     shown = board()
     shown.batch_done(done(0))
     shown.batch_done(done(1))
-    found = samples(shown)
+    values = samples(shown)
     at = (("partition", "0"),)
-    assert found["unskew_partition_batch_records", at] == 30
-    assert found["unskew_partition_records_total", at] == 60
-    assert found["unskew_partition_busy_seconds_total", at] == 1.0
-    assert found["unskew_partition_state_keys", at] == 3
-    assert found["unskew_partition_state_bytes", at] == 300
-    assert found["unskew_source_records_total", ()] == 1998
-    assert found["unskew_batch_source_records", ()] == 999
-    assert found["unskew_records_total", ()] == 80
-    assert found["unskew_batch_records", ()] == 40
-    assert found["unskew_max_over_mean_ratio", ()] == 1.5
-    assert found["unskew_partition_batch_under_key_records", at] == 35
-    assert found["unskew_under_key_max_over_mean_ratio", ()] == 1.75
-    assert found["unskew_replication_ratio", ()] == 1.25
-    assert found["unskew_late_partials_total", ()] == 4
-    assert found["unskew_late_records_total", ()] == 10
-    assert found["unskew_dead_letters_total", (("reason", "not_utf8"),)] == 4
-    assert found["unskew_batch_part_seconds", (("part", "add_batch"),)] == 1.2
-    assert found["unskew_routing_seconds_total", ()] == 0.25
+    assert values["unskew_partition_batch_records", at] == 30
+    assert values["unskew_partition_records_total", at] == 60
+    assert values["unskew_partition_busy_seconds_total", at] == 1.0
+    assert values["unskew_partition_state_keys", at] == 3
+    assert values["unskew_partition_state_bytes", at] == 300
+    assert values["unskew_source_records_total", ()] == 1998
+    assert values["unskew_batch_source_records", ()] == 999
+    assert values["unskew_records_total", ()] == 80
+    assert values["unskew_batch_records", ()] == 40
+    assert values["unskew_max_over_mean_ratio", ()] == 1.5
+    assert values["unskew_partition_batch_under_key_records", at] == 35
+    assert values["unskew_under_key_max_over_mean_ratio", ()] == 1.75
+    assert values["unskew_replication_ratio", ()] == 1.25
+    assert values["unskew_late_partials_total", ()] == 4
+    assert values["unskew_late_records_total", ()] == 10
+    assert values["unskew_dead_letters_total", (("reason", "not_utf8"),)] == 4
+    assert values["unskew_batch_part_seconds", (("part", "add_batch"),)] == 1.2
+    assert values["unskew_routing_seconds_total", ()] == 0.25
     signal = (("over_sources", "max"), ("signal", "head_keys"))
-    assert found["unskew_grouping_signal", signal] == 2.0
-    assert found["unskew_merge_partition_state_bytes", (("merge_partition", "0"),)] == 10
-    assert ("unskew_merge_partition_state_rows", (("merge_partition", "0"),)) not in found
+    assert values["unskew_grouping_signal", signal] == 2.0
+    assert values["unskew_merge_partition_state_bytes", (("merge_partition", "0"),)] == 10
+    assert ("unskew_merge_partition_state_rows", (("merge_partition", "0"),)) not in values
 
 
 def test_a_batch_without_rows_leaves_the_figures_of_the_last_one() -> None:
     shown, once = board(), board()
-    for one in (shown, once):
-        one.batch_done(done(4))
+    for each in (shown, once):
+        each.batch_done(done(4))
     empty = progress(5, numInputRows=0, durationMs={"triggerExecution": 10, "addBatch": 7})
     shown.batch_done(BatchDone(empty, None, journal_bytes=1000, journal_batches=5))
-    found, before = samples(shown), samples(once)
-    changed = {name for name in before if found.get(name) != before[name]}
+    values, before = samples(shown), samples(once)
+    changed = {name for name in before if values.get(name) != before[name]}
     assert {name for name, _ in changed} == {
         "unskew_batches_total",
         "unskew_late_partials_total",
@@ -152,9 +152,9 @@ def test_a_batch_without_rows_leaves_the_figures_of_the_last_one() -> None:
         "unskew_merge_partition_state_bytes",
         "unskew_merge_partition_state_rows",
     }
-    assert found["unskew_batches_total", ()] == 2
-    assert found["unskew_last_batch_number", ()] == 4
-    assert found["unskew_batch_seconds_count", ()] == 1
+    assert values["unskew_batches_total", ()] == 2
+    assert values["unskew_last_batch_number", ()] == 4
+    assert values["unskew_batch_seconds_count", ()] == 1
 
 
 def test_files_that_cannot_be_read_are_shown_until_a_batch_is_done() -> None:
@@ -175,16 +175,16 @@ def test_the_triggers_interval_is_shown_where_there_is_one() -> None:
 def test_latencies_are_cumulative_buckets() -> None:
     shown = board()
     shown.batch_done(done(0))
-    found = samples(shown)
+    values = samples(shown)
 
     def bucket(partition: str, le: str) -> float:
         labels = (("le", le), ("partition", partition))
-        return found["unskew_partition_latency_seconds_bucket", labels]
+        return values["unskew_partition_latency_seconds_bucket", labels]
 
     assert [bucket("1", le) for le in ("0.025", "0.05", "300.0", "+Inf")] == [0, 10, 10, 11]
-    assert found["unskew_partition_latency_seconds_sum", (("partition", "1"),)] == 0.6
-    assert found["unskew_batch_seconds_bucket", (("le", "1.0"),)] == 0
-    assert found["unskew_batch_seconds_bucket", (("le", "2.5"),)] == 1
+    assert values["unskew_partition_latency_seconds_sum", (("partition", "1"),)] == 0.6
+    assert values["unskew_batch_seconds_bucket", (("le", "1.0"),)] == 0
+    assert values["unskew_batch_seconds_bucket", (("le", "2.5"),)] == 1
 
 
 def test_hot_keys_are_hashes_unless_the_job_shows_names() -> None:
@@ -226,11 +226,11 @@ def test_without_reports_spark_counts_and_partitions_stay_empty() -> None:
     shown = board()
     shown.batch_done(BatchDone(progress(0), None))
     shown.records_rejected({"null_key": 3})
-    found = samples(shown)
-    assert found["unskew_records_total", ()] == 999
-    assert found["unskew_dead_letters_total", (("reason", "null_key"),)] == 3
-    assert ("unskew_late_records_total", ()) not in found
-    assert not [name for name, _ in found if name.startswith("unskew_partition")]
+    values = samples(shown)
+    assert values["unskew_records_total", ()] == 999
+    assert values["unskew_dead_letters_total", (("reason", "null_key"),)] == 3
+    assert ("unskew_late_records_total", ()) not in values
+    assert not [name for name, _ in values if name.startswith("unskew_partition")]
 
 
 def test_state_of_the_query_is_that_of_its_health() -> None:
@@ -239,13 +239,13 @@ def test_state_of_the_query_is_that_of_its_health() -> None:
     shown = Board("q", health)
 
     def state() -> tuple[list[str], float]:
-        found = samples(shown)
+        values = samples(shown)
         on = [
             dict(labels)["state"]
-            for (name, labels), value in found.items()
+            for (name, labels), value in values.items()
             if name == "unskew_query_state" and value
         ]
-        return on, found["unskew_query_up", ()]
+        return on, values["unskew_query_up", ()]
 
     assert state() == (["starting"], 0)
     health.reset_stall_timer()

@@ -1,4 +1,4 @@
-"""What Prometheus learns of a job that fails: the page stays a while, and says what is wrong."""
+"""After a failure the metrics are served for some time, and say what is wrong."""
 
 import json
 import threading
@@ -96,7 +96,7 @@ def test_it_stays_as_long_as_the_job_says(tmp_path: Path) -> None:
     assert 1.0 <= waited(job_of(tmp_path, "1 s"), Stop(), StringIO(), lambda _: None) < 10
 
 
-def test_without_it_a_failure_is_told_at_once(tmp_path: Path) -> None:
+def test_without_it_a_failure_is_raised_at_once(tmp_path: Path) -> None:
     out = StringIO()
     assert waited(job_of(tmp_path, "0 s"), Stop(), out, lambda _: None) < 1
     assert out.getvalue() == ""

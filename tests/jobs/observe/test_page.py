@@ -21,15 +21,15 @@ POLICY = dict(HEADERS)["Content-Security-Policy"]
 
 
 def asked(page: LivePage, query: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(page.data(query))
-    return found
+    data: dict[str, Any] = json.loads(page.data(query))
+    return data
 
 
-def numbers(found: dict[str, Any]) -> list[int]:
-    return [one["batch"] for one in found["batches"]]
+def numbers(data: dict[str, Any]) -> list[int]:
+    return [batch["batch"] for batch in data["batches"]]
 
 
-def test_a_batch_is_told_by_the_numbers_of_its_reports() -> None:
+def test_a_batch_has_the_numbers_of_its_reports() -> None:
     page = LivePage(job(), Health(10.0), clock=lambda: 1000.0)
     page.batch_done(done(3))
     (entry,) = asked(page)["batches"]
@@ -64,11 +64,11 @@ def test_the_head_says_what_runs_and_how_it_is() -> None:
     page.records_rejected({"null_key": 5})
     page.no_new_records({("lines", "0"): 7, ("lines", "1"): 1})
     health.reset_stall_timer()
-    found = asked(page)
-    run = found.pop("run")
+    head = asked(page)
+    run = head.pop("run")
     assert re.fullmatch("[0-9a-f]{16}", run)
-    del found["batches"]
-    assert found == {
+    del head["batches"]
+    assert head == {
         "job": "word_count",
         "grouping": "level",
         "operator": "word_count",
@@ -85,7 +85,7 @@ def test_the_head_says_what_runs_and_how_it_is() -> None:
     }
 
 
-def test_only_what_is_new_is_told_but_all_of_another_run() -> None:
+def test_only_new_batches_are_sent_but_all_of_another_run() -> None:
     page = followed(job(), range(5))
     run = asked(page)["run"]
     assert numbers(asked(page, f"run={run}&after=2")) == [3, 4]

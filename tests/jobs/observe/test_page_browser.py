@@ -24,8 +24,8 @@ pytestmark = pytest.mark.e2e
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     """A browser for all tests of this file."""
-    with browser() as one:
-        yield one
+    with browser() as chromium:
+        yield chromium
 
 
 @pytest.fixture
@@ -89,9 +89,9 @@ def test_one_long_batch_does_not_flatten_the_timeline(running: Browser) -> None:
     settings = job()
     page = followed(settings)
     for number, taken in enumerate((60_000, 1000, 1000, 500)):
-        one = skewed(number)
-        one.progress["durationMs"]["triggerExecution"] = taken
-        page.batch_done(one)
+        batch = skewed(number)
+        batch.progress["durationMs"]["triggerExecution"] = taken
+        page.batch_done(batch)
     with served(page, settings) as server:
         seen = Seen(running, server.page_url)
         seen.wait("title", "^Batch 3$")
@@ -107,7 +107,7 @@ def _silent_for(seen: Seen) -> int:
     return 60 * int(silent[1] or 0) + int(silent[2])
 
 
-def test_a_silent_job_is_told_with_its_age_and_a_new_start_is_recognised(running: Browser) -> None:
+def test_a_silent_job_is_shown_with_its_age_and_a_new_start_is_recognised(running: Browser) -> None:
     (port,) = free_ports(1)
     settings = job(**{"metrics.port": port})
     with served(followed(settings, range(5)), settings) as server:
@@ -148,7 +148,7 @@ def test_a_silent_job_is_told_with_its_age_and_a_new_start_is_recognised(running
         ("stopping", "The query is stopping. Shown is batch 0"),
     ],
 )
-def test_what_is_wrong_with_the_query_is_told(running: Browser, state: str, expected: str) -> None:
+def test_what_is_wrong_with_the_query_is_shown(running: Browser, state: str, expected: str) -> None:
     settings = job()
     health = Health(10.0)
     page = LivePage(settings, health)
@@ -187,7 +187,7 @@ def test_all_works_from_the_keyboard(running: Browser) -> None:
         assert plot.get_attribute("aria-valuenow") == "1"
         assert plot.get_attribute("aria-valuetext") == seen.text("readout")
         marked = seen.page.eval_on_selector_all(
-            ".bars i", "all => all.map((bar, at) => [at, bar.className]).filter(one => one[1])"
+            ".bars i", "all => all.map((bar, at) => [at, bar.className]).filter(pair => pair[1])"
         )
         assert marked[:2] == [[1, "on"], [17, "on"]]
         press("End")
@@ -355,8 +355,8 @@ def test_an_open_page_costs_the_driver_under_one_per_cent(running: Browser) -> N
         seen = Seen(running, server.page_url)
         seen.wait("title", "^Batch 1$")
         started, worked = time.monotonic(), time.process_time()
-        for one in coming:
-            page.batch_done(one)
+        for batch in coming:
+            page.batch_done(batch)
             time.sleep(1.0)
         share = (time.process_time() - worked) / (time.monotonic() - started)
         print(f"{share:.2%} of a core")

@@ -16,8 +16,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.e2e]
 
 def page_agrees(seen: Seen, checkpoint: Path) -> None:
     """What the page shows is what the journal says."""
-    found: Any = inspected(checkpoint)
-    last = found["batches"][-1]
+    inspection: Any = inspected(checkpoint)
+    last = inspection["batches"][-1]
     seen.wait("title", f"^Batch {last['batch']}$")
     ratio = "\N{MULTIPLICATION SIGN}"
     assert seen.text("records") == f"{last['records']:,} records"
@@ -27,17 +27,17 @@ def page_agrees(seen: Seen, checkpoint: Path) -> None:
     rows = [row.split("\t") for row in seen.page.locator("#table tbody tr").all_inner_texts()]
     assert rows == [
         [
-            str(one["partition"]),
-            f"{one['last_batch']['records']:,}",
-            f"{one['last_batch']['under_key_records']:,}",
-            f"{one['last_batch']['busy_seconds']:.2f}",
-            f"{one['last_batch']['state_keys']:,}",
+            str(part["partition"]),
+            f"{part['last_batch']['records']:,}",
+            f"{part['last_batch']['under_key_records']:,}",
+            f"{part['last_batch']['busy_seconds']:.2f}",
+            f"{part['last_batch']['state_keys']:,}",
         ]
-        for one in found["partitions"]
+        for part in inspection["partitions"]
     ]
-    if len(found["batches"]) == 1:
+    if len(inspection["batches"]) == 1:
         keys = [row.split("\t")[:2] for row in seen.page.locator("#hot tbody tr").all_inner_texts()]
-        assert keys == [[key["hash"], f"{key['records']:,}"] for key in found["hot_keys"]]
+        assert keys == [[key["hash"], f"{key['records']:,}"] for key in inspection["hot_keys"]]
 
 
 @pytest.mark.timeout(400)

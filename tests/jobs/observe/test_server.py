@@ -106,7 +106,7 @@ def test_metrics_over_tls(tmp_path: Path) -> None:
         assert server.url.startswith("https://")
         trusting = ssl.create_default_context(cafile=str(certificate))
         assert get(server.url, tls=trusting)[0] == 200
-        # One that speaks no TLS, and one that says nothing, hold nobody up.
+        # Clients without TLS, or that send nothing, delay no other.
         port = int(server.url.split(":")[2].split("/")[0])
         with socket.create_connection(("127.0.0.1", port)) as plain:
             plain.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
@@ -146,5 +146,5 @@ def test_scrapers_that_never_read_leave_room_for_probes_in_time() -> None:
         try:
             assert get(at(server, "/healthz"))[0] == 200
         finally:
-            for one in silent:
-                one.close()
+            for client in silent:
+                client.close()
