@@ -59,7 +59,7 @@ def section_model(section: str, name: str) -> type[Model]:
     about, _, more = inspect.cleandoc(chosen.__doc__ or "").partition("\n\n")
     options = getattr(chosen, "Options", None)
     if issubclass(chosen, Model):
-        return with_type(chosen.__name__, chosen, name, about or name, more or about)
+        return with_type(chosen.__name__, chosen, name, about or name, more or about or name)
     if isinstance(options, type) and issubclass(options, OperatorOptions):
         return with_type(chosen.__name__, options, name, about or name)
     where = f"{chosen.__module__}:{chosen.__qualname__}"

@@ -1,16 +1,7 @@
 """What a sink is, and what takes dead letters: a model whose fields are its options.
 
 A class of a user's own is found under the entry point group `unskew.sinks` (or
-`unskew.dead_letters`); the entry's name is its `type` in YAML, its fields are its options:
-
-    from unskew import Sink
-
-    class WebhookSink(Sink):
-        url: str
-
-        def write(self, results, batch):
-            for row in results.toLocalIterator():
-                post(self.url, batch.id, row.asDict())
+`unskew.dead_letters`); the entry's name is its `type` in YAML.
 
 `lint`, `schema` and `explain` load the modules of all targets, so none of these imports Spark,
 Arrow or a client before it writes: a test looks at `sys.modules`.
@@ -67,7 +58,20 @@ class Target(TargetOptions):
 
 
 class Sink(Target):
-    """Takes the results of each batch."""
+    """Takes the results of each batch.
+
+        from unskew import Sink
+
+        class WebhookSink(Sink):
+            url: str
+
+            def write(self, results, batch):
+                for row in results.toLocalIterator():
+                    post(self.url, batch.id, row.asDict())
+
+    The fields are the options in YAML. A batch that is replayed after a crash is written again,
+    with the same `batch.id`.
+    """
 
     computes_every_row: ClassVar[bool] = True
     """Does `write` compute all rows of a batch? Where it does not, they are computed before it."""
