@@ -9,6 +9,7 @@ from unskew.config.problems.problem import Path
 from unskew.config.rules.registry import Contradiction, given, rule
 from unskew.grouping.options.suggestions import nearest, one_of
 
+ALTERNATIVES_MAX = 8
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
@@ -65,8 +66,9 @@ def reader_of(source: KafkaSource, topic: str) -> str:
 
 
 def _plain(pattern: str) -> bool:
-    """May it be tried here? Some patterns take for ever: those that repeat what repeats."""
-    return len(re.findall(r"[*+{]", pattern)) <= 2 and not re.search(r"\)[*+{?]", pattern)
+    """Can it be tried here? A pattern with many choices may take for ever to fail."""
+    repeats = len(re.findall(r"[*+?{]", pattern)) > 2 or re.search(r"\)[*+?{]", pattern)
+    return not repeats and pattern.count("|") <= ALTERNATIVES_MAX
 
 
 @rule("source")

@@ -6,6 +6,8 @@ from typing import Any
 
 from pydantic_core import PydanticCustomError
 
+from unskew.config.files import read_regular_file
+
 SCHEMA_BYTES_MAX = 1024 * 1024
 
 
@@ -19,8 +21,7 @@ def avro_columns(path: Path) -> tuple[str, ...]:
 
 def _load(path: Path) -> object:
     try:
-        with path.open("rb") as file:
-            raw = file.read(SCHEMA_BYTES_MAX + 1)
+        raw = read_regular_file(path, SCHEMA_BYTES_MAX)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise _error(f"an Avro schema that can be read: {reason}", "check the path") from None

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import yaml
 
+from unskew.config.files import read_regular_file
 from unskew.config.problems.problem import DocumentError, Position, Problem
 from unskew.config.shipped import shipped_names
 from unskew.grouping.options.printed import show
@@ -57,8 +58,7 @@ class Node:
 def read_text(path: Path) -> str:
     """The text of a job file; every way in which it cannot be read is one problem."""
     try:
-        with path.open("rb") as file:
-            raw = file.read(FILE_BYTES_MAX + 1)
+        raw = read_regular_file(path, FILE_BYTES_MAX)
     except FileNotFoundError:
         near = nearest(path.name, shipped_names()) if path.parent == Path() else None
         advice = f'did you mean the shipped job "{near}"?' if near else "check the path"
@@ -107,7 +107,7 @@ def parse(text: str) -> tuple[Node, list[Problem]]:
         position = Position(before.count("\n") + 1, error.position - (before.rfind("\n") + 1) + 1)
         rule = f"not YAML: the character U+{ord(text[error.position]):04X} is not allowed"
         raise DocumentError(Problem(position, "yaml", rule, "remove or escape it")) from None
-    except ValueError:
+    except (ValueError, OverflowError):
         # PyYAML turns the number of a %YAML directive or an escape into one too large.
         rule, advice = "not YAML: a number in it is out of range", "check escapes and directives"
         raise DocumentError(Problem(_START, "yaml", rule, advice)) from None

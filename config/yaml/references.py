@@ -10,6 +10,7 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
+from unskew.config.files import read_regular_file
 from unskew.config.problems.problem import Path as NodePath
 from unskew.config.problems.problem import Position, Problem, dotted
 from unskew.config.types.secrets import holds_secret, is_jaas, jaas_secrets
@@ -122,8 +123,7 @@ class _Expander:
             )
             return ""
         try:
-            with Path(name).open("rb") as file:
-                raw = file.read(VALUE_BYTES_MAX + 1)
+            raw = read_regular_file(Path(name), VALUE_BYTES_MAX)
             text = raw.decode("utf-8-sig").rstrip("\r\n")
         except UnicodeDecodeError:
             self._problem(f"the file {name} is not UTF-8 text", "check the path")

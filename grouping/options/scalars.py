@@ -18,6 +18,7 @@ _INT = re.compile(r"[-+]?[0-9]+", re.ASCII)
 _OCTAL = re.compile(r"0o[0-7]+", re.ASCII)
 _HEX = re.compile(r"0x[0-9a-fA-F]+", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
+_ANY_NUMBER = re.compile(f"{_OCTAL.pattern}|{_HEX.pattern}|{_FLOAT.pattern}", re.ASCII)
 _INFINITY = re.compile(r"[-+]?\.(inf|Inf|INF)", re.ASCII)
 _NAN = frozenset({".nan", ".NaN", ".NAN"})
 _LEADING_ZERO = re.compile(r"[-+]?0[0-9]+", re.ASCII)
@@ -50,7 +51,7 @@ def _number(text: str) -> Scalar:
             f"a number with a leading zero is read differently by every YAML (got {text[:40]})",
             f'write {short} for the number, "{text[:40]}" in quotes for the text',
         )
-    if len(text) > NUMBER_LENGTH_MAX and _FLOAT.fullmatch(text):
+    if len(text) > NUMBER_LENGTH_MAX and _ANY_NUMBER.fullmatch(text):
         raise ScalarError(f"a number of {len(text)} characters", "quote it if it is a text")
     if _INT.fullmatch(text):
         return int(text)

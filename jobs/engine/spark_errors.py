@@ -16,6 +16,7 @@ SPARK_ERRORS = (PySparkException, Py4JError)
 CAUSES_MAX = 20
 LENGTH_MAX = 600
 _BEGINNING = 500
+_READ_MAX = 4_000
 # What of a text is for Spark's developers.
 _CLASS_TAG = re.compile(r"^\[[A-Z0-9_]+(\.[A-Z0-9_]+)*\]\s*")
 _TAIL = re.compile(r"\s*(SQLSTATE: \w+|;\s*line \d+ pos \d+|\bline \d+, pos \d+).*$", re.DOTALL)
@@ -116,6 +117,8 @@ def brief(text: str) -> str:
     """The part of a text that a user can use."""
     if "Traceback (most recent call last)" in text:
         return _python(text)
+    # The patterns below take the square of the length of a run of blanks: the text is cut first.
+    text = text.strip()[:_READ_MAX]
     lost = _LOST_TASK.search(text)
     if lost:
         return brief(text[lost.end() :])

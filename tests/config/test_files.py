@@ -122,10 +122,47 @@ def test_file_of_ten_megabytes() -> None:
     ]
 
 
-def test_endless_file() -> None:
-    assert lint(["/dev/zero"]) == [
-        "/dev/zero:1:1: file: larger than 256 KiB; a job file is a few pages of YAML"
+@pytest.mark.timeout(60)
+def test_a_file_that_never_ends_is_not_waited_for() -> None:
+    os.mkfifo("pipe")
+
+    assert lint(["/dev/zero", "pipe"]) == [
+        "/dev/zero:1:1: file: cannot be read: not a regular file; check the path",
+        "pipe:1:1: file: cannot be read: not a regular file; check the path",
     ]
+
+
+@pytest.mark.timeout(60)
+def test_a_reference_to_a_pipe_is_not_waited_for() -> None:
+    os.mkfifo("pipe")
+    pipe = Path("pipe").absolute()
+
+    lines = problems_of(f"name: ${{file:{pipe}}}".encode())
+
+    problem = f"name: the file {pipe} cannot be read: not a regular file; check path"
+    assert any(problem in line for line in lines)
+
+
+@pytest.mark.parametrize("prefix", ["0x", "0o", "", "1."])
+def test_an_endless_number_is_one_problem(prefix: str) -> None:
+    lines = problems_of(b"partitions: " + prefix.encode() + b"7" * 5_000)
+
+    problem = f"job.yaml:1:13: yaml: a number of {5_000 + len(prefix)} characters; quote it"
+    assert any(line.startswith(problem) for line in lines)
+
+
+def test_an_escape_that_is_no_character_is_one_problem() -> None:
+    assert problems_of(b'name: "\\UFFFFFFFF"') == [
+        "job.yaml:1:1: yaml: not YAML: a number in it is out of range; check escapes and directives"
+    ]
+
+
+@pytest.mark.timeout(60)
+def test_a_pattern_with_many_choices_is_not_tried() -> None:
+    source = f"{{type: kafka, bootstrap_servers: 'a:1', pattern: {'a?' * 30 + 'a' * 30}}}"
+    sinks = f"[{{type: kafka, topic: {'a' * 30}}}]"
+
+    assert problems_of(f"source: {source}\nsinks: {sinks}\n".encode())
 
 
 @pytest.mark.parametrize(

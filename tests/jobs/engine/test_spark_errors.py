@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 from unskew.config.loader import load_job
@@ -48,6 +50,14 @@ JOB = load_job("word_count")
 )
 def test_one_line_is_left_of_a_trace(text: str, line: str) -> None:
     assert brief(text) == line
+
+
+@pytest.mark.parametrize("blank", [" ", "\n", " \n", "\t"])
+def test_a_long_run_of_blanks_costs_little(blank: str) -> None:
+    begin = time.process_time()
+    for text in (f"java.io.IOException: gone{blank * 16_000}x", f"{blank * 16_000}gone"):
+        assert "gone" in brief(text)
+    assert time.process_time() - begin < 1
 
 
 @pytest.mark.parametrize(
