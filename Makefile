@@ -8,7 +8,7 @@ UV := .venv/bin/uv pip compile --universal --python-version 3.11 --generate-hash
 LOCKS := deploy/locks
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-long storm check format lint types layers fresh rules containers golden references coverage compose-dry \
+.PHONY: help setup demo test test-slow test-long storm soak check format lint types layers fresh rules containers golden references coverage compose-dry \
 	bench-kernels bench-balance bench-engine lock jars-lock wheel clean
 
 help: ## List the targets
@@ -32,6 +32,9 @@ test-long: setup ## What takes longer still: whole images, compose, clusters, ev
 
 storm: setup ## Kill, cut off and damage jobs for some minutes; compare with an oracle: ARGS="--minutes 10"
 	@exec $(RUN) -m tests.storm $(ARGS)
+
+soak: setup ## One long run, by default of 10,000,000 records in 500 batches: memory and files must stay bounded
+	@exec $(RUN) -m tests.storm.soak $(ARGS)
 
 check: lint types layers fresh rules containers ## What CI checks beside the tests
 

@@ -4,6 +4,7 @@ import argparse
 import itertools
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -21,6 +22,8 @@ from tests.storm.outages import NotPossibleHereError
 def main(words: list[str] | None = None) -> int:
     """Run cases; 1 if any failed."""
     given = _arguments(words)
+    # As at Ctrl-C, what was started ends and what was mounted goes.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     if given.page:
         ledger.write_page()
         return 0
@@ -90,6 +93,8 @@ def _case(storm: Storm, kind: str, seed: int, counts: Counts) -> bool:
         return False
     counts.add(done)
     said = ", ".join(f"{count} {what}" for what, count in done.faults.items())
+    for note in done.notes:
+        print(f"  note: {note}")
     print(f"{kind} {seed}: {time.monotonic() - started:.0f} s: {said}", flush=True)
     return True
 

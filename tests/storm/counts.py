@@ -17,11 +17,12 @@ class Counts:
     """Kills by the point of a batch that the checkpoint was at afterwards."""
     outcomes: Counter[str] = field(default_factory=Counter)
     """Comparisons that were exact, and refusals that named a file."""
-    last_text: str = ""
-    """What the last start of a job said that failed."""
+    notes: list[str] = field(default_factory=list)
+    """What should be better but breaks no promise about totals, as lines to show."""
 
     def add(self, other: "Counts") -> None:
         """Take these too."""
         self.faults.update(other.faults)
         self.points.update(other.points)
         self.outcomes.update(other.outcomes)
+        self.notes += other.notes

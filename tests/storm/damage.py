@@ -21,6 +21,7 @@ from tests.storm.world import Routing, routing_of, world_of
 _IMAGES = 4
 _POINT_SECONDS = 120.0
 _UNSYNCED_NS = 30 * 10**9
+UNNAMED = "refused, but naming no file"
 Damage = Callable[[Path, random.Random], str]
 
 
@@ -40,16 +41,24 @@ def _damaged(
     rng = random.Random(f"{kind} {seed}")
     sink = rng.choice(("files", "files", "postgres"))
     world = world_of(seed, sink=sink, dead_letters="files", batches=6)
-    stage = Stage(world, folder, services, f"damage-{seed}-{os.getpid()}")
+    stage = Stage(world, folder, services, f"{kind.split(maxsplit=1)[0]}-{seed}-{os.getpid()}")
     stage.prepare()
-    counts = Counts()
+    counts, notes = Counts(), 0
     images = _images(stage, jvm, rng)
     check(stage, counts)
+    wrong = []
     for image in images:
         harm = damage(image.stage.checkpoint, rng)
         counts.faults[kind] += 1
         counts.points[image.point] += 1
-        _goes_on(image, routing_of(world, rng), jvm, counts, f"{kind} at {image.point}: {harm}")
+        problem = _goes_on(image, routing_of(world, rng), jvm, counts)
+        if problem:
+            wrong.append(f"{kind} at {image.point}: {harm}: {problem}")
+        elif len(counts.notes) > notes:
+            notes = len(counts.notes)
+            counts.notes[-1] += f" ({harm})"
+    if wrong:
+        raise StormError("\n".join(wrong))
     return counts
 
 
@@ -72,24 +81,23 @@ def _images(stage: Stage, jvm: Jvm, rng: random.Random) -> list[Image]:
     return images
 
 
-def _goes_on(image: Image, routing: Routing, jvm: Jvm, counts: Counts, harm: str) -> None:
-    """Start from a damaged image: exact, or refused with the name of a file."""
+def _goes_on(image: Image, routing: Routing, jvm: Jvm, counts: Counts) -> str:
+    """Start from a damaged image; what is wrong, or "" if it was exact or refused."""
     counts.faults["query restarts"] += 1
-    attempt = Attempt(jvm, image.stage.job_file(routing))
     try:
-        _exact_or_refused(image.stage, attempt, counts)
+        attempt = Attempt(jvm, image.stage.job_file(routing))
+        error = attempt.finish()
+        if error is None:
+            check(image.stage, counts)
     except StormError as problem:
-        raise StormError(f"{harm}: {problem}") from problem
-
-
-def _exact_or_refused(stage: Stage, attempt: Attempt, counts: Counts) -> None:
-    error = attempt.finish()
-    if error is None:
-        check(stage, counts)
-    elif str(stage.checkpoint) in str(error):
+        return str(problem)
+    if error and str(image.stage.checkpoint) in str(error):
         counts.outcomes["refused, naming a file"] += 1
-    else:
-        raise StormError(f"a refusal that names no file: {error}")
+    elif error:
+        # A defect, but none of the totals: it is counted and shown, and the storm goes on.
+        counts.outcomes[UNNAMED] += 1
+        counts.notes.append(f"{UNNAMED}: {error}")
+    return ""
 
 
 def lose_newest(checkpoint: Path, rng: random.Random) -> str:

@@ -57,15 +57,23 @@ def _killed(stage: Stage, rng: random.Random, counts: Counts, log: Path) -> bool
         counts.points[checkpoint.position().point] += 1
         started.wait()
         if victim == "JVM killed":
-            # What it says is not checked for its length yet, only that it ends and says so.
-            counts.outcomes["exit code 1 of a driver whose JVM was killed"] += (
-                started.process.returncode == 1
-            )
+            _ended_clearly(started, counts)
         if jvm and not at_once:
             gone(jvm)
         if victim != "JVM killed":
             check_text(started.text())
     return True
+
+
+def _ended_clearly(started: Driver, counts: Counts) -> None:
+    """Without its JVM a driver ends with exit code 1; a trace on the way breaks no total."""
+    if started.process.returncode != 1:
+        raise StormError(f"exit code {started.process.returncode}: {started.text()}")
+    counts.outcomes["exit code 1 after the JVM was killed"] += 1
+    try:
+        check_text(started.text())
+    except StormError:
+        counts.outcomes["a stack trace after the JVM was killed"] += 1
 
 
 def _wait(started: Driver, checkpoint: Checkpoint, rng: random.Random) -> bool:

@@ -55,8 +55,8 @@ def _storm(stage: Stage, spark: Cluster, rng: random.Random, *, named: bool) -> 
                 check(stage, counts)
                 return counts
             counts.outcomes["jobs ended by lost executors, then started again"] += 1
-            counts.last_text = started.text()
-    raise StormError(f"{stage.world}: ten starts were not enough: {counts.last_text}")
+            counts.notes.append(started.text())
+    raise StormError(f"{stage.world}: ten starts were not enough: {counts.notes}")
 
 
 def _settings(spark: Cluster) -> dict[str, Any]:

@@ -20,7 +20,7 @@ _POINT_SECONDS = 240.0
 
 def storm_frozen(seed: int, folder: Path, services: Services) -> Counts:
     """The frozen driver keeps its lock: the second start is refused, and the first goes on."""
-    stage, counts, rng = _staged(seed, folder, services)
+    stage, counts, rng = _staged("frozen", seed, folder, services)
     routing = routing_of(stage.world, rng)
     with driver(stage.job_file(routing), folder / "log-first") as first:
         _freeze(stage.watched(routing), first, rng, counts)
@@ -40,7 +40,7 @@ def storm_frozen(seed: int, folder: Path, services: Services) -> Counts:
 
 def storm_unlocked(seed: int, folder: Path, services: Services) -> Counts:
     """As on a checkpoint without locks: a second driver goes on, then the first one wakes up."""
-    stage, counts, rng = _staged(seed, folder, services)
+    stage, counts, rng = _staged("unlocked", seed, folder, services)
     routing = routing_of(stage.world, rng)
     with driver(stage.job_file(routing), folder / "log-first") as first:
         _freeze(stage.watched(routing), first, rng, counts)
@@ -61,8 +61,10 @@ def storm_unlocked(seed: int, folder: Path, services: Services) -> Counts:
     return counts
 
 
-def _staged(seed: int, folder: Path, services: Services) -> tuple[Stage, Counts, random.Random]:
-    stage = Stage(world_of(seed), folder, services, f"frozen-{seed}-{os.getpid()}")
+def _staged(
+    kind: str, seed: int, folder: Path, services: Services
+) -> tuple[Stage, Counts, random.Random]:
+    stage = Stage(world_of(seed), folder, services, f"{kind}-{seed}-{os.getpid()}")
     stage.prepare()
     return stage, Counts(), random.Random(f"frozen {seed}")
 

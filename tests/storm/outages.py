@@ -37,7 +37,7 @@ def storm_broker(seed: int, folder: Path, services: Services, jvm: Jvm) -> Count
     """The broker is stopped or killed while a job reads from it or writes to it."""
     rng = random.Random(f"broker {seed}")
     source, sink = rng.choice((("kafka", "kafka"), ("kafka", "files"), ("files", "kafka")))
-    stage = _staged(seed, folder, services, source=source, sink=sink)
+    stage = _staged("broker", seed, folder, services, source=source, sink=sink)
     outage = Outage(
         "broker away and back",
         lambda: services.broker_away(kill=rng.random() < 0.5),
@@ -49,7 +49,7 @@ def storm_broker(seed: int, folder: Path, services: Services, jvm: Jvm) -> Count
 def storm_postgres(seed: int, folder: Path, services: Services, jvm: Jvm) -> Counts:
     """PostgreSQL is stopped, or ends without writing anything down, while a job writes to it."""
     rng = random.Random(f"postgres {seed}")
-    stage = _staged(seed, folder, services, sink="postgres")
+    stage = _staged("postgres", seed, folder, services, sink="postgres")
     outage = Outage(
         "PostgreSQL away and back",
         lambda: services.postgres.end(rng.choice((signal.SIGINT, signal.SIGQUIT))),
@@ -62,14 +62,16 @@ def storm_disk(seed: int, folder: Path, services: Services, jvm: Jvm) -> Counts:
     """The disk with checkpoint, results and dead letters is full for a while."""
     rng = random.Random(f"disk {seed}")
     with small_disk(folder):
-        stage = _staged(seed, folder / "stage", services, sink="files", dead_letters="files")
+        stage = _staged(
+            "disk", seed, folder / "stage", services, sink="files", dead_letters="files"
+        )
         ballast = folder / "ballast"
         outage = Outage("disk full", lambda: fill(ballast, rng.choice((0, 4096))), ballast.unlink)
         return _with_outages(stage, jvm, rng, outage)
 
 
-def _staged(seed: int, folder: Path, services: Services, **fixed: str) -> Stage:
-    stage = Stage(world_of(seed, **fixed), folder, services, f"outage-{seed}-{os.getpid()}")
+def _staged(kind: str, seed: int, folder: Path, services: Services, **fixed: str) -> Stage:
+    stage = Stage(world_of(seed, **fixed), folder, services, f"{kind}-{seed}-{os.getpid()}")
     stage.prepare()
     return stage
 

