@@ -1,7 +1,7 @@
-"""Folders by path or URI, as Spark names them, opened without Spark.
+"""Opening folders by path or URI, as Spark writes them, without Spark.
 
-Object stores and HDFS are opened by pyarrow, with the environment's credentials (`AWS_...`,
-`GOOGLE_APPLICATION_CREDENTIALS`, ...): what Spark's own settings say of them is Hadoop's.
+Object stores and HDFS are opened by pyarrow with the credentials of the environment (`AWS_...`,
+`GOOGLE_APPLICATION_CREDENTIALS`, ...); Spark's own settings for them are read by Hadoop only.
 """
 
 import os
@@ -9,18 +9,18 @@ import os
 import pyarrow as pa
 from pyarrow import fs
 
-# Hadoop's name of a scheme, where pyarrow has another.
+# Schemes by Hadoop's name that pyarrow names otherwise.
 _SCHEMES = {"s3a": "s3"}
 _KNOWN = "a path, file:, s3a:, gs:, abfss: or hdfs:"
 
 
 def open_location(location: str) -> tuple[fs.FileSystem, str]:
-    """The filesystem of a path or URI, and the path in it; an OSError of one line if none is."""
+    """Open the filesystem of a path or URI; it and the path in it. An OSError has one line."""
     scheme, colon, rest = location.partition(":")
     if not colon or "/" in scheme or not rest.startswith("/"):
         return fs.LocalFileSystem(), os.path.abspath(location)  # noqa: PTH100 - as a text
     if scheme == "file":
-        # As Hadoop reads it: blanks and percent signs are themselves.
+        # Hadoop does not decode such paths: blanks and percent signs stand for themselves.
         path = rest.removeprefix("//")
         if not path.startswith("/"):
             raise OSError(f"file: URIs name no host (got {location}); write file:/PATH")
@@ -28,7 +28,7 @@ def open_location(location: str) -> tuple[fs.FileSystem, str]:
     try:
         system, path = fs.FileSystem.from_uri(f"{_SCHEMES.get(scheme, scheme)}:{rest}")
     except pa.ArrowInvalid as error:
-        raise OSError(f"{scheme}: is nothing that can be opened here; use {_KNOWN}") from error
+        raise OSError(f"{scheme}: is not a scheme that can be opened; use {_KNOWN}") from error
     except OSError as error:
         reason = str(error).partition("\n")[0].partition("; Details:")[0]
         needs = " (it needs JAVA_HOME, HADOOP_HOME and CLASSPATH)" if scheme == "hdfs" else ""

@@ -28,7 +28,7 @@ def test_a_relative_path_is_made_absolute(monkeypatch: pytest.MonkeyPatch, tmp_p
 @pytest.mark.parametrize(
     ("location", "expected"),
     [
-        ("wasbs://c@a.net/x", "wasbs: is nothing that can be opened here; use a path, file:, s3a:"),
+        ("wasbs://c@a.net/x", "wasbs: is not a scheme that can be opened; use a path, file:, s3a:"),
         ("file://host/x", "file: URIs name no host (got file://host/x); write file:/PATH"),
     ],
 )

@@ -25,7 +25,7 @@ def test_spark_and_the_journal_read_a_file_uri_alike(spark: SparkSession, tmp_pa
 @pytest.mark.parametrize(
     ("checkpoint", "why"),
     [
-        ("wasbs://c@a.net/x", "wasbs: is nothing that can be opened here; use a path, file:,"),
+        ("wasbs://c@a.net/x", "wasbs: is not a scheme that can be opened; use a path, file:,"),
         ("file://host/x", "file: URIs name no host (got file://host/x)"),
     ],
 )
