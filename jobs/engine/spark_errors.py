@@ -11,6 +11,14 @@ from pyspark.errors import PySparkException
 from unskew.config.errors import ExternalError
 from unskew.config.models.job import Job
 
+
+def _jvm(lines: list[str]) -> str:
+    """Of a Java exception with its trace, as py4j prints it: the innermost cause."""
+    causes = [line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)]
+    first = next((line[2:] for line in lines if line.startswith(": ")), "")
+    return brief(causes[-1] if causes else first)
+
+
 SPARK_ERRORS = (PySparkException, Py4JError)
 """What pyspark raises when something fails in the JVM."""
 CAUSES_MAX = 20
@@ -23,6 +31,8 @@ _TAIL = re.compile(r"\s*(SQLSTATE: \w+|;\s*line \d+ pos \d+|\bline \d+, pos \d+)
 _JAVA_CLASS = re.compile(r"^(?:[a-z][\w$]*\.)+([A-Z][\w$]*)(?::\s*|$)")
 _PYTHON_LINE = re.compile(r"^(?:([\w.]+)\.)?(\w+)(?:: (.*))?$", re.DOTALL)
 _OURS = "unskew."
+_FROM_JVM = "py4j.protocol.Py4JJavaError"
+_CAUSE = "Caused by: "
 _LOST_TASK = re.compile(r"Job aborted due to stage failure.*?\(TID \d+\) \([^)]*\): ", re.DOTALL)
 _SPARK_ONLY = frozenset({"SparkException", "AnalysisException", "ParseException", "Exception"})
 
@@ -138,6 +148,8 @@ def _python(text: str) -> str:
     lines = text.rpartition("Traceback (most recent call last)")[2].splitlines()
     ends = [line for line in lines if line and not line[0].isspace() and ":" in line]
     last = next((line for line in reversed(ends) if _PYTHON_LINE.match(line)), "a worker failed")
+    if last.startswith(_FROM_JVM):
+        return _jvm(lines)
     match = _PYTHON_LINE.match(last)
     if match and (match.group(1) or "").startswith(_OURS):
         return (match.group(3) or match.group(2))[:LENGTH_MAX]

@@ -43,6 +43,17 @@ JOB = load_job("word_count")
             ),
             "IOException: the disk is gone",
         ),
+        (
+            (
+                "py4j.Py4JException: An exception was raised by the Python Proxy. Return Message:"
+                ' Traceback (most recent call last):\n  File "x.py", line 1, in f\n'
+                "py4j.protocol.Py4JJavaError: An error occurred while calling o9.collect.\n"
+                ": org.apache.spark.SparkException: Job aborted due to stage failure\n"
+                "\tat a.b(C.java)\nCaused by: java.io.IOException: not so\n\t... 9 more\n"
+                "Caused by: org.apache.hadoop.fs.ChecksumException: Checksum error: file:/c/1 at 0\n"
+            ),
+            "ChecksumException: Checksum error: file:/c/1 at 0",
+        ),
         ("java.net.ConnectException: Connection refused", "ConnectException: Connection refused"),
         ("java.lang.OutOfMemoryError", "OutOfMemoryError"),
         ("", "it failed without a reason"),
