@@ -50,9 +50,9 @@ JOB = load_job("word_count")
                 "py4j.protocol.Py4JJavaError: An error occurred while calling o9.collect.\n"
                 ": org.apache.spark.SparkException: Job aborted due to stage failure\n"
                 "\tat a.b(C.java)\nCaused by: java.io.IOException: not so\n\t... 9 more\n"
-                "Caused by: org.apache.hadoop.fs.ChecksumException: Checksum error: file:/c/1 at 0\n"
+                "Caused by: org.apache.hadoop.fs.ChecksumException: Checksum: file:/c/1 at 0\n"
             ),
-            "ChecksumException: Checksum error: file:/c/1 at 0",
+            "ChecksumException: Checksum: file:/c/1 at 0",
         ),
         ("java.net.ConnectException: Connection refused", "ConnectException: Connection refused"),
         ("java.lang.OutOfMemoryError", "OutOfMemoryError"),
