@@ -144,7 +144,7 @@ _COLUMNS: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
 
 def _jobs() -> table.Panel:
     """A table with one row a job, with the values of all queries."""
-    letters = "ABCDEFGHIJ"
+    ref_ids = "ABCDEFGHIJ"
     panel = (
         table.Panel()
         .title("Jobs")
@@ -160,7 +160,7 @@ def _jobs() -> table.Panel:
         .min_width(80)
     )
     names = {"query": "job"}
-    for letter, (name, expression, by, look) in zip(letters, _COLUMNS, strict=True):
+    for letter, (name, expression, by, look) in zip(ref_ids, _COLUMNS, strict=True):
         query = f"max by ({by}) ({expression})" if by else expression
         panel = panel.with_target(table_target(query, letter))
         if by in ("query", ""):

@@ -17,12 +17,9 @@ WITH_BARE_NAMES = ("tests/test_names.py", "tests/test_wheel.py")
 EXEMPT = (
     "benchmarks/",
     "config/",
-    "dashboards/",
     "grouping/parts/",
     "grouping/simulation/",
-    "grouping/spark/",
     "jobs/engine/",
-    "jobs/observe/",
     "tests/",
 )
 """Folders that may still use banned names."""

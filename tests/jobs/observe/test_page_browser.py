@@ -329,8 +329,8 @@ def test_a_key_is_text_whatever_it_says(running: Browser) -> None:
         # And were it markup after all, the policy would not run it.
         dialogs: list[Any] = []
         seen.page.on("dialog", lambda dialog: (dialogs.append(dialog), dialog.dismiss()))
-        bad = "<img src=x onerror=alert(1)>"
-        seen.page.evaluate("bad => document.body.insertAdjacentHTML('beforeend', bad)", bad)
+        markup = "<img src=x onerror=alert(1)>"
+        seen.page.evaluate("text => document.body.insertAdjacentHTML('beforeend', text)", markup)
         seen.page.wait_for_timeout(300)
         assert any("Content Security Policy" in error for error in seen.errors)
         assert dialogs == []
