@@ -46,6 +46,7 @@ class Storm:
 
 CASES: dict[str, Callable[[Storm, int, Path], Counts]] = {
     "queries": lambda s, seed, at: queries.storm_queries(seed, at, s.services, s.jvm),
+    "crashes": lambda s, seed, at: damage.storm_crashes(seed, at, s.services, s.jvm),
     "flips": lambda s, seed, at: damage.storm_flips(seed, at, s.services, s.jvm),
     "power": lambda s, seed, at: damage.storm_power(seed, at, s.services, s.jvm),
     "broker": lambda s, seed, at: outages.storm_broker(seed, at, s.services, s.jvm),
@@ -58,5 +59,5 @@ CASES: dict[str, Callable[[Storm, int, Path], Counts]] = {
     "unlocked": lambda s, seed, at: frozen.storm_unlocked(seed, at, s.services),
 }
 """What a kind of case is called on the command line, and what runs it."""
-QUICK = ("queries", "flips", "power", "broker", "postgres", "disk")
+QUICK = ("queries", "crashes", "flips", "power", "broker", "postgres", "disk")
 """Those that need no process of a driver for each start."""

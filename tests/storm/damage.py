@@ -1,4 +1,4 @@
-"""Checkpoints that lost their newest writes or have a flipped bit: exact, or a clear refusal.
+"""Checkpoints of jobs that ended at once, that lost their newest writes, or have a flipped bit.
 
 Each goes on from a crash image. What a job may do is go on to the exact totals, or refuse in lines
 of text, without a stack trace, that name the damaged file or its folder.
@@ -11,18 +11,27 @@ from pathlib import Path
 
 from tests.storm.checks import check
 from tests.storm.counts import Counts, StormError
+from tests.storm.flip import flip, kind_of
 from tests.storm.images import Image, files_of, image_of
 from tests.storm.in_process import Attempt, Jvm
 from tests.storm.points import POINTS, wait_for_point
+from tests.storm.reads import read_damaged
 from tests.storm.services import Services
 from tests.storm.stage import Stage
 from tests.storm.world import Routing, routing_of, world_of
 
-_IMAGES = 4
+JOURNAL = "unskew"
+_IMAGES = 6
+_FLIPS = 20
 _POINT_SECONDS = 120.0
 _UNSYNCED_NS = 30 * 10**9
 UNNAMED = "refused, but naming no file"
 Damage = Callable[[Path, random.Random], str]
+
+
+def storm_crashes(seed: int, folder: Path, services: Services, jvm: Jvm) -> Counts:
+    """All processes ended at once, as an image of that instant has it; no file is lost."""
+    return _damaged(seed, folder, services, jvm, "crash image continued", lambda *_: "no damage")
 
 
 def storm_power(seed: int, folder: Path, services: Services, jvm: Jvm) -> Counts:
@@ -32,7 +41,15 @@ def storm_power(seed: int, folder: Path, services: Services, jvm: Jvm) -> Counts
 
 def storm_flips(seed: int, folder: Path, services: Services, jvm: Jvm) -> Counts:
     """One file of a checkpoint has a flipped bit or is cut short when the job starts again."""
-    return _damaged(seed, folder, services, jvm, "file damaged, then restart", damage_one)
+    reads = Counts()
+
+    def damage(checkpoint: Path, rng: random.Random) -> str:
+        read_damaged(checkpoint / JOURNAL, rng, reads, _FLIPS)
+        return damage_one(checkpoint, rng)
+
+    counts = _damaged(seed, folder, services, jvm, "file damaged, then restart", damage)
+    counts.add(reads)
+    return counts
 
 
 def _damaged(
@@ -40,7 +57,7 @@ def _damaged(
 ) -> Counts:
     rng = random.Random(f"{kind} {seed}")
     sink = rng.choice(("files", "files", "postgres"))
-    world = world_of(seed, sink=sink, dead_letters="files", batches=6)
+    world = world_of(seed, sink=sink, dead_letters="files", batches=8)
     stage = Stage(world, folder, services, f"{kind.split(maxsplit=1)[0]}-{seed}-{os.getpid()}")
     stage.prepare()
     counts, notes = Counts(), 0
@@ -128,24 +145,3 @@ def damage_one(checkpoint: Path, rng: random.Random) -> str:
             kinds.setdefault(kind_of(path.relative_to(checkpoint)), []).append(path)
     path = rng.choice(kinds[rng.choice(sorted(kinds))])
     return f"{path.relative_to(checkpoint)} {flip(path, rng)}"
-
-
-def kind_of(path: Path) -> str:
-    """Files of a checkpoint by their purpose."""
-    folder = path.parts[0] if len(path.parts) > 1 else path.name
-    hidden = "checksum of " if path.name.endswith(".crc") else ""
-    suffix = path.name.removesuffix(".crc").rpartition(".")[2]
-    return f"{hidden}{folder} {'' if suffix.isdecimal() else suffix}".strip()
-
-
-def flip(path: Path, rng: random.Random) -> str:
-    """Flip a bit, or cut the file short; what was done."""
-    data = bytearray(path.read_bytes())
-    position = rng.randrange(len(data))
-    if rng.random() < 0.3:
-        path.write_bytes(data[:position])
-        return f"cut at {position} of {len(data)}"
-    bit = rng.randrange(8)
-    data[position] ^= 1 << bit
-    path.write_bytes(data)
-    return f"bit {bit} of byte {position} of {len(data)} flipped"
