@@ -1,4 +1,4 @@
-"""The effective job, as YAML that can be read again: defaults filled in, secrets as references."""
+"""The effective job, as YAML that can be read again: with defaults, references as written."""
 
 from typing import Any
 
@@ -32,7 +32,8 @@ def as_yaml(job: dict[str, Any]) -> str:
 
 def _shown(value: Any, path: Path, root: Node) -> Any:
     node, _ = messages.find(root, path)
-    if node is not None and node.secret and not isinstance(value, dict | list):
+    hidden = node is not None and (node.secret or node.referenced)
+    if node is not None and hidden and not isinstance(value, dict | list):
         return node.source if node.source is not None else HIDDEN
     if isinstance(value, dict):
         ordered = sorted(value, key=lambda key: key != "type")

@@ -30,6 +30,12 @@ def _port(value: object) -> object:
     return value
 
 
+def _not_empty(password: Secret) -> Secret:
+    if not password.get_secret_value():
+        raise rule_error("a password that is not empty", hide=True)
+    return password
+
+
 class Tls(Model):
     """The server's certificate and key, as files."""
 
@@ -44,7 +50,7 @@ class BasicAuth(Model):
 
     user: Annotated[str, Field(min_length=1, max_length=255, pattern="^[^:]+$")]
     """The user's name."""
-    password: Secret
+    password: Annotated[Secret, AfterValidator(_not_empty)]
     """The user's password, as a reference: ${env:NAME} or ${file:/path}."""
 
 

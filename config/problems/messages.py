@@ -83,7 +83,11 @@ def got(node: Node | None) -> str:
 
 
 def _written(node: Node | None) -> Written | None:
-    return None if node is None else Written(node.value, node.text, node.plain, node.secret)
+    return (
+        None
+        if node is None
+        else Written(node.value, node.text, node.plain, node.secret or node.referenced)
+    )
 
 
 def _problem(model: type[BaseModel], root: Node, path: Path, error: ErrorDetails) -> Problem:

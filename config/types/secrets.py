@@ -17,7 +17,7 @@ from unskew.grouping.options.printed import HIDDEN
 SHORTEST_REDACTED = 4
 
 _SECRET_KEY = re.compile(
-    r"(^|[._-])pass$|password|passwd|passphrase|secret|token(?!s|iz)|credential"
+    r"(^|[._-])(pass|pwd)$|password|passwd|passphrase|secret|token(?!s|iz)|credential"
     r"|(access|private|api|account|signing|encryption)[._-]?key"
     r"|jaas|ssl[._]keystore[._]key$|basic[._]auth[._]user[._]info$",
     re.IGNORECASE,
@@ -28,8 +28,8 @@ _ABOUT_A_SECRET = re.compile(
     r"|seconds|interval|enabled|format|algorithm|ratio|factor|limit|max|min|size|window|jitter)$",
     re.IGNORECASE,
 )
-_JAAS = re.compile(r"jaas[._]config$", re.IGNORECASE)
-_JAAS_OPTION = re.compile(r"(?<![A-Za-z_.])([A-Za-z_.]+)\s*=\s*(\"[^\"]*\"?|'[^']*'?|[^\s;]+)")
+_JAVA_OPTIONS = re.compile(r"java[._]?(options|opts)$", re.IGNORECASE)
+_PROPERTY = re.compile(r"(?<!\S)[\"']?-D([^\s=]+)=(\S+)")
 
 
 class Secret(SecretStr):
@@ -56,16 +56,16 @@ def holds_secret(name: str) -> bool:
     return bool(_SECRET_KEY.search(name)) and not _ABOUT_A_SECRET.search(name)
 
 
-def is_jaas(name: str) -> bool:
-    """A JAAS line may be text around references: only its own secret options must be some."""
-    return bool(_JAAS.search(name))
-
-
-def jaas_secrets(text: str) -> dict[str, str]:
-    """The options of a JAAS line that hold secrets, without their quotes."""
+def java_option_secrets(text: str) -> dict[str, str]:
+    """The system properties (`-Dname=value`) of a JVM's options that hold secrets."""
     return {
-        name: value.strip("\"'") for name, value in _JAAS_OPTION.findall(text) if holds_secret(name)
+        name: value.strip("\"'") for name, value in _PROPERTY.findall(text) if holds_secret(name)
     }
+
+
+def holds_java_options(name: str) -> bool:
+    """Is an option of this name the command line of a JVM?"""
+    return bool(_JAVA_OPTIONS.search(name))
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:

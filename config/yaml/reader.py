@@ -42,7 +42,9 @@ class Node:
     source: str | None = None
     """The text before references in it were expanded; None if it has none."""
     secret: bool = False
-    """May this value be shown?"""
+    """Must this value stay hidden?"""
+    referenced: bool = False
+    """Did a reference bring it from outside? Its name then does not say whether it is a secret."""
     size: int = 1
     height: int = 0
 

@@ -7,13 +7,15 @@ where a text is asked for it is a text all the same. `$${` stands for `${` itsel
 
 import os
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from unskew.config.files import read_regular_file
 from unskew.config.problems.problem import Path as NodePath
-from unskew.config.problems.problem import Position, Problem, dotted
-from unskew.config.types.secrets import holds_secret, is_jaas, jaas_secrets
+from unskew.config.problems.problem import Problem, dotted
+from unskew.config.types import jaas
+from unskew.config.types.secrets import holds_java_options, holds_secret, java_option_secrets
 from unskew.config.yaml.reader import Node, walk
 from unskew.grouping.options.printed import show
 from unskew.grouping.options.scalars import ScalarError, resolve
@@ -51,12 +53,16 @@ def expand(root: Node) -> tuple[list[Problem], set[str]]:
             problems += _literal_secret(path, node, key)
             if node.source is None:
                 hidden.add(node.text)
+        if holds_java_options(key):
+            problems += _java_secrets(path, node, hidden)
         if id(node) not in done and "${" in node.text:
             done.add(id(node))
-            expander = _Expander(path, node.position, hidden)
-            _expand_node(node, expander, problems)
+            in_jaas = jaas.is_jaas(key) and not is_reference(node.text)
+            _expand_node(node, _Expander(path, node, hidden, in_jaas=in_jaas), problems)
         if node.secret and (node.source is None or is_reference(node.source)):
             hidden.add(node.text)
+        if jaas.is_jaas(key):
+            problems += _jaas_problems(path, node, hidden)
     return problems, hidden
 
 
@@ -66,6 +72,7 @@ def _expand_node(node: Node, expander: "_Expander", problems: list[Problem]) -> 
     problems += expander.problems
     node.source = original
     node.secret = node.secret or expander.secret
+    node.referenced = expander.referenced
     node.text = text
     node.value = text
     if node.plain and not expander.problems:
@@ -77,10 +84,13 @@ def _expand_node(node: Node, expander: "_Expander", problems: list[Problem]) -> 
 class _Expander:
     """Replaces the references of one scalar."""
 
-    def __init__(self, path: NodePath, position: Position, hidden: set[str]) -> None:
+    def __init__(self, path: NodePath, node: Node, hidden: set[str], *, in_jaas: bool) -> None:
         self.path = path
-        self.position = position
+        self.position = node.position
         self.hidden = hidden
+        self.all_hidden = node.secret
+        self.in_jaas = in_jaas
+        self.referenced = False
         self.problems: list[Problem] = []
         self.secret = False
 
@@ -91,13 +101,25 @@ class _Expander:
         if inner is None:
             self._problem(f"{show(written)} is not a whole reference", _FORMS)
             return written
+        value = self._value(inner)
+        if value is None:
+            self._problem(f"{show(written)} is not a reference", _FORMS)
+            return written
+        if self.all_hidden:
+            self.hidden.add(value)
+        if not self.in_jaas:
+            return value
+        self.hidden |= jaas.secret_parts(value)
+        # A quote in a password would end the value, and the client would print what follows.
+        return jaas.insert(match.string[: match.start()], value)
+
+    def _value(self, inner: str) -> str | None:
         kind = inner.partition(":")[0]
         if kind == "env" and (env := _ENV.fullmatch(inner)):
             return self._environment(env.group(1), env.group(2))
         if kind == "file":
             return self._file(inner.removeprefix("file").removeprefix(":"))
-        self._problem(f"{show(written)} is not a reference", _FORMS)
-        return written
+        return None
 
     def _environment(self, name: str, default: str | None) -> str:
         value = os.environ.get(name)
@@ -110,13 +132,14 @@ class _Expander:
             return ""
         text = default if value is None or (not value and default) else value
         assert text is not None
+        self.referenced = self.referenced or text is value
         if holds_secret(name):
             self.secret = True
             self.hidden.add(text)
         return text
 
     def _file(self, name: str) -> str:
-        self.secret = True
+        self.secret = self.referenced = True
         if not name.startswith("/"):
             self._problem(
                 f"the path of a file must be absolute (got {show(name)})", "begin it with /"
@@ -147,9 +170,9 @@ class _Expander:
 def _literal_secret(path: NodePath, node: Node, key: str) -> list[Problem]:
     """A secret's text must be one reference; in a JAAS line, each secret option's must."""
     written = node.text if node.source is None else node.source
-    if node.value is None or isinstance(node.value, bool) or (is_jaas(key) and _jaas_fine(written)):
+    if node.value is None or isinstance(node.value, bool) or is_reference(written):
         return []
-    if is_reference(written):
+    if jaas.is_jaas(key) and _are_references(jaas.jaas_secrets(written)):
         return []
     if written.startswith("${env:") and ":-" in written:
         rule, advice = "the default of a secret is a secret in the file", "remove the default"
@@ -158,9 +181,29 @@ def _literal_secret(path: NodePath, node: Node, key: str) -> list[Problem]:
     return [Problem(node.position, dotted(path), rule, advice)]
 
 
-def _jaas_fine(text: str) -> bool:
-    secrets = jaas_secrets(text)
+def _are_references(secrets: Mapping[str, str]) -> bool:
     return bool(secrets) and all(is_reference(value) for value in secrets.values())
+
+
+def _java_secrets(path: NodePath, node: Node, hidden: set[str]) -> list[Problem]:
+    """The properties of a JVM's options that hold secrets: hidden, and references too."""
+    secrets = java_option_secrets(node.text if node.source is None else node.source)
+    if not secrets:
+        return []
+    node.secret = True
+    if _are_references(secrets):
+        return []
+    hidden |= set(secrets.values())
+    return [Problem(node.position, dotted(path), *SECRET_IN_FILE)]
+
+
+def _jaas_problems(path: NodePath, node: Node, hidden: set[str]) -> list[Problem]:
+    """Why Kafka's client could not read a line; it would print a part of it."""
+    for secret in jaas.jaas_secrets(node.text).values():
+        hidden |= jaas.secret_parts(secret)
+    rule = jaas.problem(node.text) if isinstance(node.value, str) else ""
+    advice = "check quotes and the semicolon at the end"
+    return [Problem(node.position, dotted(path), rule, advice)] if rule else []
 
 
 def _key(path: NodePath) -> str:

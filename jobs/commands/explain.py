@@ -10,8 +10,8 @@ from unskew.config.explain import as_yaml, explain
 def configure(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
     parser.description = (
-        "Print the effective job: defaults filled in, values from the environment expanded,"
-        " secrets as the references that they are written as."
+        "Print the effective job: defaults filled in, references as they are written: what they"
+        " bring may be a secret."
     )
     parser.add_argument(
         "job", metavar="JOB", help="a job file, or the name of a shipped job such as word_count"

@@ -9,13 +9,14 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import unquote
 
 from pydantic import AfterValidator, Field
 
 from unskew.config.models.base import IDENTIFIER, rule_error
 from unskew.config.models.sink import Identity
 from unskew.config.models.window import NoWindow
-from unskew.config.types.secrets import Secret
+from unskew.config.types.secrets import Secret, holds_secret
 from unskew.jobs.operators.base import RESULT_KEY
 from unskew.jobs.sinks.base import Batch, Sink
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from unskew.config.models.job import Job
 
 CONNECT_SECONDS = 5
-_CREDENTIALS = re.compile(r"[?&;](user|password)=|//[^/@\s]*@", re.IGNORECASE)
 _INCOMING = "unskew_incoming"
 # No text of PostgreSQL can hold it, and one such key must not stop all others.
 _NUL = "\N{SYMBOL FOR NULL}".encode()
@@ -56,10 +56,18 @@ def _table(text: str) -> str:
     return text
 
 
+def _holds_credentials(url: str) -> bool:
+    """Does a JDBC address name a user or a secret, before the host or as a parameter?"""
+    names = [name.lower() for name in re.findall(r"[?&;]([^=&;]+)=", url)]
+    return bool(re.search(r"//[^/@\s]*@", url)) or any(
+        name == "user" or holds_secret(name) for name in names
+    )
+
+
 def _jdbc(text: str) -> str:
     if not text.startswith("jdbc:postgresql:"):
         raise rule_error("a PostgreSQL address", "e.g. jdbc:postgresql://host:5432/database")
-    if _CREDENTIALS.search(text):
+    if _holds_credentials(unquote(text)):
         raise rule_error(
             "an address without user and password", "write user and password as fields", hide=True
         )

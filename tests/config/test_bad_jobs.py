@@ -25,6 +25,7 @@ GOOD_JOB = {
 }
 ENVIRONMENT = {
     "METRICS_PASSWORD": "correct horse",
+    "UNSKEW_TEST_EMPTY": "",
     "UNSKEW_TEST_LIST": "[{type: console}]",
     "UNSKEW_TEST_NAME": "word_count",
     "UNSKEW_TEST_OCTAL": "010",

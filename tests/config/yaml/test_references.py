@@ -160,6 +160,8 @@ def test_a_secret_in_a_log_line_is_hidden(caplog: pytest.LogCaptureFixture) -> N
         "DB_PASS",
         "client_secret",
         "aws-credentials",
+        "spark.some.db.pwd",
+        "DB_PWD",
     ],
 )
 def test_names_of_secrets(name: str) -> None:
@@ -184,6 +186,20 @@ def test_names_of_secrets(name: str) -> None:
 )
 def test_names_of_no_secrets(name: str) -> None:
     assert not holds_secret(name)
+
+
+def test_what_a_reference_brings_is_never_shown(
+    job_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("T_CLIENT", "a harmless name")
+    monkeypatch.setenv("T_RECORDS", "a harmless number")
+
+    with pytest.raises(UsageError, match=r"a whole number \(got \*\*\*\)"):
+        load_job(job_file)
+    monkeypatch.delenv("T_RECORDS")
+    shown = as_yaml(explain(str(job_file)))
+    assert "harmless" not in shown
+    assert "kafka.client.id: ${env:T_CLIENT}" in shown
 
 
 def test_redaction_hides_the_longest_first_and_leaves_short_ones() -> None:
