@@ -22,7 +22,7 @@ from unskew.config.models.source import FilesSource, KafkaSource
 from unskew.config.types.secrets import reveal
 from unskew.grouping.errors import SnapshotError
 from unskew.grouping.spark.locations import open_location
-from unskew.grouping.spark.report import PartitionReport
+from unskew.grouping.spark.report import MeasuredLoad
 from unskew.jobs.checkpoint.files import names_in
 from unskew.jobs.checkpoint.identity import compare
 from unskew.jobs.engine.dead_letter_query import FOLDER as DEAD_LETTER_QUERY
@@ -125,7 +125,7 @@ def _checkpoint(pipeline: Pipeline) -> Iterator[str]:
         yield from map(journal.unreadable_message, unreadable)
         if not unreadable:
             for report in journal.reports_before(next_batch).values():
-                PartitionReport.from_snapshot(report)
+                MeasuredLoad.from_snapshot(report)
     except ExternalError as error:
         yield from error.problems
     except (SnapshotError, OSError) as error:
