@@ -90,6 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
     # Spark, numba and Prometheus take a second to import: a wrong job is told before.
     from unskew.jobs.checkpoint.files import journal_of  # noqa: PLC0415
+    from unskew.jobs.checkpoint.lock import lock_checkpoint  # noqa: PLC0415
     from unskew.jobs.engine.pipeline import Pipeline  # noqa: PLC0415
     from unskew.jobs.engine.preflight import check  # noqa: PLC0415
     from unskew.jobs.engine.service import run_in_session  # noqa: PLC0415
@@ -103,6 +104,9 @@ def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
 
     job = loaded.job
     assert job is not None
+    # The query takes the lock itself; here a second start is refused before Spark is started.
+    with lock_checkpoint(job.checkpoint):
+        pass
     stop = Stop()
     live = arguments.log == "auto" and sys.stderr.isatty()
     health = Health(stall_seconds(job))
