@@ -6,6 +6,8 @@ RUN := .venv/bin/python
 UV := .venv/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet \
 	--no-emit-index-url --no-emit-find-links --no-annotate
 LOCKS := deploy/locks
+# Some machines switch bytecode off: hundreds of child processes of the tests would compile all sources.
+export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-slow test-long storm soak check format lint types layers fresh rules containers golden references coverage compose-dry \

@@ -23,8 +23,9 @@ MAKE = ("make", "--no-print-directory", "setup")
 @pytest.fixture
 def checkout(root: Path, tmp_path: Path) -> Path:
     """A checkout with nothing set up."""
-    for name in ("deploy", "jobs", "config", "grouping"):
-        shutil.copytree(root / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    ignored = shutil.ignore_patterns("__pycache__")
+    for name in ("deploy", "jobs", "config", "grouping", "unskew"):
+        shutil.copytree(root / name, tmp_path / name, symlinks=True, ignore=ignored)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(root / name, tmp_path)
     return tmp_path
@@ -36,7 +37,8 @@ def offline() -> dict[str, str]:
 
 
 def bootstrap(folder: Path) -> list[str]:
-    return [sys.executable, str(folder / "deploy" / "bootstrap.py")]
+    """With the Python behind this environment, which has no packages of ours."""
+    return [sys._base_executable, str(folder / "deploy" / "bootstrap.py")]
 
 
 def test_a_second_run_does_nothing(root: Path) -> None:
@@ -45,19 +47,23 @@ def test_a_second_run_does_nothing(root: Path) -> None:
     assert (done.stdout, done.stderr) == ("", "")
 
 
-def test_a_second_set_up_says_that_it_waits(root: Path) -> None:
+def test_a_second_set_up_reports_that_it_waits(root: Path) -> None:
     with (root / ".cache" / "setup.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         second = subprocess.Popen(bootstrap(root), stderr=subprocess.PIPE, text=True)
         with second:
             assert second.stderr is not None
-            said = second.stderr.readline()
+            line = second.stderr.readline()
             fcntl.flock(lock, fcntl.LOCK_UN)
-    assert said == "set-up: another set-up of this checkout is at work; waiting for it\n"
+    assert line == "set-up: another set-up of this checkout is at work; waiting for it\n"
     assert second.returncode == 0
 
 
-def test_a_failed_step_is_named_and_leaves_no_stamp(checkout: Path) -> None:
+def test_a_broken_environment_is_replaced_and_a_failed_step_named(checkout: Path) -> None:
+    python = checkout / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text("#!/bin/sh\nexit 1\n")
+    python.chmod(0o755)
     done = subprocess.run(
         bootstrap(checkout), capture_output=True, text=True, env=offline(), check=False
     )
@@ -67,14 +73,6 @@ def test_a_failed_step_is_named_and_leaves_no_stamp(checkout: Path) -> None:
     assert last.endswith("; mend that and run the same command again")
     assert "Traceback" not in done.stderr
     assert not (checkout / ".venv" / "unskew-setup").exists()
-
-
-def test_a_broken_environment_is_made_anew(checkout: Path) -> None:
-    python = checkout / ".venv" / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    python.write_text("#!/bin/sh\nexit 1\n")
-    python.chmod(0o755)
-    subprocess.run(bootstrap(checkout), capture_output=True, env=offline(), check=False)
     assert subprocess.run([python, "-c", "import pip"], check=False).returncode == 0
 
 
@@ -85,12 +83,13 @@ def test_ctrl_c_ends_it_with_130_and_no_process_left(checkout: Path) -> None:
         text=True,
         env=offline(),
         preexec_fn=default_signals,  # noqa: PLW1509 - no threads are here
+        start_new_session=True,  # a terminal's Ctrl-C goes to a whole group
     )
     assert process.stderr is not None
     process.stderr.readline()  # it is at work: the environment is being made
     time.sleep(0.2)
     children = psutil.Process(process.pid).children(recursive=True)
-    process.send_signal(signal.SIGINT)
+    os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 130
     assert errors == "\nset-up: interrupted; the same command goes on from here\n"

@@ -1,8 +1,10 @@
 """Balance and state of the groupings with a head, over cells of the paper's simulations.
 
-Medians of five seeds; `python -m benchmarks.balance heads` is the same in full. Imbalance is told
+Medians of five seeds; `python -m benchmarks.balance heads` is the same in full. Imbalance is
 in records here: ten of them are 1e-5 of the paper's least stream, 10^6.
 """
+
+from functools import cache
 
 import pytest
 
@@ -11,8 +13,11 @@ from benchmarks.balance import Cell, Measured, Subject, medians
 CELLS = [(n, z) for z in (0.5, 1.0, 1.4, 2.0) for n in (5, 20, 100)]
 RECORDS = 200_000
 EPSILON = 1e-4
+# On one worker: several tests compare the same measurements.
+pytestmark = pytest.mark.xdist_group("heads")
 
 
+@cache
 def measure(
     grouping: str, partitions: int, z: float, sources: int = 5, seeds: int = 5, **options: object
 ) -> Measured:

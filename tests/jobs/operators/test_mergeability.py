@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,6 @@ from unskew.jobs.operators.word_count import WordCount
 pytestmark = pytest.mark.spark
 
 KEYS = ["", "a", "b", "ß", "🌊"]
-HASHES = {key: int(np.uint64(hash_text(key)).view(np.int64)) for key in KEYS}
 SIX_DECIMALS = Decimal("0.000001")
 Case = tuple[pa.Table, list[Any]]
 
@@ -42,13 +42,19 @@ ROW = st.tuples(
 )
 
 
+@cache
+def hash_of(key: str) -> int:
+    """Spark's hash of a key."""
+    return int(np.uint64(hash_text(key)).view(np.int64))
+
+
 def table(rows: list[tuple[Any, ...]]) -> pa.Table:
     keys, panes, times, prices, volumes, users = zip(*rows, strict=True) if rows else [()] * 6
     decimal = pa.decimal128(18, 6)
     return pa.table(
         {
             KEY: pa.array(keys, pa.string()),
-            KEY_HASH: pa.array([HASHES[key] for key in keys], pa.int64()),
+            KEY_HASH: pa.array(map(hash_of, keys), pa.int64()),
             PANE: pa.array(panes, pa.int64()),
             EVENT_TIME: pa.array(times, pa.int64()).cast(pa.timestamp("us", "UTC")),
             "price": pa.array([Decimal(price) * SIX_DECIMALS for price in prices], decimal),
