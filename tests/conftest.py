@@ -1,5 +1,6 @@
 """Fixtures shared by all tests: real parts, started once a worker, stopped by their own ids."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,11 @@ ROOT = Path(__file__).resolve().parent.parent
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--golden`: golden files are written anew instead of compared with."""
     parser.addoption("--golden", action="store_true", help="write the golden files anew")
+
+
+def pytest_configure() -> None:
+    """Give every Spark of the tests, also of child processes, the settings of short-lived ones."""
+    os.environ.setdefault("SPARK_CONF_DIR", str(ROOT / "tests" / "support" / "spark_conf"))
 
 
 # A wrapper, because pytest-xdist reads the groups in a hook of its own, which may run before ours.

@@ -126,13 +126,14 @@ def test_the_version_has_one_source() -> None:
     assert version("unskew") == unskew.__version__
 
 
-def test_a_users_program_passes_the_strictest_type_check(tmp_path: Path) -> None:
+def test_a_users_program_passes_the_strictest_type_check(root: Path, tmp_path: Path) -> None:
+    cache = ["--cache-dir", str(root / ".cache" / "mypy-of-a-user")]
     (tmp_path / "mypy.ini").write_text("[mypy]\n")
     (tmp_path / "program.py").write_text(USERS_FILE)
     (tmp_path / "misspelt.py").write_text("from unskew import rout\n")
     (tmp_path / "wrong.py").write_text("from unskew import run_job\n\nrun_job(7)\n")
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--config-file", "mypy.ini", "."],
+        [sys.executable, "-m", "mypy", "--strict", "--config-file", "mypy.ini", *cache, "."],
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -1,20 +1,36 @@
 """`unskew topics`: what jobs name is on the broker afterwards, and nothing else changed."""
 
+import io
 import subprocess
-import sys
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
+from unskew.jobs.__main__ import main
 from unskew.jobs.kafka.broker import Broker
 
 SHIPPED = ("word_count", "vwap", "hashtags")
 
 
+@pytest.fixture(scope="module")
+def empty_broker() -> Iterator[Broker]:
+    """A broker that has no topics but those of this file."""
+    with Broker() as running:
+        yield running
+
+
 def topics(*words: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "unskew", "topics", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    """The command, in this process."""
+    out, errors = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(errors):
+        try:
+            code = main(["topics", *words])
+        except SystemExit as stopped:  # by the parser of the command line
+            code = int(stopped.code or 0)
+    return subprocess.CompletedProcess(words, code, out.getvalue(), errors.getvalue())
 
 
 def cleanup_policy(client: AdminClient, topic: str) -> str:
@@ -23,47 +39,47 @@ def cleanup_policy(client: AdminClient, topic: str) -> str:
 
 
 @pytest.mark.e2e
-def test_makes_what_the_jobs_name_and_leaves_what_is_there(
-    monkeypatch: pytest.MonkeyPatch,
+def test_what_the_broker_refuses_is_one_line(
+    empty_broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Broker() as broker:
-        monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", broker.address)
-        broker.create_topics(["lines"], partitions=2)
-        done = topics(*SHIPPED, "--partitions", "3")
-        # The others are made all the same.
-        assert done.returncode == 1
-        assert done.stderr == (
-            "topics: lines: has 2 partitions, --partitions asks for 3;"
-            " add some with Kafka's own kafka-topics.sh, or ask for fewer\n"
-        )
-        assert done.stdout.splitlines()[0] == "lines: is there, partitions: 2"
-        again = topics(*SHIPPED, "--partitions", "2")
-        assert (again.returncode, again.stderr) == (0, "")
-        assert again.stdout.count(": is there, partitions: ") == 8
-        client = AdminClient({"bootstrap.servers": broker.address, "log_level": 0})
-        known = client.list_topics(timeout=20).topics
-        assert {name: len(known[name].partitions) for name in known if name[0] != "_"} == {
-            "lines": 2,
-            "word-counts": 3,
-            "word-count-dead-letters": 3,
-            "trades": 3,
-            "vwap": 3,
-            "vwap-dead-letters": 3,
-            "posts": 3,
-            "hashtags": 3,
-        }
-        assert cleanup_policy(client, "word-counts") == "compact,delete"
-        assert cleanup_policy(client, "word-count-dead-letters") == "delete"
-        assert cleanup_policy(client, "posts") == "delete"
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", empty_broker.address)
+    done = topics("word_count", "--replication", "3")
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert done.stderr.startswith("topics: lines: cannot be made: ")
 
 
 @pytest.mark.e2e
-def test_what_the_broker_refuses_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Broker() as broker:
-        monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", broker.address)
-        done = topics("word_count", "--replication", "3")
-    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
-    assert done.stderr.startswith("topics: lines: cannot be made: ")
+def test_makes_what_the_jobs_name_and_leaves_what_is_there(
+    empty_broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", empty_broker.address)
+    empty_broker.create_topics(["lines"], partitions=2)
+    done = topics(*SHIPPED, "--partitions", "3")
+    # The others are made all the same.
+    assert done.returncode == 1
+    assert done.stderr == (
+        "topics: lines: has 2 partitions, --partitions asks for 3;"
+        " add some with Kafka's own kafka-topics.sh, or ask for fewer\n"
+    )
+    assert done.stdout.splitlines()[0] == "lines: is there, partitions: 2"
+    again = topics(*SHIPPED, "--partitions", "2")
+    assert (again.returncode, again.stderr) == (0, "")
+    assert again.stdout.count(": is there, partitions: ") == 8
+    client = AdminClient({"bootstrap.servers": empty_broker.address, "log_level": 0})
+    known = client.list_topics(timeout=20).topics
+    assert {name: len(known[name].partitions) for name in known if name[0] != "_"} == {
+        "lines": 2,
+        "word-counts": 3,
+        "word-count-dead-letters": 3,
+        "trades": 3,
+        "vwap": 3,
+        "vwap-dead-letters": 3,
+        "posts": 3,
+        "hashtags": 3,
+    }
+    assert cleanup_policy(client, "word-counts") == "compact,delete"
+    assert cleanup_policy(client, "word-count-dead-letters") == "delete"
+    assert cleanup_policy(client, "posts") == "delete"
 
 
 def test_a_broker_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.spark]
 ROUTED = [name for name in GROUPING_MODELS if name != "none"]
 TOPIC = "matrix"
 RECORDS = 1500
-RECORDS_PER_BATCH = 600
+RECORDS_PER_BATCH = 750
 BROKEN = 15
 # One window each: totals by window are another test's matter.
 CHANGES: dict[str, dict[str, Any]] = {
@@ -124,7 +124,7 @@ def test_totals_are_exact_and_the_same_under_every_grouping(
     assert ran.last == matrix.plain(operator)
     assert ran.rejected == {"not_decoded": BROKEN}
     batches = [done for done in ran.batches if done.stats and done.stats.total]
-    assert len(batches) >= RECORDS // RECORDS_PER_BATCH
+    assert len(batches) >= 2
     for done in batches:
         assert done.stats is not None
         routed = sum(routes.records for routes in ran.journal.routes(done.batch).values())

@@ -113,7 +113,16 @@ def test_data_in_a_named_folder_is_there_after_a_restart(tmp_path: Path) -> None
         assert "kept" in client.list_topics()
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+# SIGINT and SIGHUP take the way of SIGTERM.
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param(signal.SIGINT, marks=pytest.mark.slow),
+        signal.SIGTERM,
+        pytest.param(signal.SIGHUP, marks=pytest.mark.slow),
+        signal.SIGKILL,
+    ],
+)
 def test_it_ends_with_its_parent_however_that_ends(how: signal.Signals, tmp_path: Path) -> None:
     with command(tmp_path) as running:
         assert running.address.startswith("127.0.0.1:")
