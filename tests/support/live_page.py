@@ -1,6 +1,7 @@
 """A live page to look at: real batches of skewed keys, a real server, a real browser."""
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -133,6 +134,18 @@ class Seen:
         """Until the element holds it."""
         element = self.page.locator(f"#{name}").filter(has_text=re.compile(text))
         element.wait_for(state="attached", timeout=20_000)
+
+    def rows(self, table: str, columns: int) -> list[list[str]]:
+        """The first columns of a table's rows, without its head."""
+        texts = self.page.locator(f"#{table} tbody tr").all_inner_texts()
+        return [row.split("\t")[:columns] for row in texts]
+
+    def wait_for_rows(self, table: str, expected: list[list[str]]) -> None:
+        """Until a table holds these rows: the page fills it some time after its other parts."""
+        columns, deadline = len(expected[0]), time.monotonic() + 20
+        while (rows := self.rows(table, columns)) != expected:
+            assert time.monotonic() < deadline, rows
+            time.sleep(0.05)
 
     def heights(self, name: str) -> list[float]:
         """How high the bars of a chart are."""

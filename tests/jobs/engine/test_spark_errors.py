@@ -1,7 +1,11 @@
 import time
+from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
+from tests.support.in_process import Ran, write_lines
+from unskew.config.errors import UnskewError
 from unskew.config.loader import load_job
 from unskew.jobs.engine.spark_errors import brief, explain_spark_error
 
@@ -87,3 +91,20 @@ def test_known_errors_are_explained(text: str, part: str) -> None:
     assert line.startswith("word_count: ")
     assert part in line
     assert "\n" not in line
+
+
+@pytest.mark.spark
+def test_an_expression_that_spark_rejects_is_one_line(spark: SparkSession, tmp_path: Path) -> None:
+    write_lines(tmp_path / "in", "1.json", [{"text": "a"}])
+    with pytest.raises(UnskewError) as failed:
+        Ran(
+            spark,
+            tmp_path,
+            "rejected",
+            operator={"type": "word_count", "text": "text"},
+            event_time="no_such_function(at)",
+        )
+    (line,) = str(failed.value).splitlines()
+    assert line.startswith("totals: ")
+    assert "no_such_function" in line
+    assert "SQLSTATE" not in line

@@ -62,14 +62,13 @@ def test_bars_are_the_loads_of_the_batch_and_move_with_the_next(running: Browser
         )
         assert f"under key it would have {top:,}: " in seen.text("verdict")
         seen.page.locator("summary").click()
-        seen.page.locator("#table tbody tr").nth(15).wait_for()  # the browser fills it later
-        rows = seen.page.locator("#table tbody tr").all_inner_texts()
-        assert [row.split("\t")[:3] for row in rows] == [
-            [str(p), f"{stats.records[p]:,}", f"{stats.under_key[p]:,}"] for p in range(16)
-        ]
-        keys = [row.split("\t") for row in seen.page.locator("#hot tbody tr").all_inner_texts()]
-        assert [row[0] for row in keys] == [f"{key.hash:016x}" for key in stats.hot_keys]
-        assert [row[1] for row in keys] == [f"{key.records:,}" for key in stats.hot_keys]
+        seen.wait_for_rows(
+            "table",
+            [[str(p), f"{stats.records[p]:,}", f"{stats.under_key[p]:,}"] for p in range(16)],
+        )
+        seen.wait_for_rows(
+            "hot", [[f"{key.hash:016x}", f"{key.records:,}"] for key in stats.hot_keys]
+        )
         assert len(seen.heights("timeline")) == 4
         assert all(address.startswith(server.page_url) for address in seen.asked)
         assert seen.errors == []

@@ -16,28 +16,28 @@ pytestmark = [pytest.mark.spark, pytest.mark.e2e]
 
 def page_agrees(seen: Seen, checkpoint: Path) -> None:
     """What the page shows is what the journal says."""
-    inspection: Any = inspected(checkpoint)
-    last = inspection["batches"][-1]
+    report: Any = inspected(checkpoint)
+    last = report["batches"][-1]
     seen.wait("title", f"^Batch {last['batch']}$")
     ratio = "\N{MULTIPLICATION SIGN}"
     assert seen.text("records") == f"{last['records']:,} records"
     assert seen.text("max") == f"{last['max_over_mean']:.2f} {ratio}"
     assert seen.text("under-max") == f"{last['under_key_max_over_mean']:.2f} {ratio}"
     assert seen.text("replication") == f"{last['replication']:.2f}"
-    rows = [row.split("\t") for row in seen.page.locator("#table tbody tr").all_inner_texts()]
-    assert rows == [
+    expected = [
         [
-            str(part["partition"]),
-            f"{part['last_batch']['records']:,}",
-            f"{part['last_batch']['under_key_records']:,}",
-            f"{part['last_batch']['busy_seconds']:.2f}",
-            f"{part['last_batch']['state_keys']:,}",
+            str(partition["partition"]),
+            f"{partition['last_batch']['records']:,}",
+            f"{partition['last_batch']['under_key_records']:,}",
+            f"{partition['last_batch']['busy_seconds']:.2f}",
+            f"{partition['last_batch']['state_keys']:,}",
         ]
-        for part in inspection["partitions"]
+        for partition in report["partitions"]
     ]
-    if len(inspection["batches"]) == 1:
-        keys = [row.split("\t")[:2] for row in seen.page.locator("#hot tbody tr").all_inner_texts()]
-        assert keys == [[key["hash"], f"{key['records']:,}"] for key in inspection["hot_keys"]]
+    seen.wait_for_rows("table", expected)
+    if len(report["batches"]) == 1:
+        keys = [[key["hash"], f"{key['records']:,}"] for key in report["hot_keys"]]
+        seen.wait_for_rows("hot", keys)
 
 
 @pytest.mark.timeout(400)
@@ -60,7 +60,7 @@ def test_the_page_is_the_journal_and_outlives_its_job(broker: Broker, tmp_path: 
             job.wait_for_records(5 * 990)
             seen.wait("state", "running")
             page_agrees(seen, tmp_path / "paged")
-            rows = [row.split("\t") for row in seen.page.locator("#table tr").all_inner_texts()[1:]]
+            rows = seen.rows("table", 3)
             assert [row[1] for row in rows] == [row[2] for row in rows]
             assert seen.text("verdict").startswith("This is the grouping key")
 
