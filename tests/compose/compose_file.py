@@ -1,4 +1,4 @@
-"""docker-compose.yml as Compose reads it, and where its containers' places are on this machine."""
+"""docker-compose.yml as Compose reads it, and its addresses and paths on this machine."""
 
 import json
 import os
@@ -23,9 +23,9 @@ Service = dict[str, Any]
 def resolved(file: Path, profile: str) -> dict[str, Service]:
     """The services of a profile, as Compose reads the file."""
     compose = str(Path(sys.executable).with_name("docker-compose"))
-    places = ["-f", str(file), "--project-directory", str(ROOT), "--env-file", ".env.example"]
+    options = ["-f", str(file), "--project-directory", str(ROOT), "--env-file", ".env.example"]
     done = subprocess.run(
-        [compose, *places, "--profile", profile, "config", "--format", "json"],
+        [compose, *options, "--profile", profile, "config", "--format", "json"],
         cwd=ROOT,
         env={"GRAFANA_ADMIN_PASSWORD": "dry", **os.environ, "COMPOSE_PROFILES": profile},
         capture_output=True,
@@ -40,19 +40,19 @@ def resolved(file: Path, profile: str) -> dict[str, Service]:
 
 def in_order(services: dict[str, Service], wanted: list[str]) -> list[str]:
     """`wanted` and all they depend on, each after what it depends on."""
-    found: list[str] = []
+    order: list[str] = []
 
     def add(name: str) -> None:
         if name not in services:
             raise ExternalError(f"{name}: no such service; there are {', '.join(services)}")
-        for one in services[name].get("depends_on") or {}:
-            add(one)
-        if name not in found:
-            found.append(name)
+        for dependency in services[name].get("depends_on") or {}:
+            add(dependency)
+        if name not in order:
+            order.append(name)
 
     for name in wanted or services:
         add(name)
-    return found
+    return order
 
 
 def repository(service: Service) -> str:
@@ -61,7 +61,7 @@ def repository(service: Service) -> str:
 
 
 def ends_by_itself(service: Service) -> bool:
-    """Is it done at some time, and not to be started again?"""
+    """Whether it ends by itself and is not started again."""
     return service.get("restart") == "no"
 
 
@@ -69,8 +69,8 @@ def dockerfile_health_check() -> list[str]:
     """The image's own health check, as the words of its command."""
     text = (ROOT / "deploy" / "Dockerfile").read_text().replace("\\\n", " ")
     (words,) = re.findall(r"^HEALTHCHECK .*CMD (\[.*\])$", text, re.MULTILINE)
-    found: list[str] = json.loads(words)
-    return found
+    command: list[str] = json.loads(words)
+    return command
 
 
 def seconds(duration: str) -> float:
@@ -83,12 +83,12 @@ def seconds(duration: str) -> float:
 
 def job_services(services: dict[str, Service]) -> dict[str, str]:
     """Services that run a job, with the job's name."""
-    found = {}
+    jobs = {}
     for name, service in services.items():
         words = service.get("command") or []
         if repository(service) == OURS and words[:1] == ["run"]:
-            found[name] = words[1]
-    return found
+            jobs[name] = words[1]
+    return jobs
 
 
 class Native:
@@ -111,49 +111,49 @@ class Native:
         return self._ports[service, port]
 
     def text(self, service: str, text: str) -> str:
-        """A text of a service's settings or command, with what it says of places replaced."""
+        """A text of a service's settings or command, with its addresses and paths replaced."""
 
-        def here(found: re.Match[str]) -> str:
-            name = found[1] if found[1] in self._services else service
-            return f"127.0.0.1:{self.port(name, int(found[2]))}"
+        def native_address(match: re.Match[str]) -> str:
+            name = match[1] if match[1] in self._services else service
+            return f"127.0.0.1:{self.port(name, int(match[2]))}"
 
-        text = self._address.sub(here, text)
-        places = {
-            mount["target"]: str(self._place(service, mount))
+        text = self._address.sub(native_address, text)
+        paths = {
+            mount["target"]: str(self._target(service, mount))
             for mount in self._services[service].get("volumes") or []
         }
-        if not places:
+        if not paths:
             return text
-        longest_first = "|".join(sorted(map(re.escape, places), key=len, reverse=True))
+        longest_first = "|".join(sorted(map(re.escape, paths), key=len, reverse=True))
         path = re.compile(rf"(?<![\w.-])({longest_first})(?![\w.-])")
-        return path.sub(lambda found: places[found[1]], text)
+        return path.sub(lambda match: paths[match[1]], text)
 
     def environment(self, service: str) -> dict[str, str]:
         """The variables of a service."""
         given = self._services[service].get("environment") or {}
-        found = {name: self.text(service, str(value)) for name, value in given.items()}
-        if "METRICS_PORT" in found:
-            found["METRICS_HOST"] = "127.0.0.1"
-            found["METRICS_PORT"] = str(self.port(service, int(found["METRICS_PORT"])))
-        return found
+        variables = {name: self.text(service, str(value)) for name, value in given.items()}
+        if "METRICS_PORT" in variables:
+            variables["METRICS_HOST"] = "127.0.0.1"
+            variables["METRICS_PORT"] = str(self.port(service, int(variables["METRICS_PORT"])))
+        return variables
 
     def mount(self, service: str) -> None:
-        """Make what is mounted: folders for volumes, copies with replaced places for files."""
+        """Make what is mounted: folders for volumes, copies with replaced addresses for files."""
         for mount in self._services[service].get("volumes") or []:
-            place = self._place(service, mount)
+            target = self._target(service, mount)
             if mount["type"] == "volume":
-                place.mkdir(parents=True)
+                target.mkdir(parents=True)
                 continue
             source = Path(mount["source"])
             files = [source] if source.is_file() else sorted(source.glob("*.*"))
             for file in files:
-                copy = place if source.is_file() else place / file.name
+                copy = target if source.is_file() else target / file.name
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 copy.write_text(self.text(service, file.read_text()))
 
-    def _place(self, service: str, mount: dict[str, Any]) -> Path:
-        return self.place(service, str(mount["target"]))
+    def _target(self, service: str, mount: dict[str, Any]) -> Path:
+        return self.path_of(service, str(mount["target"]))
 
-    def place(self, service: str, path: str) -> Path:
-        """A path of a container."""
+    def path_of(self, service: str, path: str) -> Path:
+        """Where a path of a container is on this machine."""
         return self._folder / service / path.strip("/")

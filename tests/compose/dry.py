@@ -38,17 +38,17 @@ from tests.compose.compose_file import (
     resolved,
     seconds,
 )
-from tests.compose.http_checks import answers, asked, get, loaded_rules, sample
+from tests.compose.http_checks import answers, get, loaded_rules, query_api, sample
 from unskew.config.errors import ExternalError, UnskewError
 from unskew.jobs.local.child_processes import Child
 from unskew.jobs.local.jars import jars
 from unskew.jobs.local.java import java_command
 
 READY_SECONDS = 240.0
-_FOUND_SECONDS = 15.0
+_ALERTMANAGER_SECONDS = 15.0
 _CLUSTER = "dry-run-of-compose-000"
 _GRAFANA = "grafana/grafana"
-_ASKED_TO_END = Event()
+_STOP_REQUESTED = Event()
 # By the repository of an image: the names that its program has on a machine without the image.
 _PROGRAMS = {
     "prom/prometheus": ("prometheus",),
@@ -97,10 +97,10 @@ class Dry:
             return ["/bin/sh", str(ROOT / "deploy" / "entrypoint.sh"), *words]
         if image == KAFKA:
             return self._kafka(name)
-        found = own_program(service)
-        if image == _GRAFANA and found:
-            words = ["server", "--homepath", str(grafana_home(Path(found).resolve()))]
-        return [found, *words] if found else None
+        program = own_program(service)
+        if image == _GRAFANA and program:
+            words = ["server", "--homepath", str(grafana_home(Path(program).resolve()))]
+        return [program, *words] if program else None
 
     def _kafka(self, name: str) -> list[str]:
         """What the image does: settings from variables, a formatted folder, the server."""
@@ -124,16 +124,16 @@ class Dry:
         return {
             "GF_SERVER_HTTP_ADDR": "127.0.0.1",
             "GF_SERVER_HTTP_PORT": str(self.native.port(name, 3000)),
-            "GF_PATHS_PROVISIONING": str(self.native.place(name, "/etc/grafana/provisioning")),
-            "GF_PATHS_DATA": str(self.native.place(name, "/var/lib/grafana")),
-            "GF_PATHS_PLUGINS": str(self.native.place(name, "/var/lib/grafana/plugins")),
-            "GF_PATHS_LOGS": str(self.native.place(name, "/var/log/grafana")),
+            "GF_PATHS_PROVISIONING": str(self.native.path_of(name, "/etc/grafana/provisioning")),
+            "GF_PATHS_DATA": str(self.native.path_of(name, "/var/lib/grafana")),
+            "GF_PATHS_PLUGINS": str(self.native.path_of(name, "/var/lib/grafana/plugins")),
+            "GF_PATHS_LOGS": str(self.native.path_of(name, "/var/log/grafana")),
         }
 
     def wait(self, name: str, condition: str) -> None:
         """Until a service is as another wants it."""
         if name not in self.children:
-            return  # named already: its program is not on this machine
+            return  # its program is not on this machine, which is reported already
         began = time.monotonic()
         if "completed" in condition:
             code = self._ended(name)
@@ -148,7 +148,7 @@ class Dry:
         """Its exit code, once it has ended by itself."""
         child, deadline = self.children[name], time.monotonic() + READY_SECONDS
         while child.running:
-            heed()
+            raise_if_stopped()
             if time.monotonic() > deadline:
                 rule = f"{name}: has not ended within {READY_SECONDS:.0f} s"
                 raise ExternalError(rule, *child.log_tail())
@@ -156,7 +156,7 @@ class Dry:
         return child.wait()
 
     def _healthy(self, name: str) -> bool:
-        heed()
+        raise_if_stopped()
         check = self.services[name].get("healthcheck")
         if check is None:
             environment = {**os.environ, **self.native.environment(name)}
@@ -198,7 +198,7 @@ def own_program(service: Service) -> str | None:
 
 def grafana_home(program: Path) -> Path:
     """The folder of an installed Grafana."""
-    homes = (one for one in program.parents if (one / "conf" / "defaults.ini").exists())
+    homes = (path for path in program.parents if (path / "conf" / "defaults.ini").exists())
     home = next(homes, None)
     if home is None:
         raise ExternalError(f"{program}: no conf/defaults.ini in any folder above it")
@@ -206,35 +206,38 @@ def grafana_home(program: Path) -> Path:
 
 
 def check_grafana(dry: Dry, name: str) -> None:
-    """Does it ask for the password, reach Prometheus, and know every dashboard?"""
+    """Check that it asks for the password, reaches Prometheus and has every dashboard."""
     url = f"http://127.0.0.1:{dry.native.port(name, 3000)}"
     given = dry.native.environment(name)
     user = f"{given['GF_SECURITY_ADMIN_USER']}:{given['GF_SECURITY_ADMIN_PASSWORD']}"
     if answers(f"{url}/api/search"):
-        raise ExternalError(f"{name}: shows its dashboards to everybody")
+        raise ExternalError(f"{name}: shows its dashboards without a password")
     health = get(f"{url}/api/datasources/uid/prometheus/health", user)
     if health["status"] != "OK":
         raise ExternalError(f"{name}: its data source: {health['message']}")
     files = {json.loads(path.read_text())["uid"] for path in (ROOT / "dashboards").glob("*.json")}
-    missing = files - {found["uid"] for found in get(f"{url}/api/search?type=dash-db", user)}
+    missing = files - {listed["uid"] for listed in get(f"{url}/api/search?type=dash-db", user)}
     if missing:
         raise ExternalError(f"{name}: has no dashboard {', '.join(sorted(missing))}")
     say(f"{name}: has {len(files)} dashboards, and its data source answers")
 
 
 def check_alertmanager(dry: Dry, prometheus: str) -> None:
-    """Does it tell its alerts to the Alertmanager that runs?"""
+    """Check that Prometheus sends its alerts to the Alertmanager that runs."""
     address = f"127.0.0.1:{dry.native.port('alertmanager', 9093)}"
-    deadline = time.monotonic() + _FOUND_SECONDS
+    deadline = time.monotonic() + _ALERTMANAGER_SECONDS
     while True:
-        heed()
-        known = [one["url"] for one in asked(prometheus, "alertmanagers")["activeAlertmanagers"]]
+        raise_if_stopped()
+        known = [
+            manager["url"]
+            for manager in query_api(prometheus, "alertmanagers")["activeAlertmanagers"]
+        ]
         if any(f"//{address}/" in url for url in known):
-            say("prometheus: tells its alerts to alertmanager")
+            say("prometheus: sends its alerts to alertmanager")
             return
         if time.monotonic() > deadline:
-            told = ", ".join(known) or "nobody"
-            raise ExternalError(f"prometheus: tells its alerts to {told}, not to {address}")
+            receivers = ", ".join(known) or "no Alertmanager"
+            raise ExternalError(f"prometheus: sends its alerts to {receivers}, not to {address}")
         time.sleep(0.5)
 
 
@@ -245,7 +248,7 @@ def wait_for_data(dry: Dry, prometheus: str) -> None:
     }
     deadline = time.monotonic() + READY_SECONDS
     while waiting:
-        heed()
+        raise_if_stopped()
         for name, job in list(waiting.items()):
             if not dry.children[name].running:
                 raise ExternalError(f"{name}: ended by itself", *dry.children[name].log_tail())
@@ -287,10 +290,10 @@ def run(file: Path, profile: str, wanted: list[str]) -> None:
 
 
 def check_that_prometheus_can_be_asked(services: dict[str, Service], order: list[str]) -> None:
-    """What would check nothing of a job must not look like success."""
+    """Fail where nothing of a job could be checked."""
     jobs = [name for name in job_services(services) if name in order]
     if jobs and "prometheus" not in order:
-        say(f"prometheus: not asked for, so nothing is known of the data of {', '.join(jobs)}")
+        say(f"prometheus: not started, so the data is not checked of {', '.join(jobs)}")
     elif jobs and own_program(services["prometheus"]) is None:
         missing = services["prometheus"]["image"]
         rule = f"this machine has no program of {missing} to ask for the data of {', '.join(jobs)}"
@@ -311,9 +314,9 @@ def wait_for_all(dry: Dry) -> None:
         check_grafana(dry, "grafana")
 
 
-def heed() -> None:
-    """Ctrl-C and SIGTERM are heeded here, and not wherever a client's C code happens to be."""
-    if _ASKED_TO_END.is_set():
+def raise_if_stopped() -> None:
+    """Raise KeyboardInterrupt here after Ctrl-C or SIGTERM, not within a client's C code."""
+    if _STOP_REQUESTED.is_set():
         raise KeyboardInterrupt
 
 
@@ -332,7 +335,7 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: _ASKED_TO_END.set())
+        signal.signal(number, lambda *_: _STOP_REQUESTED.set())
     try:
         run(arguments.file, arguments.profile, arguments.services)
     except KeyboardInterrupt:

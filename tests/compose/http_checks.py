@@ -1,4 +1,4 @@
-"""What services of docker-compose.yml answer when they are asked over HTTP."""
+"""What services of docker-compose.yml answer over HTTP."""
 
 import base64
 import json
@@ -21,7 +21,7 @@ def get(url: str, user: str) -> Any:
 
 
 def answers(url: str) -> bool:
-    """Is there a page?"""
+    """Whether there is a page."""
     try:
         with urllib.request.urlopen(url, timeout=4) as answer:  # noqa: S310 - on this machine
             return bool(answer.status == 200)
@@ -31,11 +31,11 @@ def answers(url: str) -> bool:
 
 def sample(prometheus: str, query: str) -> float | None:
     """The value of a query of one result, None if it has none."""
-    found = asked(prometheus, f"query?{urllib.parse.urlencode({'query': query})}")["result"]
-    return float(found[0]["value"][1]) if found else None
+    result = query_api(prometheus, f"query?{urllib.parse.urlencode({'query': query})}")["result"]
+    return float(result[0]["value"][1]) if result else None
 
 
-def asked(prometheus: str, path: str) -> Any:
+def query_api(prometheus: str, path: str) -> Any:
     """What Prometheus answers."""
     return _json(urllib.request.Request(f"{prometheus}/api/v1/{path}"))["data"]  # noqa: S310
 
@@ -54,13 +54,13 @@ def loaded_rules(prometheus: str) -> int:
     shipped = rule_names(
         group for file in files for group in yaml.safe_load(file.read_text())["groups"]
     )
-    groups = asked(prometheus, "rules")["groups"]
+    groups = query_api(prometheus, "rules")["groups"]
     missing = shipped - rule_names(groups)
     if missing:
         raise ExternalError(f"prometheus: has no rule {', '.join(sorted(missing))}")
     wrong = [rule for group in groups for rule in group["rules"] if rule["health"] == "err"]
     if wrong:
-        raise ExternalError(*(f"prometheus: {one['name']}: {one['lastError']}" for one in wrong))
+        raise ExternalError(*(f"prometheus: {rule['name']}: {rule['lastError']}" for rule in wrong))
     return len(shipped)
 
 

@@ -84,7 +84,7 @@ def test_order_follows_what_is_depended_on(compose: Compose) -> None:
     assert order.index("alertmanager") < order.index("prometheus") < order.index("grafana")
 
 
-def test_places_of_containers_are_found_on_this_machine(tmp_path: Path) -> None:
+def test_addresses_and_paths_of_containers_are_replaced(tmp_path: Path) -> None:
     services = resolved(ROOT / "docker-compose.yml", "demo")
     native = Native(services, tmp_path)
     kafka, prometheus = native.port("kafka", 29092), native.port("prometheus", 9090)
@@ -94,10 +94,10 @@ def test_places_of_containers_are_found_on_this_machine(tmp_path: Path) -> None:
     assert (
         native.text("prometheus", "http://127.0.0.1:9090/x") == f"http://127.0.0.1:{prometheus}/x"
     )
-    place = tmp_path / "prometheus"
+    folder = tmp_path / "prometheus"
     text = "--a=/prometheus --b=/etc/prometheus/prometheus.yml"
     assert native.text("prometheus", text) == (
-        f"--a={place}/prometheus --b={place}/etc/prometheus/prometheus.yml"
+        f"--a={folder}/prometheus --b={folder}/etc/prometheus/prometheus.yml"
     )
 
 
@@ -109,7 +109,7 @@ def test_promtool_accepts_the_settings_and_rules_as_mounted(
 ) -> None:
     native = Native(resolved(ROOT / "docker-compose.yml", "demo"), tmp_path)
     native.mount("prometheus")
-    file = native.place("prometheus", "/etc/prometheus/prometheus.yml")
+    file = native.path_of("prometheus", "/etc/prometheus/prometheus.yml")
     file.write_text(file.read_text().replace(old, new))
     command = [find_program("promtool"), "check", "config", file]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

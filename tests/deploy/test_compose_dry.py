@@ -35,7 +35,7 @@ def test_data_of_every_job_reaches_prometheus(tmp_path: Path) -> None:
     for service, job in JOBS.items():
         assert f"{service}: Prometheus has " in done.stdout
         assert f" records of {job}\n" in done.stdout
-    assert "prometheus: tells its alerts to alertmanager\n" in done.stdout
+    assert "prometheus: sends its alerts to alertmanager\n" in done.stdout
     assert re.search(r"prometheus: has \d{2} rules\n", done.stdout)
     started = {line.split(": ")[1] for line in done.stdout.splitlines() if ": started (" in line}
     assert started >= set(resolved(ROOT / "docker-compose.yml", "demo")) - {"grafana"}
@@ -66,7 +66,7 @@ def test_a_broken_double_ends_with_the_reason(
     assert "Traceback" not in done.stderr
 
 
-def test_a_prometheus_that_tells_its_alerts_to_nobody_is_found(tmp_path: Path) -> None:
+def test_a_prometheus_without_alertmanager_is_rejected(tmp_path: Path) -> None:
     find_program("prometheus")
     find_program("prometheus-alertmanager")
     settings = yaml.safe_load((ROOT / "deploy" / "compose" / "prometheus.yml").read_text())
@@ -79,10 +79,12 @@ def test_a_prometheus_that_tells_its_alerts_to_nobody_is_found(tmp_path: Path) -
     file.write_text(text.replace(mounted, str(tmp_path / "prometheus.yml")))
     done = compose_dry("--file", str(file), "prometheus", tmp=tmp_path)
     assert done.returncode == 1, done.stdout
-    assert done.stderr.startswith("prometheus: tells its alerts to nobody, not to 127.0.0.1:")
+    assert done.stderr.startswith(
+        "prometheus: sends its alerts to no Alertmanager, not to 127.0.0.1:"
+    )
 
 
-def test_when_it_is_told_to_end_nothing_is_left(tmp_path: Path) -> None:
+def test_a_stop_leaves_no_process(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "tests.compose.dry", "topics"],
         cwd=ROOT,

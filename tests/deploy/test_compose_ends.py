@@ -32,7 +32,7 @@ def edited(old: str, new: str, folder: Path) -> str:
     return str(folder / "docker-compose.yml")
 
 
-def test_without_prometheus_nothing_of_a_job_is_known(tmp_path: Path) -> None:
+def test_without_prometheus_the_run_fails(tmp_path: Path) -> None:
     done = compose_dry(PATH=str(tmp_path))
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
@@ -48,7 +48,7 @@ def test_without_prometheus_nothing_of_a_job_is_known(tmp_path: Path) -> None:
         ("rules:/etc/prometheus/rules:", "rules:/etc/rules:", "prometheus: has no rule Unskew"),
     ],
 )
-def test_what_is_wrong_with_prometheus_is_told(
+def test_a_fault_of_prometheus_is_reported(
     old: str, new: str, expected: str, tmp_path: Path
 ) -> None:
     find_program("prometheus")
@@ -68,7 +68,9 @@ def test_prometheus_alone_has_its_rules() -> None:
     assert " rules\n" in done.stdout
 
 
-def test_one_that_ends_early_does_not_keep_others_from_their_orderly_stop(tmp_path: Path) -> None:
+def test_a_service_that_ends_early_does_not_keep_others_from_their_orderly_stop(
+    tmp_path: Path,
+) -> None:
     dry = Dry(resolved(ROOT / "docker-compose.yml", "demo"), tmp_path)
     orderly = "trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done"
     dry.children["kafka"] = Child(["sh", "-c", orderly], tmp_path / "kafka")
@@ -82,7 +84,7 @@ def test_one_that_ends_early_does_not_keep_others_from_their_orderly_stop(tmp_pa
     assert (tmp_path / "kafka").read_text() == "ready\nbye\n"
 
 
-def test_one_that_is_never_ready_is_stopped_and_its_last_lines_are_kept(tmp_path: Path) -> None:
+def test_a_child_that_is_never_ready_is_stopped_and_its_last_lines_are_kept(tmp_path: Path) -> None:
     child = Child(["sh", "-c", "echo one; echo two; sleep 60"], tmp_path / "log")
     with pytest.raises(ExternalError, match="it: is not ready within 1 s\none\ntwo"):
         child.wait_until(lambda: False, "it", 1.0)
@@ -99,6 +101,6 @@ def test_durations_are_those_of_compose(text: str, value: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["10", "5 s", "3d", "s"])
-def test_what_is_no_duration_is_refused(text: str) -> None:
+def test_what_is_no_duration_is_rejected(text: str) -> None:
     with pytest.raises(ExternalError, match="not a duration"):
         seconds(text)

@@ -31,7 +31,7 @@ from unskew.jobs.observe.board import Board
 from unskew.jobs.observe.health import Health
 from unskew.jobs.observe.server import MetricsServer
 
-FOUND = instructions(DOCKERFILE.read_text())
+INSTRUCTIONS = instructions(DOCKERFILE.read_text())
 
 
 @pytest.mark.parametrize(
@@ -56,30 +56,32 @@ def test_hadolint_has_no_complaint_but_of_doubles(old: str, new: str, expected: 
 
 
 def test_both_stages_are_the_same_python_of_a_version_that_is_supported() -> None:
-    bases = {one.text.split()[0] for one in FOUND if one.name == "FROM"}
+    bases = {each.text.split()[0] for each in INSTRUCTIONS if each.name == "FROM"}
     (base,) = bases
     version = re.fullmatch(r"python:(3\.\d+)\.\d+-slim-bookworm", base)
     assert version, base
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert f"Programming Language :: Python :: {version[1]}" in project["classifiers"]
-    assert f"/python{version[1]}/" in variables(FOUND, 1)["SPARK_HOME"]
+    assert f"/python{version[1]}/" in variables(INSTRUCTIONS, 1)["SPARK_HOME"]
 
 
 def test_the_container_is_nobody_and_its_page_is_exposed() -> None:
-    last = {one.name: one.text for one in FOUND if one.stage == 1}
+    last = {each.name: each.text for each in INSTRUCTIONS if each.stage == 1}
     assert last["USER"] == "10001:10001"
-    assert last["EXPOSE"] == variables(FOUND, 1)["METRICS_PORT"]
-    assert variables(FOUND, 1)["METRICS_HOST"] == "0.0.0.0"  # noqa: S104 - in a container
+    assert last["EXPOSE"] == variables(INSTRUCTIONS, 1)["METRICS_PORT"]
+    assert variables(INSTRUCTIONS, 1)["METRICS_HOST"] == "0.0.0.0"  # noqa: S104 - in a container
     assert json.loads(last["ENTRYPOINT"]) == ["/opt/entrypoint.sh"]
     assert os.access(ROOT / "deploy" / "entrypoint.sh", os.X_OK)
 
 
 def test_the_builder_is_sent_what_is_copied_and_nothing_else() -> None:
     ignore = (ROOT / ".dockerignore").read_text()
-    sources = [one for stage in (0, 1) for words, _ in copied(FOUND, stage) for one in words]
-    assert [one for one in sources if not in_context(one, ignore)] == []
-    assert [one for one in sources if not (ROOT / one).exists()] == []
-    lines = [one[1:] for one in ignore.splitlines() if one.startswith("!")]
+    sources = [
+        word for stage in (0, 1) for words, _ in copied(INSTRUCTIONS, stage) for word in words
+    ]
+    assert [path for path in sources if not in_context(path, ignore)] == []
+    assert [path for path in sources if not (ROOT / path).exists()] == []
+    lines = [line[1:] for line in ignore.splitlines() if line.startswith("!")]
     assert sorted(lines) == sorted(sources)
     for path in (
         ".env",
@@ -187,7 +189,7 @@ class TestImage:
         assert not [name for name in ("pip", "hatchling", "setuptools") if (site / name).exists()]
         assert (site / "jobs" / "data" / "ivy.xml").exists()
 
-    def test_everybody_may_read_it(self, image: Image) -> None:
+    def test_every_user_may_read_it(self, image: Image) -> None:
         closed = [
             path
             for path in (image.folder / "opt").rglob("*")
@@ -232,7 +234,7 @@ class TestImage:
         assert code == 0, output
         assert '"records": 600' in output, output
 
-    def test_a_container_is_asked_for_its_health_and_ends_when_told(
+    def test_a_container_is_asked_for_its_health_and_ends_when_stopped(
         self, image: Image, broker_with_lines: Broker, tmp_path: Path
     ) -> None:
         from unskew.jobs.local.child_processes import free_ports

@@ -22,26 +22,26 @@ PORTS = {"spark": 7078, "blocks": 7079, "metrics": 9095}
 Change = Callable[[Resource], None]
 
 
-def one(resources: list[Resource], kind: str, name: str = "") -> Resource:
-    (found,) = [
+def resource_of(resources: list[Resource], kind: str, name: str = "") -> Resource:
+    (matching,) = [
         resource
         for resource in resources
         if resource["kind"] == kind and resource["metadata"]["name"].startswith(name)
     ]
-    return found
+    return matching
 
 
 def job_text(resources: list[Resource]) -> str:
-    return str(one(resources, "ConfigMap", "word-count-job")["data"]["word_count.yaml"])
+    return str(resource_of(resources, "ConfigMap", "word-count-job")["data"]["word_count.yaml"])
 
 
 def templates(resources: list[Resource]) -> dict[str, Resource]:
     """The pods of driver and executors, however they are described."""
     if any(resource["kind"] == "Deployment" for resource in resources):
-        spark = one(resources, "ConfigMap", "word-count-spark")["data"]
-        driver = one(resources, "Deployment")["spec"]["template"]
+        spark = resource_of(resources, "ConfigMap", "word-count-spark")["data"]
+        driver = resource_of(resources, "Deployment")["spec"]["template"]
         return {"driver": driver, "executor": yaml.safe_load(spark["executor.yaml"])}
-    spec = one(resources, "SparkApplication")["spec"]
+    spec = resource_of(resources, "SparkApplication")["spec"]
     return {role: spec[role]["template"] for role in ("driver", "executor")}
 
 
@@ -54,7 +54,7 @@ def test_kustomize_makes_of_them_what_the_tests_read(kubernetes: Path) -> None:
 
 
 def _sorted(resources: list[Resource]) -> list[Resource]:
-    return sorted(resources, key=lambda one: (one["kind"], one["metadata"]["name"]))
+    return sorted(resources, key=lambda resource: (resource["kind"], resource["metadata"]["name"]))
 
 
 def test_every_resource_is_of_the_schema_of_its_kind(resources: list[Resource]) -> None:
@@ -73,7 +73,7 @@ def test_pods_of_driver_and_executors_are_of_the_schema(resources: list[Resource
 
 def test_every_kind_with_a_field_too_much_is_rejected(deployment: list[Resource]) -> None:
     for kind in sorted({resource["kind"] for resource in deployment}):
-        broken = copy.deepcopy(next(one for one in deployment if one["kind"] == kind))
+        broken = copy.deepcopy(next(each for each in deployment if each["kind"] == kind))
         broken.setdefault("spec" if "spec" in broken else "metadata", {})["nonesuch"] = 1
         assert schema_problems(broken), kind
 
@@ -95,13 +95,13 @@ def _strategy(resource: Resource) -> None:
 def test_a_deployment_with_a_mistake_is_rejected(
     deployment: list[Resource], change: Change
 ) -> None:
-    broken = copy.deepcopy(one(deployment, "Deployment"))
+    broken = copy.deepcopy(resource_of(deployment, "Deployment"))
     change(broken)
     assert schema_problems(broken)
 
 
 def test_pods_are_restricted_and_their_root_is_read_only(resources: list[Resource]) -> None:
-    space = one(resources, "Namespace")["metadata"]["labels"]
+    space = resource_of(resources, "Namespace")["metadata"]["labels"]
     assert space["pod-security.kubernetes.io/enforce"] == "restricted"
     for template in templates(resources).values():
         assert unsafe(template["spec"]) == []
@@ -123,15 +123,15 @@ _OWN = "containers.0.securityContext"
         ("volumes.0.hostPath", {"path": "/"}, "volume job: of a kind that is not allowed"),
     ],
 )
-def test_an_unsafe_pod_is_found(
+def test_an_unsafe_pod_is_rejected(
     deployment: list[Resource], path: str, value: object, says: str
 ) -> None:
-    spec = copy.deepcopy(one(deployment, "Deployment")["spec"]["template"]["spec"])
+    spec = copy.deepcopy(resource_of(deployment, "Deployment")["spec"]["template"]["spec"])
     *way, last = path.split(".")
-    place: Any = spec
+    section: Any = spec
     for step in way:
-        place = place[int(step)] if step.isdecimal() else place[step]
-    place[last] = value
+        section = section[int(step)] if step.isdecimal() else section[step]
+    section[last] = value
     assert unsafe(spec) == [says]
 
 
@@ -140,8 +140,8 @@ def test_pods_mount_only_what_is_made(resources: list[Resource]) -> None:
         assert dangling(template["spec"], resources) == []
 
 
-def test_a_mount_or_a_config_map_of_nobody_is_found(deployment: list[Resource]) -> None:
-    spec = copy.deepcopy(one(deployment, "Deployment")["spec"]["template"]["spec"])
+def test_a_mount_or_a_config_map_that_is_missing_is_rejected(deployment: list[Resource]) -> None:
+    spec = copy.deepcopy(resource_of(deployment, "Deployment")["spec"]["template"]["spec"])
     spec["volumes"][0]["configMap"]["name"] = "word-count-jobs"
     spec["containers"][0]["volumeMounts"].pop()
     assert dangling(spec, deployment) == [
@@ -161,7 +161,7 @@ def test_driver_and_executors_see_the_same_files(resources: list[Resource]) -> N
     shared = {"/run/secrets/kafka": "kafka", "/var/lib/unskew": "checkpoint", "/tmp": "tmp"}  # noqa: S108
     assert mounts["executor"] == shared
     assert mounts["driver"].items() >= shared.items()
-    claim = one(resources, "PersistentVolumeClaim")["spec"]
+    claim = resource_of(resources, "PersistentVolumeClaim")["spec"]
     assert claim["accessModes"] == ["ReadWriteMany"]
 
 
@@ -174,7 +174,7 @@ def test_the_job_is_clean_and_reads_only_what_its_driver_has(
         re.findall(r"^\s+(?:ENV )?([A-Z_]+)=(\S+?)(?: \\)?$", _dockerfile(root), re.MULTILINE)
     )
     assert referenced(text) - variables(driver, resources) - set(image) == set()
-    known = image | one(resources, "ConfigMap", "word-count-environment")["data"]
+    known = image | resource_of(resources, "ConfigMap", "word-count-environment")["data"]
     for name in referenced(text):
         monkeypatch.setenv(name, known.get(name, "value"))
     (tmp_path / "word_count.yaml").write_text(text)
@@ -202,10 +202,10 @@ def test_the_job_is_the_shipped_one_but_for_its_surroundings(
 
 
 def test_settings_of_spark_are_real(deployment: list[Resource], operator: list[Resource]) -> None:
-    text = one(deployment, "ConfigMap", "word-count-spark")["data"]["spark-defaults.conf"]
+    text = resource_of(deployment, "ConfigMap", "word-count-spark")["data"]["spark-defaults.conf"]
     settings = settings_of(text)
     assert set(settings) - known() == COMPOSED
-    application = one(operator, "SparkApplication")["spec"]["sparkConf"]
+    application = resource_of(operator, "SparkApplication")["spec"]["sparkConf"]
     assert set(application) - known() == COMPOSED
     assert "spark.executor.instance" not in known()
     for port in ("driver.port", "driver.blockManager.port", "blockManager.port"):
@@ -216,7 +216,7 @@ def test_settings_of_spark_are_real(deployment: list[Resource], operator: list[R
 
 
 def test_a_driver_is_alone_and_reached_by_its_name(resources: list[Resource]) -> None:
-    service = one(resources, "Service")
+    service = resource_of(resources, "Service")
     assert service["spec"]["clusterIP"] == "None"
     assert service["spec"]["publishNotReadyAddresses"] is True
     assert {port["name"]: port["port"] for port in service["spec"]["ports"]} == PORTS
@@ -243,26 +243,30 @@ def test_a_failed_query_stays_long_enough_to_be_seen(
     )
     probe = templates(resources)["driver"]["spec"]["containers"][0]["livenessProbe"]
     assert probe["periodSeconds"] * probe["failureThreshold"] > hold_seconds
-    monitor = one(resolved(kubernetes / "monitoring"), "ServiceMonitor")
+    monitor = resource_of(resolved(kubernetes / "monitoring"), "ServiceMonitor")
     assert 3 * int(monitor["spec"]["endpoints"][0]["interval"].removesuffix("s")) <= hold_seconds
 
 
 def test_the_deployment_never_runs_two_drivers(deployment: list[Resource]) -> None:
-    spec = one(deployment, "Deployment")["spec"]
+    spec = resource_of(deployment, "Deployment")["spec"]
     assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
     pod = spec["template"]["spec"]
-    assert pod["serviceAccountName"] == one(deployment, "RoleBinding")["subjects"][0]["name"]
+    assert (
+        pod["serviceAccountName"] == resource_of(deployment, "RoleBinding")["subjects"][0]["name"]
+    )
     environment = {item["name"]: item.get("value") for item in pod["containers"][0]["env"]}
-    assert environment["DRIVER_HOST"].startswith(one(deployment, "Service")["metadata"]["name"])
+    assert environment["DRIVER_HOST"].startswith(
+        resource_of(deployment, "Service")["metadata"]["name"]
+    )
     assert environment["UNSKEW_IMAGE"] == pod["containers"][0]["image"] == "unskew:0.1.0"
 
 
 def test_both_ways_make_the_same_executors(
     deployment: list[Resource], operator: list[Resource]
 ) -> None:
-    spark = one(deployment, "ConfigMap", "word-count-spark")["data"]
+    spark = resource_of(deployment, "ConfigMap", "word-count-spark")["data"]
     conf = settings_of(spark["spark-defaults.conf"])
-    spec = one(operator, "SparkApplication")["spec"]
+    spec = resource_of(operator, "SparkApplication")["spec"]
     executor = spec["executor"]
     assert executor["instances"] == int(conf["spark.executor.instances"])
     assert executor["cores"] == int(conf["spark.executor.cores"])
@@ -270,7 +274,9 @@ def test_both_ways_make_the_same_executors(
     assert executor["memoryOverhead"] == conf["spark.executor.memoryOverhead"]
     cores = executor["instances"] * executor["cores"]
     assert cores == yaml.safe_load(job_text(deployment))["partitions"]
-    budget = one(operator, "PodDisruptionBudget", "word-count-executor")["spec"]["minAvailable"]
+    budget = resource_of(operator, "PodDisruptionBudget", "word-count-executor")["spec"][
+        "minAvailable"
+    ]
     assert budget == executor["instances"] - 1
     ours, theirs = templates(deployment)["executor"], templates(operator)["executor"]
     assert (ours["metadata"], ours["spec"]) == (theirs["metadata"], theirs["spec"])
@@ -278,7 +284,9 @@ def test_both_ways_make_the_same_executors(
 
 def test_traffic_is_denied_but_for_what_a_job_needs(resources: list[Resource]) -> None:
     policies = {
-        one["metadata"]["name"]: one["spec"] for one in resources if one["kind"] == "NetworkPolicy"
+        each["metadata"]["name"]: each["spec"]
+        for each in resources
+        if each["kind"] == "NetworkPolicy"
     }
     everyone = policies["word-count"]
     assert everyone["policyTypes"] == ["Ingress", "Egress"]
@@ -290,7 +298,7 @@ def test_traffic_is_denied_but_for_what_a_job_needs(resources: list[Resource]) -
     for template in templates(resources).values():
         chosen = everyone["podSelector"]["matchLabels"]
         assert chosen.items() <= template["metadata"]["labels"].items()
-    (brokers,) = one(resources, "ConfigMap", "word-count-environment")["data"].values()
+    (brokers,) = resource_of(resources, "ConfigMap", "word-count-environment")["data"].values()
     assert int(brokers.rpartition(":")[2]) in _ports_of(everyone["egress"])
 
 
@@ -300,24 +308,24 @@ def _ports_of(rules: list[dict[str, Any]]) -> set[int]:
 
 
 def test_no_secret_is_in_a_manifest(resources: list[Resource]) -> None:
-    assert not [one for one in resources if one["kind"] == "Secret"]
+    assert not [each for each in resources if each["kind"] == "Secret"]
     assert "password" in yaml.safe_dump(templates(resources)["driver"])
 
 
 def test_the_model_of_the_spark_operator_knows_every_field(operator: list[Resource]) -> None:
-    assert _modelled(one(operator, "SparkApplication")) is True
+    assert _modelled(resource_of(operator, "SparkApplication")) is True
 
 
 @pytest.mark.parametrize("field", ["restartPolcy", "driver.coers", "executor.instance"])
-def test_a_field_that_the_spark_operator_would_drop_is_found(
+def test_a_field_that_the_spark_operator_would_drop_is_rejected(
     operator: list[Resource], field: str
 ) -> None:
-    broken = copy.deepcopy(one(operator, "SparkApplication"))
+    broken = copy.deepcopy(resource_of(operator, "SparkApplication"))
     *way, last = field.split(".")
-    place = broken["spec"]
+    section = broken["spec"]
     for step in way:
-        place = place[step]
-    place[last] = 1
+        section = section[step]
+    section[last] = 1
     assert _modelled(broken) is False
 
 

@@ -17,13 +17,13 @@ from tests.support.promtool import promtool, rules_of
 
 @pytest.fixture
 def monitoring(kubernetes: Path) -> dict[str, Resource]:
-    return {one["kind"]: one for one in resolved(kubernetes / "monitoring")}
+    return {each["kind"]: each for each in resolved(kubernetes / "monitoring")}
 
 
 @pytest.fixture
 def application(operator: list[Resource]) -> Resource:
-    (found,) = [one for one in operator if one["kind"] == "SparkApplication"]
-    return copy.deepcopy(found)
+    (application,) = [each for each in operator if each["kind"] == "SparkApplication"]
+    return copy.deepcopy(application)
 
 
 @pytest.mark.slow
@@ -60,10 +60,10 @@ def test_a_resource_with_a_mistake_is_rejected(
 ) -> None:
     broken = application if kind == "SparkApplication" else monitoring[kind]
     *way, last = path.split(".")
-    place = broken
+    section = broken
     for step in way:
-        place = place[int(step)] if step.isdecimal() else place[step]  # type: ignore[index]
-    place[last] = value
+        section = section[int(step)] if step.isdecimal() else section[step]  # type: ignore[index]
+    section[last] = value
     (problem,) = problems(broken)
     assert says in problem
 
@@ -71,12 +71,12 @@ def test_a_resource_with_a_mistake_is_rejected(
 def test_the_monitor_finds_the_metrics_of_the_driver(
     deployment: list[Resource], monitoring: dict[str, Resource]
 ) -> None:
-    (service,) = [one for one in deployment if one["kind"] == "Service"]
+    (service,) = [each for each in deployment if each["kind"] == "Service"]
     spec = monitoring["ServiceMonitor"]["spec"]
     labels = service["metadata"]["labels"]
     assert spec["selector"]["matchLabels"].items() <= labels.items()
     assert spec["jobLabel"] in labels
-    assert [one["port"] for one in spec["endpoints"]] == ["metrics"]
+    assert [each["port"] for each in spec["endpoints"]] == ["metrics"]
     assert "metrics" in {port["name"] for port in service["spec"]["ports"]}
 
 
@@ -90,12 +90,12 @@ def test_the_rule_resource_holds_the_rules_that_prometheus_reads(
     groups.write_text(yaml.safe_dump(monitoring["PrometheusRule"]["spec"]))
     files = sorted((root / "deploy" / "prometheus" / "rules").glob("*.yml"))
     assert rules_of(groups) == rules_of(*files)
-    code, said = promtool("check", "rules", "rules.yml", folder=tmp_path)
-    assert code == 0, said
+    code, output = promtool("check", "rules", "rules.yml", folder=tmp_path)
+    assert code == 0, output
 
 
 def overlaid(kubernetes: Path, folder: Path, kustomization: str) -> list[Resource]:
-    """What the real program makes of a kustomization of one's own, beside ours."""
+    """What the real program makes of a user's kustomization, beside ours."""
     command = program()
     if command is None:
         pytest.skip("neither kustomize nor kubectl is installed")
@@ -111,26 +111,26 @@ def test_the_component_adds_its_resources_in_the_namespace(
     kubernetes: Path, tmp_path: Path
 ) -> None:
     (example,) = re.findall(r"```yaml\n(.*?)```", (kubernetes / "README.md").read_text(), re.DOTALL)
-    found = overlaid(kubernetes, tmp_path, example)
-    added = [one for one in found if one["apiVersion"].startswith("monitoring")]
-    assert {(one["kind"], one["metadata"]["namespace"]) for one in added} == {
+    resources = overlaid(kubernetes, tmp_path, example)
+    added = [each for each in resources if each["apiVersion"].startswith("monitoring")]
+    assert {(each["kind"], each["metadata"]["namespace"]) for each in added} == {
         ("ServiceMonitor", "unskew"),
         ("PrometheusRule", "unskew"),
     }
-    (driver,) = [one for one in found if one["kind"] == "Deployment"]
+    (driver,) = [each for each in resources if each["kind"] == "Deployment"]
     (container,) = driver["spec"]["template"]["spec"]["containers"]
-    image = {one["name"]: one.get("value") for one in container["env"]}["UNSKEW_IMAGE"]
+    image = {each["name"]: each.get("value") for each in container["env"]}["UNSKEW_IMAGE"]
     assert container["image"] == image == "registry.example/unskew:0.1.0"
 
 
 def test_the_application_too_takes_its_image_from_another_registry(
     kubernetes: Path, tmp_path: Path
 ) -> None:
-    found = overlaid(
+    resources = overlaid(
         kubernetes,
         tmp_path,
         "resources: [../spark-operator]\n"
         "images: [{name: unskew, newName: registry.example/unskew, newTag: 0.2.0}]\n",
     )
-    (application,) = [one for one in found if one["kind"] == "SparkApplication"]
+    (application,) = [each for each in resources if each["kind"] == "SparkApplication"]
     assert application["spec"]["image"] == "registry.example/unskew:0.2.0"

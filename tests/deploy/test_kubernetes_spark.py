@@ -21,12 +21,12 @@ POD, NAMESPACE, IMAGE = "word-count-driver-0", "unskew", "unskew:0.1.0"
 
 
 def data(resources: list[Resource], name: str) -> dict[str, str]:
-    (found,) = [
-        one["data"]
-        for one in resources
-        if (one["kind"], one["metadata"]["name"]) == ("ConfigMap", name)
+    (data,) = [
+        each["data"]
+        for each in resources
+        if (each["kind"], each["metadata"]["name"]) == ("ConfigMap", name)
     ]
-    return dict(found)
+    return dict(data)
 
 
 def configured(resources: list[Resource], folder: Path) -> Path:
@@ -94,9 +94,9 @@ def test_spark_makes_the_executors_that_the_manifests_describe(
     with serving(cluster) as url:
         printed = drive(deployment, root, tmp_path, url)
 
-    ((place, count),) = printed["at"].items()
+    ((executor, count),) = printed["at"].items()
     # A name of its own at every start: what an earlier driver left may not be in the way.
-    assert re.fullmatch(rf"word-count-[0-9a-f]+-exec-1 {len(GROUPINGS)}", place), place
+    assert re.fullmatch(rf"word-count-[0-9a-f]+-exec-1 {len(GROUPINGS)}", executor), executor
     assert count == 1000
     assert printed["spark.driver.bindAddress"] == "0.0.0.0"  # noqa: S104 - in a pod
     executor = cluster.asked[1]
@@ -116,18 +116,18 @@ def test_spark_makes_the_executors_that_the_manifests_describe(
 
 def selected(pod: Resource, resources: list[Resource]) -> list[str]:
     """The policies and budgets whose selector means this pod."""
-    found = []
-    for one in resources:
-        chosen = one.get("spec", {}).get("podSelector") or one.get("spec", {}).get("selector", {})
+    names = []
+    for each in resources:
+        chosen = each.get("spec", {}).get("podSelector") or each.get("spec", {}).get("selector", {})
         wanted = chosen.get("matchLabels")
         if wanted and wanted.items() <= pod["metadata"]["labels"].items():
-            found.append(one["metadata"]["name"])
-    return sorted(found)
+            names.append(each["metadata"]["name"])
+    return sorted(names)
 
 
 def calls_beyond_the_role(cluster: Cluster, resources: list[Resource]) -> set[tuple[str, str]]:
     """What Spark asked of the API server that the driver's Role does not allow."""
-    (role,) = [one for one in resources if one["kind"] == "Role"]
+    (role,) = [each for each in resources if each["kind"] == "Role"]
     allowed = {
         (verb, kind)
         for rule in role["rules"]
@@ -137,7 +137,7 @@ def calls_beyond_the_role(cluster: Cluster, resources: list[Resource]) -> set[tu
     return set(cluster.calls) - allowed
 
 
-def test_a_call_that_the_role_does_not_allow_is_found(
+def test_a_call_that_the_role_does_not_allow_is_rejected(
     deployment: list[Resource], tmp_path: Path
 ) -> None:
     cluster = Cluster(tmp_path, {}, tmp_path)

@@ -32,29 +32,29 @@ def rules(folder: Path) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def alerts(rules: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    found = [rule for rule in rules if "alert" in rule]
-    assert len({rule["alert"] for rule in found}) == len(found)
-    return {rule["alert"]: rule for rule in found}
+    alerting = [rule for rule in rules if "alert" in rule]
+    assert len({rule["alert"] for rule in alerting}) == len(alerting)
+    return {rule["alert"]: rule for rule in alerting}
 
 
 def cases(folder: Path) -> dict[str, list[list[dict[str, Any]]]]:
     """What the unit tests expect of each alert, case by case."""
-    found: dict[str, list[list[dict[str, Any]]]] = {}
+    groups: dict[str, list[list[dict[str, Any]]]] = {}
     for path in (folder / "tests").glob("*.yml"):
         for test in yaml.safe_load(path.read_text())["tests"]:
             for case in test.get("alert_rule_test", ()):
-                found.setdefault(case["alertname"], []).append(case["exp_alerts"])
-    return found
+                groups.setdefault(case["alertname"], []).append(case["exp_alerts"])
+    return groups
 
 
 def test_promtool_accepts_the_rules(folder: Path) -> None:
-    code, said = promtool("check", "rules", *sorted((folder / "rules").glob("*")), folder=folder)
-    assert code == 0, said
+    code, output = promtool("check", "rules", *sorted((folder / "rules").glob("*")), folder=folder)
+    assert code == 0, output
 
 
 def test_promtool_finds_every_expectation_met(folder: Path) -> None:
-    code, said = promtool("test", "rules", *sorted((folder / "tests").glob("*")), folder=folder)
-    assert code == 0, said
+    code, output = promtool("test", "rules", *sorted((folder / "tests").glob("*")), folder=folder)
+    assert code == 0, output
 
 
 @pytest.mark.parametrize(
@@ -72,9 +72,9 @@ def test_promtool_rejects_rules_with_a_typo(
     text = (folder / "rules" / "recording.yml").read_text()
     assert good in text
     (tmp_path / "rules.yml").write_text(text.replace(good, bad, 1))
-    code, said = promtool("check", "rules", "rules.yml", folder=tmp_path)
+    code, output = promtool("check", "rules", "rules.yml", folder=tmp_path)
     assert code != 0
-    assert says in said
+    assert says in output
 
 
 @pytest.mark.parametrize(
@@ -101,23 +101,23 @@ def test_promtool_rejects_an_expectation_that_is_not_met(
     text = (tmp_path / name).read_text()
     assert good in text
     (tmp_path / name).write_text(text.replace(good, bad))
-    code, said = promtool("test", "rules", "tests/query.yml", folder=tmp_path)
+    code, output = promtool("test", "rules", "tests/query.yml", folder=tmp_path)
     assert code != 0
-    assert "exp:[" in said
+    assert "exp:[" in output
 
 
 def test_every_alert_is_seen_to_fire_and_not_to_fire(
     folder: Path, alerts: dict[str, dict[str, Any]]
 ) -> None:
-    found = cases(folder)
-    assert set(found) == set(alerts)
-    assert [name for name in alerts if not any(found[name])] == []
-    assert [name for name in alerts if all(found[name])] == []
+    groups = cases(folder)
+    assert set(groups) == set(alerts)
+    assert [name for name in alerts if not any(groups[name])] == []
+    assert [name for name in alerts if all(groups[name])] == []
 
 
 def test_every_alert_says_whose_it_is(folder: Path) -> None:
     for name, expected in cases(folder).items():
-        for alert in (alert for one in expected for alert in one):
+        for alert in (alert for case in expected for alert in case):
             labels = set(alert["exp_labels"])
             if name in WHATEVER_THE_INSTANCE:
                 assert labels == {"job", "query", "severity"}, name
@@ -139,7 +139,7 @@ def test_every_metric_and_label_of_the_rules_is_exported(rules: list[dict[str, A
         ('unskew_query_state{state="dead"} == 1', "no state dead"),
     ],
 )
-def test_a_name_that_no_job_exports_is_found(expression: str, says: str) -> None:
+def test_a_name_that_no_job_exports_is_rejected(expression: str, says: str) -> None:
     assert unknown([{"alert": "Broken", "expr": expression}]) == [f"Broken: {says}"]
 
 

@@ -84,7 +84,7 @@ def test_every_example_is_clean_in_a_whole_job(
     assert lint([str(file)]) == []
 
 
-def test_a_wrong_example_would_be_found(tmp_path: Path) -> None:
+def test_a_wrong_example_is_rejected(tmp_path: Path) -> None:
     (section,) = [each for each in sections() if each.path == "window.sliding"]
     wrong = Entry("of no table", "slide", {"const": "a while"}, True)
     (tmp_path / "job.yaml").write_text(yaml.safe_dump(job_with(section, wrong)))

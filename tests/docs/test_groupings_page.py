@@ -30,7 +30,7 @@ def test_a_grouping_has_its_options_reference_and_figures(name: str) -> None:
     assert set(balance(name)) == {"0.8", "1.4", "2.0"}
 
 
-def test_a_stale_page_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stale_page_is_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "page.md"
     new, newer = {page: "new"}, {page: "newer"}
     assert write_or_check(["--check"], lambda: new, "python -m unskew.jobs.x") == 1

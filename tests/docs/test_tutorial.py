@@ -73,9 +73,9 @@ def test_the_tutorial_from_top_to_bottom(root: Path, tmp_path: Path) -> None:
     for block in blocks(page):
         if block.name:
             (tmp_path / block.name).write_text(block.text)
-    said = {line: shell.type(_INSTALL if line == "pip install ." else line) for line in lines}
-    assert [line.split()[1] for line in said] == COMMANDS
-    compare, simulate, _, lint, run, inspect = said.values()
+    outputs = {line: shell.type(_INSTALL if line == "pip install ." else line) for line in lines}
+    assert [line.split()[1] for line in outputs] == COMMANDS
+    compare, simulate, _, lint, run, inspect = outputs.values()
     assert "Use " in compare
     assert {"key", "level"} <= set(simulate.split())
     assert lint == ""
@@ -106,12 +106,12 @@ def typed_python(page: Path, shell: Shell) -> dict[str, list[int]]:
 
 def check_balance(page: Path, shown: str, report: str) -> None:
     """`inspect` shows what the page says of it, and every batch was level."""
-    said = re.findall(r"`max/mean` is (\d\.\d\d\d)\b", page.read_text("utf-8"))
+    ratios = re.findall(r"`max/mean` is (\d\.\d\d\d)\b", page.read_text("utf-8"))
     batches = json.loads(report)["batches"]
     assert len(batches) == 4
-    assert {f"{batch['max_over_mean']:.3f}" for batch in batches} == set(said)
+    assert {f"{batch['max_over_mean']:.3f}" for batch in batches} == set(ratios)
     assert "max/mean" in shown
-    assert said[0] in shown.split()
+    assert ratios[0] in shown.split()
 
 
 def totals_of(user: str, output: str) -> list[str]:
