@@ -29,7 +29,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     """Put tests that share what is costly to start on one worker of pytest-xdist.
 
     That is the session of this process, the sessions of child processes (which one after the other
-    leave the second core to this one's), and what a fixture starts for a whole file.
+    leave the second core to this one's), the kernels of a grouping, and what a fixture starts for a
+    whole file.
     """
     for item in items:
         if item.get_closest_marker("xdist_group") is None and (group := _group(item)):
@@ -43,10 +44,20 @@ def _group(item: pytest.Item) -> str:
         return "spark"
     if item.get_closest_marker("spark"):
         return "processes"
+    if grouping := _grouping(item):
+        return grouping
     fixtures = getattr(item, "_fixtureinfo", None)
     definitions = fixtures.name2fixturedefs.values() if fixtures else ()
     shared = any(of_name[-1].scope in {"module", "class"} for of_name in definitions)
     return item.nodeid.partition("::")[0] if shared else ""
+
+
+def _grouping(item: pytest.Item) -> str:
+    """The grouping that a test is of: one worker compiles and loads its kernels."""
+    if item.path.parent.name == "algorithms":
+        return item.path.stem.removeprefix("test_")
+    member = getattr(getattr(item, "callspec", None), "params", {}).get("member")
+    return str(member.kind.name) if member else ""
 
 
 @pytest.fixture(scope="session")
