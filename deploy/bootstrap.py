@@ -1,7 +1,7 @@
 """Set up the checkout: virtual environment, pinned packages, a JRE if need be, jars.
 
 `make` runs this first. Standard library only, Python 3.11 or later. It does nothing when
-its stamp is there, and what an interrupted run left behind is completed or made anew.
+its stamp is there, and what an interrupted run left behind is completed or replaced.
 """
 
 import fcntl
@@ -45,7 +45,7 @@ def _wait_for(lock: IO[str]) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        _say("another set-up of this checkout is at work; waiting for it")
+        _say("another set-up of this checkout is running; waiting for it")
         fcntl.flock(lock, fcntl.LOCK_EX)
 
 
@@ -137,7 +137,7 @@ def _say(text: str) -> None:
 
 
 def _fail(text: str) -> int:
-    print(f"set-up: {text}; mend that and run the same command again", file=sys.stderr)
+    print(f"set-up: {text}; fix this and run the same command again", file=sys.stderr)
     return 1
 
 
@@ -146,5 +146,5 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except KeyboardInterrupt:
-        print("\nset-up: interrupted; the same command goes on from here", file=sys.stderr)
+        print("\nset-up: interrupted; run the same command again to continue", file=sys.stderr)
         sys.exit(130)

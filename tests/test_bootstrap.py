@@ -55,7 +55,7 @@ def test_a_second_set_up_reports_that_it_waits(root: Path) -> None:
             assert second.stderr is not None
             line = second.stderr.readline()
             fcntl.flock(lock, fcntl.LOCK_UN)
-    assert line == "set-up: another set-up of this checkout is at work; waiting for it\n"
+    assert line == "set-up: another set-up of this checkout is running; waiting for it\n"
     assert second.returncode == 0
 
 
@@ -70,7 +70,7 @@ def test_a_broken_environment_is_replaced_and_a_failed_step_named(checkout: Path
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
     assert last.startswith("set-up: this step failed: ")
-    assert last.endswith("; mend that and run the same command again")
+    assert last.endswith("; fix this and run the same command again")
     assert "Traceback" not in done.stderr
     assert not (checkout / ".venv" / "unskew-setup").exists()
     assert subprocess.run([python, "-c", "import pip"], check=False).returncode == 0
@@ -92,7 +92,7 @@ def test_ctrl_c_ends_it_with_130_and_no_process_left(checkout: Path) -> None:
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 130
-    assert errors == "\nset-up: interrupted; the same command goes on from here\n"
+    assert errors == "\nset-up: interrupted; run the same command again to continue\n"
     assert list((checkout / ".cache").glob("setup-*")) == []
     _, alive = psutil.wait_procs(children, timeout=10)
     assert alive == []

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.jobs.engine.test_dead_letters import letters
+from tests.jobs.engine.test_dead_letters import rejected_records
 from tests.support.job_process import (
     Samples,
     consumed,
@@ -67,7 +67,7 @@ def test_balance_shows_restarts_go_on_and_totals_are_exact(broker: Broker, tmp_p
     story = Story(broker, tmp_path)
     skewed = first_run(story)
     assert skewed > 1.3
-    leave_a_letter(story.checkpoint)
+    leave_a_dead_letter(story.checkpoint)
     assert under_level(story) < 1.01
     assert drained(story, grouping__type="fish", partitions=6) < 1.2
 
@@ -125,12 +125,12 @@ def drained(story: Story, **settings: object) -> float:
     return float(batches[-1]["max_over_mean"])
 
 
-def leave_a_letter(checkpoint: Path) -> None:
+def leave_a_dead_letter(checkpoint: Path) -> None:
     """As a crash does after the commit and before it went out: then it goes at the next start."""
     journal = Journal(str(checkpoint / JOURNAL_FOLDER))
     (newest,) = [batch for batch in journal.batches() if journal.dead_letters_written(batch)]
     (checkpoint / JOURNAL_FOLDER / f"{newest:012d}" / "dead-letters.published").unlink()
-    journal.write_rejected(newest, 0, letters(range(10**6, 10**6 + 1)))
+    journal.write_rejected(newest, 0, rejected_records(range(10**6, 10**6 + 1)))
 
 
 @pytest.mark.slow
