@@ -1,6 +1,7 @@
 """What a job wrote, read back and compared with what it must have written."""
 
 import json
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -26,6 +27,7 @@ _COLUMNS = {
     "hashtags": "posts bigint, users bigint, first_seen timestamptz, last_seen timestamptz",
 }
 _SHOWN = 5
+_READ_SECONDS = 60.0
 
 
 def postgres_columns(world: World) -> str:
@@ -130,9 +132,11 @@ def messages_of(address: str, topic: str) -> list[Any]:
         _, end = consumer.get_watermark_offsets(whole, timeout=60)
         consumer.assign([whole])
         read: list[Any] = []
+        deadline = time.monotonic() + _READ_SECONDS
         while end and (not read or read[-1].offset() + 1 < end):
-            messages = consumer.consume(10_000, timeout=60)
-            assert messages, f"{topic} ends early"
+            # It waits for so many messages or for so long, whichever comes first.
+            messages = consumer.consume(10_000, timeout=0.5)
+            assert messages or time.monotonic() < deadline, f"{topic} ends early"
             assert all(message.error() is None for message in messages)
             read += messages
         return read
