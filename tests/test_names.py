@@ -19,7 +19,6 @@ EXEMPT = (
     "config/",
     "grouping/parts/",
     "grouping/simulation/",
-    "jobs/engine/",
     "tests/",
 )
 """Folders that may still use banned names."""

@@ -45,6 +45,13 @@ class Key(Grouping):
             _route_active(keys, self._salt, self.state["active"], self.active, out)
 
 
+def home_partitions(keys: UInt64s, partitions: int, seed: int) -> Int32s:
+    """Where this grouping sends each key, if all partitions are active."""
+    homes = np.empty(keys.size, np.int32)
+    _route_all(keys, salts(seed, 1)[0], partitions, homes)
+    return homes
+
+
 @kernel
 def _route_all(keys: UInt64s, salt: np.uint64, partitions: int, out: Int32s) -> None:
     for i in range(keys.size):

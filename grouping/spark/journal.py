@@ -22,17 +22,17 @@ import os
 import re
 import uuid
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import fs
 
-from unskew.grouping.base import Int32s
+from unskew.grouping.base import Int32s, UInt64s
 from unskew.grouping.errors import SnapshotError
 from unskew.grouping.snapshot import Snapshot
 from unskew.grouping.spark.locations import open_location
@@ -63,6 +63,15 @@ class Routes:
     def plus(self, routes: Int32s) -> "Routes":
         """Add the routes that follow; how they are cut into arrays changes nothing."""
         return Routes(self.records + routes.size, zlib.crc32(routes.data, self.checksum))
+
+
+@dataclass(frozen=True)
+class RoutingFigures:
+    """What is shown of a source's routing of one batch; routing does not depend on it."""
+
+    seconds: float
+    hot_keys: UInt64s = field(default_factory=lambda: np.empty(0, np.uint64))
+    signals: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -128,24 +137,37 @@ class Journal:
         return self._write(batch, f"partition-{partition:05d}.report", report.to_bytes())
 
     def write_routing(
-        self, batch: int, source: int, seconds: float | None, routes: Routes | None = None
+        self,
+        batch: int,
+        source: int,
+        figures: RoutingFigures | None = None,
+        routes: Routes | None = None,
     ) -> bool:
-        """Write what a source routed, and how long that took if it was measured.
+        """Write what a source routed, and its figures if it was measured.
 
         The time is not part of the state, since no two attempts agree on it.
         """
         routes = routes or Routes()
         arrays: dict[str, Any] = {
             "routes": np.array([routes.records, routes.checksum], np.int64),
-            "seconds": np.array([] if seconds is None else [seconds], np.float64),
+            "seconds": np.array([] if figures is None else [figures.seconds], np.float64),
         }
-        routing = Snapshot("routing", 1, 1, 0, arrays)
+        options: dict[str, Any] = {}
+        if figures is not None:
+            arrays["hot_keys"] = figures.hot_keys
+            options["signals"] = dict(figures.signals)
+        routing = Snapshot("routing", 1, 1, 0, arrays, options)
         return self._write(batch, f"source-{source:05d}.routing", routing.to_bytes())
 
-    def routing_seconds(self, batch: int) -> dict[int, float]:
-        """Read how long routing one batch took, by source, where it was measured."""
+    def routing_figures(self, batch: int) -> dict[int, RoutingFigures]:
+        """Read the figures of routing one batch, by source, where it was measured."""
         return {
-            source: float(routing.arrays["seconds"][0])
+            source: RoutingFigures(
+                float(routing.arrays["seconds"][0]),
+                # The version before wrote the time alone.
+                routing.arrays.get("hot_keys", np.empty(0, np.uint64)),
+                cast("Mapping[str, float]", routing.options.get("signals", {})),
+            )
             for source, routing in self._read_all(batch, _ROUTING).items()
             if routing.arrays["seconds"].size
         }

@@ -38,9 +38,9 @@ class Windows:
         return ends
 
 
-def windows_of(window: Window) -> Windows | None:
+def windows_of(window: Window | None) -> Windows | None:
     """Those of a job; None if it has none, and so nothing that could be late."""
-    if isinstance(window, NoWindow):
+    if window is None or isinstance(window, NoWindow):
         return None
     slide = window.slide if isinstance(window, SlidingWindow) else window.duration
     return Windows(window.duration.amount, slide.amount)

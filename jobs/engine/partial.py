@@ -9,9 +9,10 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from unskew.config.models.window import Window
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.route import task_position
-from unskew.jobs.engine.meter import Meter, Windows
+from unskew.jobs.engine.meter import Meter, windows_of
 from unskew.jobs.engine.prepare import REJECTED
 from unskew.jobs.operators.base import Operator
 
@@ -30,13 +31,13 @@ class PartialStage:
     name_keys: bool = False
     seed: int = 0
     """The job's, by which keys have their homes."""
-    windows: Windows | None = None
+    window: Window | None = None
     """The job's, by whose ends records are late."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Emit the partials of the task's rows; then write the partition's report."""
         batch, partition = task_position()
-        meter = Meter(self.name_keys, self.partitions, self.seed, self.windows)
+        meter = Meter(self.name_keys, self.partitions, self.seed, windows_of(self.window))
         rejected: list[pa.Table] = []
         names = [field.name for field in self.schema.fields]
         for rows in _chunked(batches):

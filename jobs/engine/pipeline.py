@@ -17,7 +17,6 @@ from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.route import PARTITION_KEY, Router, route_hashes
 from unskew.jobs.engine import source
 from unskew.jobs.engine.decode import decode
-from unskew.jobs.engine.meter import windows_of
 from unskew.jobs.engine.partial import PartialStage, partial_stage
 from unskew.jobs.engine.prepare import ARRIVED, REJECTED, prepare
 from unskew.jobs.operators.base import EVENT_TIME, KEY, KEY_HASH, RECORDS, Operator
@@ -79,7 +78,7 @@ class Pipeline:
             self.journal,
             self.job.metrics.hot_key_names,
             self.job.seed,
-            windows_of(self.job.window),
+            self.job.window,
         )
 
     def _prepared(self, spark: SparkSession, operator: Operator) -> DataFrame:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
-from unskew.grouping.registry import create
 from unskew.grouping.spark.journal import Journal
 from unskew.jobs.checkpoint.merge_state import MergePartition
 from unskew.jobs.observe.batch_stats import BatchStats
@@ -146,25 +145,13 @@ def _offsets(value: Any) -> dict[str, dict[str, int]]:
 
 
 def read_routing(journal: Journal, batch: int) -> Routing | None:
-    """Read how a batch was routed from what its sources left; None if nothing was routed."""
-    seconds = journal.routing_seconds(batch)
-    if not seconds:
+    """Read how a batch was routed from what its sources wrote; None if nothing was routed."""
+    sources = journal.routing_figures(batch).values()
+    if not sources:
         return None
-    hot: set[int] = set()
-    signals: list[dict[str, float]] = []
-    for source, state in journal.states(batch).items():
-        grouping = create(
-            state.grouping,
-            partitions=state.partitions,
-            source=source,
-            sources=max(len(seconds), source + 1),
-            seed=state.seed,
-            **state.options,
-        )
-        grouping.restore(state)
-        hot.update(int(key) for key in grouping.hot_keys())
-        signals.append(grouping.signals())
-    return Routing(len(seconds), sum(seconds.values()), len(hot), _over_sources(signals))
+    hot = {key for source in sources for key in source.hot_keys.tolist()}
+    signals = _over_sources(source.signals for source in sources)
+    return Routing(len(sources), sum(source.seconds for source in sources), len(hot), signals)
 
 
 def _over_sources(signals: Iterable[Mapping[str, float]]) -> dict[str, tuple[float, float]]:

@@ -13,7 +13,7 @@ from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.report import LATENCY_BOUNDS_SECONDS
 from unskew.jobs.checkpoint.files import journal_in, names_in
 from unskew.jobs.checkpoint.merge_state import MergePartition, merge_state
-from unskew.jobs.observe.batch import BatchDone, Routing
+from unskew.jobs.observe.batch import BatchDone, Routing, read_routing
 from unskew.jobs.observe.batch_stats import HOT_KEYS, BatchStats, read_batch_stats
 from unskew.jobs.observe.figure import PARTITION, Figure, value_of
 from unskew.jobs.observe.figures import FIGURES
@@ -168,8 +168,7 @@ def _read(journal: Journal, number: int) -> Batch | None:
     stats = read_batch_stats(journal, number, hot_keys=_HOT_KEYS_A_BATCH)
     if stats is None:
         return None
-    seconds = journal.routing_seconds(number)
-    routing = Routing(len(seconds), float(sum(seconds.values())))
+    routing = read_routing(journal, number) or Routing(0, 0.0)
     written = journal.dead_letters_written(number) or not stats.rejected
     return Batch(BatchDone({"batchId": number}, stats, routing), stats, written)
 

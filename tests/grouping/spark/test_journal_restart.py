@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from unskew.grouping.spark.journal import KEPT_BATCHES, Journal, Routes
+from unskew.grouping.spark.journal import KEPT_BATCHES, Journal, Routes, RoutingFigures
 from unskew.grouping.spark.route import Router
 
 
@@ -33,6 +33,11 @@ def routed(router: Router) -> list[int]:
     return [route for part in router.route_keys(chunks()) for route in part.to_pylist()]
 
 
+def routing_seconds(journal: Journal) -> dict[int, float]:
+    """The time of routing batch 0, by source."""
+    return {source: routing.seconds for source, routing in journal.routing_figures(0).items()}
+
+
 def test_routing_seconds_are_kept_once_and_are_no_part_of_the_state(tmp_path: Path) -> None:
     timed = Router("level", 4, journal=Journal(str(tmp_path / "timed")), clock=Clock())
     plain = Router("level", 4, journal=Journal(str(tmp_path / "plain")))
@@ -41,10 +46,24 @@ def test_routing_seconds_are_kept_once_and_are_no_part_of_the_state(tmp_path: Pa
     assert both[0] is not None
     assert both[1] is not None
     assert both[0].states(0)[0].checksum() == both[1].states(0)[0].checksum()
-    seconds = both[0].routing_seconds(0)
-    assert both[1].routing_seconds(0) == {}
-    assert not both[0].write_routing(0, 0, 99.0)
-    assert both[0].routing_seconds(0) == seconds
+    seconds = routing_seconds(both[0])
+    assert routing_seconds(both[1]) == {}
+    assert not both[0].write_routing(0, 0, RoutingFigures(99.0))
+    assert routing_seconds(both[0]) == seconds
+
+
+def test_a_sources_hot_keys_and_signals_are_in_the_journal(tmp_path: Path) -> None:
+    router = Router("level", 4, journal=Journal(str(tmp_path)), clock=Clock())
+    grouping = router.grouping_for(0, 0)
+    hashes = np.where(np.arange(400) % 2, np.arange(400), 7)
+    list(router.route_keys(iter([pa.array(hashes, pa.int64())])))
+    for _ in grouping.route_chunks([(hashes.astype(np.uint64), None)]):
+        pass
+    assert router.journal is not None
+    routing = router.journal.routing_figures(0)[0]
+    assert routing.hot_keys.tolist() == grouping.hot_keys().tolist()
+    assert 7 in routing.hot_keys
+    assert routing.signals == grouping.signals()
 
 
 def test_the_journal_knows_routes_by_number_and_checksum(tmp_path: Path) -> None:
@@ -70,14 +89,14 @@ def test_waiting_for_rows_is_no_routing(tmp_path: Path) -> None:
 
     journal = Journal(str(tmp_path))
     list(Router("key", 4, journal=journal, clock=clock).route_keys(slow()))
-    (seconds,) = journal.routing_seconds(0).values()
+    (seconds,) = routing_seconds(journal).values()
     assert 0 < seconds < 20
 
 
 def test_batches_that_were_not_committed_are_dropped(tmp_path: Path) -> None:
     journal = Journal(str(tmp_path))
     for batch in (3, 4, 5):
-        journal.write_routing(batch, 0, 1.0)
+        journal.write_routing(batch, 0, RoutingFigures(1.0))
     journal.drop_from(5)
     assert journal.batches() == [3, 4]
     journal.drop_from(9)
@@ -90,11 +109,11 @@ def test_dropped_states_leave_reports_and_the_rest(tmp_path: Path) -> None:
     routed(router)
     journal = router.journal
     assert journal is not None
-    seconds = journal.routing_seconds(0)
+    seconds = routing_seconds(journal)
     journal.drop_states()
     assert journal.states(0) == {}
     assert journal.newest_sources(1) == 0
-    assert journal.routing_seconds(0) == seconds
+    assert routing_seconds(journal) == seconds
     assert journal.routes(0)[0].records == 300
 
 
@@ -124,9 +143,9 @@ def test_a_disk_without_hard_links_will_do(
     journal = Journal(str(tmp_path))
     if number == errno.EIO:
         with pytest.raises(OSError, match="no links here"):
-            journal.write_routing(0, 0, 1.0)
+            journal.write_routing(0, 0, RoutingFigures(1.0))
         return
-    assert journal.write_routing(0, 0, 1.0)
-    assert not journal.write_routing(0, 0, 2.0)
-    assert journal.routing_seconds(0) == {0: 1.0}
+    assert journal.write_routing(0, 0, RoutingFigures(1.0))
+    assert not journal.write_routing(0, 0, RoutingFigures(2.0))
+    assert routing_seconds(journal) == {0: 1.0}
     assert [path.name for path in (tmp_path / "000000000000").iterdir()] == ["source-00000.routing"]

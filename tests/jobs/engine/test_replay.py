@@ -175,7 +175,11 @@ def _metrics_are_the_journals(struck: Ran, calm: Ran) -> None:
         == board_value(_board(calm), "records")
         == sum(report.records for of_batch in reports for report in of_batch.values())
     )
-    seconds = sum(sum(journal.routing_seconds(batch).values()) for batch in journal.batches())
+    seconds = sum(
+        routing.seconds
+        for batch in journal.batches()
+        for routing in journal.routing_figures(batch).values()
+    )
     assert board_value(board, "routing_seconds") == pytest.approx(seconds)
 
 

@@ -7,7 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from docs.reference.metrics import PAGE, main, page
 from tests.support.batches import done, progress
-from unskew.grouping.spark.journal import Journal
+from unskew.grouping.spark.journal import Journal, RoutingFigures
 from unskew.grouping.spark.report import PartitionReport
 from unskew.grouping.spark.route import Router
 from unskew.jobs.observe.batch import BatchDone, lag_of, read_routing
@@ -267,14 +267,14 @@ def test_a_slow_batch_raises_the_limit() -> None:
     assert (health.alive, health.ready) == (False, False)
 
 
-def test_the_groupings_signals_come_from_the_states_in_the_journal(tmp_path: Path) -> None:
+def test_the_groupings_signals_come_from_the_journal(tmp_path: Path) -> None:
     journal = Journal(str(tmp_path))
     router = Router("w_choices", 4, sources=2, journal=journal)
     for source in (0, 1):
         routed = router.grouping_for(0, source)
         routed.route(np.full(1000 * (source + 1), 7, np.uint64))
-        journal.write_state(0, source, routed.snapshot())
-        journal.write_routing(0, source, 0.5)
+        figures = RoutingFigures(0.5, routed.hot_keys(), routed.signals())
+        journal.write_routing(0, source, figures)
     journal.write_report(
         0, 0, PartitionReport(records=3000, keys=1, busy_seconds=0.0).to_snapshot(4)
     )
