@@ -2,7 +2,6 @@
 
 import argparse
 import itertools
-import os
 import random
 import shutil
 import signal
@@ -25,8 +24,6 @@ def main(words: list[str] | None = None) -> int:
     given = _arguments(words)
     # As at Ctrl-C, what was started ends and what was mounted goes.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    # A JVM that lives for a minute spends half of its time on code that it will run no more.
-    os.environ["JAVA_TOOL_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     if given.page:
         ledger.write_page()
         return 0

@@ -57,7 +57,7 @@ def _damaged(
 ) -> Counts:
     rng = random.Random(f"{kind} {seed}")
     sink = rng.choice(("files", "files", "postgres"))
-    world = world_of(seed, sink=sink, dead_letters="files", batches=8)
+    world = world_of(seed, sink=sink, dead_letters="files", batches=5)
     stage = Stage(world, folder, services, f"{kind.split(maxsplit=1)[0]}-{seed}-{os.getpid()}")
     stage.prepare()
     counts, notes = Counts(), 0
@@ -87,7 +87,8 @@ def _images(stage: Stage, jvm: Jvm, rng: random.Random) -> list[Image]:
     images: list[Image] = []
     while len(images) < _IMAGES:
         point = rng.choice(POINTS)
-        position = wait_for_point(checkpoint, point, attempt.ended, _POINT_SECONDS, 1)
+        skip = rng.choice((0, 1))
+        position = wait_for_point(checkpoint, point, attempt.ended, _POINT_SECONDS, skip)
         if position is None:
             break
         images.append(image_of(stage, jvm, len(images), ""))

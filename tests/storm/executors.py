@@ -19,15 +19,15 @@ from tests.storm.stage import SPARK, Stage
 from tests.storm.world import routing_of, world_of
 from tests.support.cluster import Cluster
 
-_KILLS = 6
-_POINT_SECONDS = 240.0
+_KILLS = 5
+_POINT_SECONDS = 400.0
 _BACK_SECONDS = 120.0
 _MERGING = POINTS.index("in the merge")
 
 
 def storm_executors(seed: int, folder: Path, services: Services, spark: Cluster) -> Counts:
     """One executor after the other is lost, at any point of a batch."""
-    stage = Stage(world_of(seed, batches=10), folder, services, f"executors-{seed}-{os.getpid()}")
+    stage = Stage(world_of(seed, batches=8), folder, services, f"executors-{seed}-{os.getpid()}")
     return _storm(stage, spark, random.Random(f"executors {seed}"), named=False)
 
 
@@ -37,7 +37,7 @@ def storm_shuffle_files(seed: int, folder: Path, services: Services, spark: Clus
     With `hashtags`: the bytes of a sketch depend on the order of its rows, so a stage that is run
     again need not write what it wrote before.
     """
-    world = world_of(seed, operator="hashtags", native=False, batches=10, merge_partitions=4)
+    world = world_of(seed, operator="hashtags", native=False, batches=8, merge_partitions=4)
     stage = Stage(world, folder, services, f"shuffle-{seed}-{os.getpid()}")
     return _storm(stage, spark, random.Random(f"shuffle {seed}"), named=True)
 

@@ -15,7 +15,7 @@ from tests.storm.stage import Stage
 from tests.storm.world import routing_of, world_of
 
 _LOCK = ".unskew.lock"
-_POINT_SECONDS = 240.0
+_POINT_SECONDS = 400.0
 
 
 def storm_frozen(seed: int, folder: Path, services: Services) -> Counts:

@@ -20,7 +20,7 @@ from unskew.config.errors import UnskewError
 from unskew.jobs.engine.service import Service
 from unskew.jobs.engine.session import session
 
-_END_SECONDS = 300.0
+_END_SECONDS = 600.0
 
 
 class Jvm:

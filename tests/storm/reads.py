@@ -47,9 +47,9 @@ def _read(path: Path) -> Any:
     """What the reader makes of the file, as something that can be compared."""
     if path.suffix != _REJECTED:
         return Snapshot.from_bytes(path.read_bytes()).to_bytes()
-    rows = []
+    pieces = []
     for piece in Journal(str(path.parent.parent)).rejected(int(path.parent.name)):
         # Comparing values of a table that is not valid could end this process.
         piece.validate(full=True)
-        rows += piece.to_pylist()
-    return rows
+        pieces.append(piece)
+    return pieces

@@ -5,6 +5,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tests.storm import ledger
@@ -141,6 +142,17 @@ def test_every_damaged_snapshot_is_noticed(tmp_path: Path) -> None:
     counts = Counts()
     read_damaged(tmp_path / "unskew", random.Random(4), counts, flips=300)
     assert counts.outcomes == {"damage noticed by its reader": 300}
+
+
+def test_damaged_rejected_records_are_read_and_counted(tmp_path: Path) -> None:
+    journal = Journal(str(tmp_path / "unskew"))
+    rejected = {"reason": ["not_utf8"], "timestamp": pa.array([1], pa.timestamp("us", "UTC"))}
+    journal.write_rejected(0, 0, pa.table(rejected))
+    whole = [path.read_bytes() for path in sorted(tmp_path.rglob("*.rejected"))]
+    counts = Counts()
+    read_damaged(tmp_path / "unskew", random.Random(4), counts, flips=200)
+    assert counts.outcomes.total() == counts.faults["file damaged, then read"] == 200
+    assert [path.read_bytes() for path in sorted(tmp_path.rglob("*.rejected"))] == whole
 
 
 def test_a_reader_that_checks_nothing_is_caught(
