@@ -35,6 +35,7 @@ Departures, and why:
 - With `memory: batch` backlogs are zero at a batch's start and nothing is served until its end, as
   a batch's partitions start when it is routed.
 - P_w is the last report's busy time per record; a partition without one has the mean of the others.
+- A partition that joins starts with the shortest waiting time of the others.
 - Equal waiting times: the first in the order of the ring, and among all partitions the first from
   a partition that differs by source, so that sources do not all begin with the same.
 
@@ -62,6 +63,7 @@ Reference: Y. Huang, "Efficient Time-Evolving Stream Processing at Scale" (paper
 """
 
 import math
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -180,6 +182,20 @@ class Fish(Grouping):
     def wants_timestamps(self) -> bool:
         """Only a stream's backlogs are served by time."""
         return self.params.memory == "stream" and self.params.interval_records is None
+
+    def set_active(self, partitions: Sequence[int]) -> None:
+        """From now on route to these partitions only; new ones start at the shortest wait.
+
+        Backlogs count all records since the interval began. A new one of 0 would take every record
+        that may go there until it has caught up with work that the others have long done.
+        """
+        before = self.state["active"].copy()
+        super().set_active(partitions)
+        now = self.state["active"]
+        stayed, came = (before != 0) & (now != 0), (before == 0) & (now != 0)
+        if stayed.any():
+            backlog = self.state["backlog"]
+            backlog[came] = (backlog * self._cost)[stayed].min() / self._cost[came]
 
     def hot_keys(self) -> UInt64s:
         """The keys above the threshold now, hottest first."""
