@@ -29,8 +29,8 @@ Departures:
   stay below the paper's own bound, d |H| + 2 |tail|.
 - The paper solves for d with every record; here it is solved again when the source has seen an
   eighth more records (at least 32, at most 100,000), and with every micro-batch.
-- `memory: batch` lets loads begin at zero in every micro-batch. With a single batch, or `memory:
-  stream`, they are the paper's. What is counted hot stays counted from batch to batch.
+- `memory: batch` lets loads begin at zero in every micro-batch, and the counts fade by `decay`
+  (`grouping.parts.heads`). With a single batch, or `memory: stream`, both are the paper's.
 
 | paper | here |
 |---|---|

@@ -9,8 +9,8 @@ found in O(1), amortised. State: 68 bytes a counter (4/theta = 20 n of them) and
 
 Departures: the margin against false heads and the two different choices (`grouping.parts.heads`,
 `grouping.algorithms.partial_key`), and `memory: batch`, which lets loads begin at zero in every
-micro-batch (with a single batch, or `memory: stream`, they are the paper's). What is counted hot
-stays counted from batch to batch.
+micro-batch, while the counts fade by `decay` (with a single batch, or `memory: stream`, both are
+the paper's).
 
 | paper | here |
 |---|---|

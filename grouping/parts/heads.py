@@ -1,7 +1,7 @@
 """The head of a stream: which keys are hot, for the three groupings that treat hot keys apart.
 
-SpaceSaving counts the source's keys over its whole life. After N records a key is of the head when
-its *guaranteed* count (count - error, never above the truth) is at least
+SpaceSaving counts the source's keys. After N records a key is of the head when its *guaranteed*
+count (count - error, never above the truth) is at least
 
     theta N + caution sqrt(theta N) + caution.
 
@@ -13,6 +13,13 @@ z = 0.5, 10^6 records makes 1.15 times the pairs of the exact head with 5 source
 with 48; with them never more than 1.0 times. The margin shrinks relative to the stream (15 % of
 theta after 400/theta records, 1.5 % after 40,000/theta), and keys of share 2/n or more, which two
 choices cannot carry, are seen after a few records. `caution: 0` is the paper's.
+
+The paper counts over the source's whole life. A key that turns hot late must then make up theta of
+all records there ever were: with 30 % of the records of batches of 50,000, at n = 20, it stayed on
+two partitions for 14 batches after 2 x 10^7 records. So with `memory: batch` the counts, their
+errors and N are multiplied by `decay` when a batch begins: a source remembers 1.25 batches, and a
+new key of share 2/n or more is hot within its first batch, however old the job. For keys whose
+share stays as it is the head is the same, but for those within the margin.
 """
 
 from typing import Annotated
@@ -20,7 +27,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from unskew.grouping.base import Float64s, Int32s, Int64s, Setting, UInt64s
+from unskew.grouping.base import Feedback, Float64s, Int32s, Int64s, Setting, UInt64s
 from unskew.grouping.kernels import kernel
 from unskew.grouping.parts.sketches import space_saving
 from unskew.grouping.parts.sketches.space_saving import Counters
@@ -28,6 +35,7 @@ from unskew.grouping.parts.two_choices import LoadGrouping, LoadParams
 
 CAPACITY_LEAST = 256
 CAPACITY_PER_THRESHOLD = 4.0
+DECAY = 0.2
 
 
 class HeadParams(LoadParams):
@@ -40,6 +48,9 @@ class HeadParams(LoadParams):
     """Counters of SpaceSaving. Default: 4/theta, at least 256."""
     caution: float = Field(default=3.0, ge=0.0, le=10.0)
     """How many standard deviations above theta the count of a hot key must be; 0 is the paper's."""
+    decay: Annotated[float, Field(ge=0.0, le=1.0)] | None = Field(None, examples=[1.0])
+    """What the counts of keys are multiplied by when a batch begins; 1 is the paper's, which never
+    forgets. Default: 0.2 with `memory: batch`, 1 with `memory: stream`."""
 
 
 class HeadGrouping(LoadGrouping):
@@ -53,6 +64,15 @@ class HeadGrouping(LoadGrouping):
         capacity = params.capacity or max(CAPACITY_LEAST, round(CAPACITY_PER_THRESHOLD / theta))
         self.state |= space_saving.arrays(capacity)
         self.state["seen"] = np.zeros(1, np.int64)
+
+    def _begin_batch(self, feedback: Feedback | None) -> None:
+        super()._begin_batch(feedback)
+        decay = self.params.decay
+        if decay is None:
+            decay = DECAY if self.params.memory == "batch" else 1.0
+        if decay < 1.0:
+            space_saving.scale(self.counters, decay)
+            self.state["seen"][0] = round(decay * int(self.state["seen"][0]))
 
     @property
     def counters(self) -> Counters:

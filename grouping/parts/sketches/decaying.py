@@ -34,14 +34,12 @@ from numpy.typing import NDArray
 from unskew.grouping.base import Float64s, Int32s
 from unskew.grouping.kernels import kernel
 from unskew.grouping.parts.sketches import space_saving
-from unskew.grouping.parts.sketches.space_saving import Counters, view
+from unskew.grouping.parts.sketches.space_saving import FADED, Counters, view
 
 __all__ = ["RECORDS", "TOP", "TOTAL", "arrays", "counted", "decay", "view"]
 
 RECORDS, TOTAL, TOP = 0, 1, 2
 """Places in the array `epoch`: records of this epoch so far, all records decayed, largest count."""
-
-_FADED = 1e-100
 
 
 def arrays(capacity: int) -> dict[str, NDArray[Any]]:
@@ -100,4 +98,4 @@ def _order(heap: Int32s, heap_counts: Float64s, counts: Float64s, used: np.int64
 @kernel
 def _faded(value: float, alpha: float) -> float:
     value *= alpha
-    return value if value >= _FADED else 0.0
+    return value if value >= FADED else 0.0

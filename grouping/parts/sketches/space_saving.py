@@ -44,6 +44,9 @@ from unskew.grouping.base import Float64s, Int32s, Int64s, UInt64s
 from unskew.grouping.hashing import mix64
 from unskew.grouping.kernels import kernel
 
+FADED = 1e-100
+"""A decayed count below this is 0: denormal numbers are slow."""
+
 
 class Counters(NamedTuple):
     """The arrays of one SpaceSaving, as a kernel takes them."""
@@ -83,6 +86,13 @@ def arrays(capacity: int, prefix: str = "counter_") -> dict[str, NDArray[Any]]:
 def view(state: Mapping[str, NDArray[Any]], prefix: str = "counter_") -> Counters:
     """The counters in a state that has the arrays of `arrays` (not a copy)."""
     return Counters(*(state[prefix + name] for name in Counters._fields))
+
+
+def scale(counters: Counters, factor: float) -> None:
+    """Multiply all that was counted by `factor`, at most 1; what has faded away becomes 0."""
+    for values in (counters.counts, counters.errors, counters.heap_counts):
+        np.multiply(values, factor, out=values)
+        values[values < FADED] = 0.0
 
 
 @kernel

@@ -199,3 +199,60 @@ def test_a_partition_that_leaves_moves_two_cold_keys_in_n(name: str) -> None:
     if name != "d_choices":
         assert without[hot] == set(range(n)) - {4}
         assert after[hot] == set(range(n))
+
+
+def batches_of(records: int, seed: int) -> UInt64s:
+    weights = np.cumsum(1 / np.arange(1, 10_001))
+    draws = np.random.default_rng(seed).random(records)
+    return np.searchsorted(weights / weights[-1], draws).astype(np.uint64)
+
+
+def with_a_new_key(keys: UInt64s, share: float) -> UInt64s:
+    new = np.random.default_rng(9).random(keys.size) < share
+    return np.where(new, np.uint64(10**9), keys)
+
+
+@pytest.mark.parametrize("name", HEADS)
+@pytest.mark.parametrize("batches", [1, 60])
+def test_a_new_hot_key_is_spread_by_its_second_batch_however_old_the_job(
+    name: str, batches: int
+) -> None:
+    grouping, records = create(name, partitions=20, seed=1), 50_000
+    for batch in range(batches):
+        grouping.begin_batch()
+        grouping.route(batches_of(records, seed=batch))
+    ratios = []
+    for batch in range(2):
+        grouping.begin_batch()
+        keys = with_a_new_key(batches_of(records, seed=1000 + batch), share=0.3)
+        loads = np.bincount(grouping.route(keys), minlength=20)
+        ratios.append(loads.max() / loads.mean())
+
+    assert ratios[0] < 1.25
+    assert ratios[1] < 1.1
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_the_papers_counts_never_fade_and_are_those_of_a_stream(name: str) -> None:
+    routes = []
+    for options in ({"memory": "stream"}, {"memory": "stream", "decay": 1.0}):
+        grouping = create(name, partitions=20, seed=1, **options)
+        for batch in range(5):
+            grouping.begin_batch()
+            routes.append(grouping.route(batches_of(5000, seed=batch)))
+        assert grouping.state["seen"].tolist() == [25_000]
+        assert grouping.state["counter_counts"].sum() == 25_000
+
+    assert np.array_equal(np.concatenate(routes[:5]), np.concatenate(routes[5:]))
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_counts_that_have_faded_away_are_zero(name: str) -> None:
+    grouping = create(name, partitions=20, seed=1, decay=0.001)
+    grouping.route(np.full(100, 7, np.uint64))
+    for _ in range(50):
+        grouping.begin_batch()
+
+    assert grouping.state["seen"].tolist() == [0]
+    assert not grouping.state["counter_counts"].any()
+    assert grouping.hot_keys().size == 0
