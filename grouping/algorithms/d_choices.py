@@ -104,6 +104,7 @@ class DChoices(HeadGrouping):
         super().__init__(setting, params, candidates=max(2, setting.partitions))
         # Choices now, records after which to solve again, choices added, worst excess seen.
         self.state["choices"] = np.array([2, 0, 0, 0], np.int64)
+        self._first = setting.source / setting.sources
         partitions = setting.partitions
         rows = max(_CACHE_ROWS_LEAST, _CACHE_ENTRIES // partitions)
         rows = min(1 << (rows.bit_length() - 1), 1 << (self.counters.keys.size - 1).bit_length())
@@ -146,8 +147,8 @@ class DChoices(HeadGrouping):
             part = slice(start, min(keys.size, start + due - seen))
             hot = self._mark_head(keys[part])
             _route_marked(
-                keys[part], hot, self.choices, state["loads"], self._least, self._salts,
-                state["active"], self.active, self._cache, out[part],
+                keys[part], hot, self.choices, state["loads"], self._least, self._order,
+                self._first, self._salts, state["active"], self.active, self._cache, out[part],
             )  # fmt: skip
             start = part.stop
 
@@ -214,6 +215,8 @@ def _route_marked(
     choices: int,
     loads: Int64s,
     least: Int64s,
+    order: Int32s,
+    first: float,
     salts: UInt64s,
     mask: UInt8s,
     active: Int32s,
@@ -227,12 +230,13 @@ def _route_marked(
         if hot[i] < 0 or choices == 2:
             partition = less_loaded_of_two(key, loads, salts, mask, active)
         elif choices >= active.size:
-            partition = least_loaded(loads, active, least)
+            partition = least_loaded(loads, order, least)
         else:
             row = hot[i] & row_mask
             if sizes[row] == 0 or row_keys[row] != key:
                 row_keys[row] = key
                 sizes[row] = fill(candidates[row], key, choices, salts, mask, active, taken)
+                rotate(candidates[row], choices, int(first * choices))
                 levels[row], positions[row] = -1, 0
             size, level, position = sizes[row], levels[row], positions[row]
             # As in `least_loaded`: loads only grow, so the search goes on where it stopped.
@@ -272,3 +276,10 @@ def fill(
     for j in range(choices):
         taken[row[j]] = 0
     return choices
+
+
+@kernel
+def rotate(row: Int32s, size: int, first: int) -> None:
+    """Let the first `size` candidates begin with number `first`: the one that wins among equals."""
+    if first > 0:
+        row[:size] = np.roll(row[:size], -first)

@@ -243,7 +243,8 @@ class Level(Grouping):
         speeds = self.state["speeds"]
         unit = ticks.size == 0 and bool((speeds == 1.0).all())
         segments = (np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int64))
-        if targets(base, loads, speeds, self.active, self.setting.source, unit, wanted):
+        source, sources = self.setting.source, self.setting.sources
+        if targets(base, loads, speeds, self.active, source, sources, unit, wanted):
             surplus = np.where(mask != 0, np.maximum(loads - wanted, 0), 0)
             rooms = np.where(mask != 0, np.maximum(wanted - loads, 0), 0)
             chosen = choose(entries, known, ticks, codes, surplus, self._order)

@@ -50,7 +50,14 @@ class RoundRobinHead(HeadGrouping):
     def _route(self, keys: UInt64s, timestamps: Int64s | None, out: Int32s) -> None:
         state, hot = self.state, self._mark_head(keys)
         _route_marked(
-            keys, hot, state["loads"], state["turn"], self._salts, state["active"], self.active, out
+            keys,
+            hot,
+            state["loads"],
+            state["turn"],
+            self._salts,
+            state["active"],
+            self.active,
+            out,
         )
 
 

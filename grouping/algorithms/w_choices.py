@@ -50,7 +50,15 @@ class WChoices(HeadGrouping):
     def _route(self, keys: UInt64s, timestamps: Int64s | None, out: Int32s) -> None:
         state, hot = self.state, self._mark_head(keys)
         _route_marked(
-            keys, hot, state["loads"], self._least, self._salts, state["active"], self.active, out
+            keys,
+            hot,
+            state["loads"],
+            self._least,
+            self._order,
+            self._salts,
+            state["active"],
+            self.active,
+            out,
         )
 
 
@@ -60,6 +68,7 @@ def _route_marked(
     hot: Int32s,
     loads: Int64s,
     least: Int64s,
+    order: Int32s,
     salts: UInt64s,
     mask: UInt8s,
     active: Int32s,
@@ -67,7 +76,7 @@ def _route_marked(
 ) -> None:
     for i in range(keys.size):
         if hot[i] >= 0:
-            partition = least_loaded(loads, active, least)
+            partition = least_loaded(loads, order, least)
         else:
             partition = less_loaded_of_two(keys[i], loads, salts, mask, active)
         loads[partition] += 1

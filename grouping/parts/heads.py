@@ -17,8 +17,9 @@ choices cannot carry, are seen after a few records. `caution: 0` is the paper's.
 The paper counts over the source's whole life. A key that turns hot late must then make up theta of
 all records there ever were: with 30 % of the records of batches of 50,000, at n = 20, it stayed on
 two partitions for 14 batches after 2 x 10^7 records. So with `memory: batch` the counts, their
-errors and N are multiplied by `decay` when a batch begins: a source remembers 1.25 batches, and a
-new key of share 2/n or more is hot within its first batch, however old the job. For keys whose
+errors and N are multiplied by `decay` when a batch begins, though not below N = 10/theta: a source
+remembers 1.25 batches, or where they are small as many as it takes to know its keys. So a new key
+of share 2/n or more is hot within its first batch of 50,000, however old the job. For keys whose
 share stays as it is the head is the same, but for those within the margin.
 """
 
@@ -36,6 +37,7 @@ from unskew.grouping.parts.two_choices import LoadGrouping, LoadParams
 CAPACITY_LEAST = 256
 CAPACITY_PER_THRESHOLD = 4.0
 DECAY = 0.2
+REMEMBERED_PER_THRESHOLD = 10.0
 
 
 class HeadParams(LoadParams):
@@ -70,9 +72,11 @@ class HeadGrouping(LoadGrouping):
         decay = self.params.decay
         if decay is None:
             decay = DECAY if self.params.memory == "batch" else 1.0
-        if decay < 1.0:
-            space_saving.scale(self.counters, decay)
-            self.state["seen"][0] = round(decay * int(self.state["seen"][0]))
+        seen = int(self.state["seen"][0])
+        kept = min(seen, max(round(decay * seen), round(REMEMBERED_PER_THRESHOLD / self.rule[0])))
+        if kept < seen:
+            space_saving.scale(self.counters, kept / seen)
+            self.state["seen"][0] = kept
 
     @property
     def counters(self) -> Counters:

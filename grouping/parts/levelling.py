@@ -92,14 +92,16 @@ def targets(
     speeds: Float64s,
     active: Int32s,
     source: int,
+    sources: int,
     unit: bool,
     out: Int64s,
 ) -> bool:
     """The capacity of each partition into `out`; false if nothing is above it.
 
     `base` is the work before this piece, `loads` with this piece all at home. What remains of
-    equal whole shares goes first to partitions that hold exactly one more than a share, so that
-    they need not move it, then to others, beginning with one that differs by source.
+    equal whole shares goes to partitions in turn, beginning with one that differs by source, so
+    that the sources' remainders add up evenly. A source that is alone first gives it to partitions
+    that hold exactly one more than a share, so that they need not move it.
     """
     work = np.int64(0)
     for p in active:
@@ -113,7 +115,7 @@ def targets(
         out[p] = base[p] if closed[p] else _fair(work, speeds[p], speed)
         if not closed[p]:
             rest -= out[p]
-    if unit and rest > 0:
+    if unit and sources == 1 and rest > 0:
         for p in active:
             if not closed[p] and loads[p] == out[p] + 1:
                 out[p] += 1

