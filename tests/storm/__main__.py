@@ -34,7 +34,7 @@ def main(words: list[str] | None = None) -> int:
     deadline = time.monotonic() + 60 * given.minutes
     with ExitStack() as stack:
         storm = Storm(stack, folder)
-        for kind, seed in itertools.islice(_plan(kinds, seeds), given.cases):
+        for kind, seed in itertools.islice(plan(kinds, seeds), given.cases):
             if time.monotonic() > deadline:
                 break
             cases += 1
@@ -71,7 +71,7 @@ def _arguments(words: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
-def _plan(kinds: tuple[str, ...], seeds: tuple[int, ...]) -> Iterator[tuple[str, int]]:
+def plan(kinds: tuple[str, ...], seeds: tuple[int, ...]) -> Iterator[tuple[str, int]]:
     """Kind and seed of each case: every kind with each of the seeds, then with the next ones."""
     for number in itertools.count():
         for kind, seed in itertools.product(kinds, seeds):

@@ -52,6 +52,8 @@ def _killed(stage: Stage, rng: random.Random, counts: Counts, log: Path) -> bool
                 raise StormError(f"{stage.world}: {started.text()}")
             return False
         jvm = started.jvm()
+        if jvm is None:  # it has not been started yet
+            victim = "driver killed"
         _kill(victim, started)
         counts.faults[victim] += 1
         counts.points[checkpoint.position().point] += 1

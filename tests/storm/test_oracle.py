@@ -1,5 +1,6 @@
 """The parts of the storm: worlds, oracle, ledger; facts worked out by hand or elsewhere."""
 
+import itertools
 import random
 from collections import Counter
 from pathlib import Path
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tests.storm import ledger
+from tests.storm.__main__ import plan
 from tests.storm.counts import Counts, StormError
 from tests.storm.damage import lose_newest
 from tests.storm.flip import kind_of
@@ -173,6 +175,17 @@ def test_a_power_cut_takes_only_the_newest_files(tmp_path: Path) -> None:
     assert 1 <= len(harm.split(", ")) <= 12
     untouched = [path for path in tmp_path.iterdir() if path.read_text() == "x" * 10]
     assert 28 <= len(untouched) < 40
+
+
+def test_every_kind_gets_each_seed_then_the_next_ones() -> None:
+    assert list(itertools.islice(plan(("flips", "power"), (1, 50)), 6)) == [
+        ("flips", 1),
+        ("flips", 50),
+        ("power", 1),
+        ("power", 50),
+        ("flips", 2),
+        ("flips", 51),
+    ]
 
 
 def test_files_are_told_apart_by_what_they_are_for() -> None:
