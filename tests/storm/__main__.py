@@ -80,23 +80,22 @@ def plan(kinds: tuple[str, ...], seeds: tuple[int, ...]) -> Iterator[tuple[str, 
 
 def _case(storm: Storm, kind: str, seed: int, counts: Counts) -> bool:
     """Run one; was it as it must be?"""
-    started = time.monotonic()
+    started, done, passed = time.monotonic(), Counts(), True
     try:
-        done = storm.case(kind, seed)
+        storm.case(kind, seed, done)
     except NotPossibleHereError as reason:
-        counts.outcomes[f"{kind} skipped: {reason}"] += 1
-        print(f"{kind} {seed}: skipped: {reason}", flush=True)
-        return True
+        done.outcomes[f"{kind} skipped: {reason}"] += 1
     except Exception:  # noqa: BLE001 - whatever it is, the other cases go on
+        passed = False
+        done.outcomes["failed"] += 1
         print(f"{kind} {seed}: FAILED\n{traceback.format_exc()}", flush=True)
         print(f"repeat: python -m tests.storm --only {kind} --seed {seed} --cases 1", flush=True)
-        return False
     counts.add(done)
-    said = ", ".join(f"{count} {what}" for what, count in done.faults.items())
-    for note in done.notes:
-        print(f"  note: {note}")
+    said = ", ".join(f"{count} {what}" for what, count in (done.faults + done.outcomes).items())
     print(f"{kind} {seed}: {time.monotonic() - started:.0f} s: {said}", flush=True)
-    return True
+    for note in done.notes:
+        print(f"  note: {note}", flush=True)
+    return passed
 
 
 def _summary(counts: Counts, cases: int, failed: list[str]) -> str:

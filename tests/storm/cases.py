@@ -36,27 +36,36 @@ class Storm:
             self._cluster = self._stack.enter_context(cluster(self.folder / "cluster"))
         return self._cluster
 
-    def case(self, kind: str, seed: int) -> Counts:
-        """One case; its folder stays if it fails."""
+    def case(self, kind: str, seed: int, counts: Counts) -> None:
+        """One case, counted as it goes; its folder stays if it fails."""
         folder = self.folder / f"{kind}-{seed}"
-        counts = CASES[kind](self, seed, folder)
+        CASES[kind](self, seed, folder, counts)
         shutil.rmtree(folder)
-        return counts
 
 
-CASES: dict[str, Callable[[Storm, int, Path], Counts]] = {
-    "queries": lambda s, seed, at: queries.storm_queries(seed, at, s.services, s.jvm),
-    "crashes": lambda s, seed, at: damage.storm_crashes(seed, at, s.services, s.jvm),
-    "flips": lambda s, seed, at: damage.storm_flips(seed, at, s.services, s.jvm),
-    "power": lambda s, seed, at: damage.storm_power(seed, at, s.services, s.jvm),
-    "broker": lambda s, seed, at: outages.storm_broker(seed, at, s.services, s.jvm),
-    "postgres": lambda s, seed, at: outages.storm_postgres(seed, at, s.services, s.jvm),
-    "disk": lambda s, seed, at: outages.storm_disk(seed, at, s.services, s.jvm),
-    "drivers": lambda s, seed, at: drivers.storm_drivers(seed, at, s.services),
-    "frozen": lambda s, seed, at: frozen.storm_frozen(seed, at, s.services),
-    "executors": lambda s, seed, at: executors.storm_executors(seed, at, s.services, s.cluster),
-    "shuffle": lambda s, seed, at: executors.storm_shuffle_files(seed, at, s.services, s.cluster),
-    "unlocked": lambda s, seed, at: frozen.storm_unlocked(seed, at, s.services),
+CASES: dict[str, Callable[[Storm, int, Path, Counts], None]] = {
+    "queries": lambda s, seed, at, counts: queries.storm_queries(
+        seed, at, s.services, s.jvm, counts
+    ),
+    "crashes": lambda s, seed, at, counts: damage.storm_crashes(
+        seed, at, s.services, s.jvm, counts
+    ),
+    "flips": lambda s, seed, at, counts: damage.storm_flips(seed, at, s.services, s.jvm, counts),
+    "power": lambda s, seed, at, counts: damage.storm_power(seed, at, s.services, s.jvm, counts),
+    "broker": lambda s, seed, at, counts: outages.storm_broker(seed, at, s.services, s.jvm, counts),
+    "postgres": lambda s, seed, at, counts: outages.storm_postgres(
+        seed, at, s.services, s.jvm, counts
+    ),
+    "disk": lambda s, seed, at, counts: outages.storm_disk(seed, at, s.services, s.jvm, counts),
+    "drivers": lambda s, seed, at, counts: drivers.storm_drivers(seed, at, s.services, counts),
+    "frozen": lambda s, seed, at, counts: frozen.storm_frozen(seed, at, s.services, counts),
+    "executors": lambda s, seed, at, counts: executors.storm_executors(
+        seed, at, s.services, s.cluster, counts
+    ),
+    "shuffle": lambda s, seed, at, counts: executors.storm_shuffle_files(
+        seed, at, s.services, s.cluster, counts
+    ),
+    "unlocked": lambda s, seed, at, counts: frozen.storm_unlocked(seed, at, s.services, counts),
 }
 """What a kind of case is called on the command line, and what runs it."""
 QUICK = ("queries", "crashes", "flips", "power", "broker", "postgres", "disk")

@@ -29,38 +29,41 @@ UNNAMED = "refused, but naming no file"
 Damage = Callable[[Path, random.Random], str]
 
 
-def storm_crashes(seed: int, folder: Path, services: Services, jvm: Jvm) -> Counts:
+def storm_crashes(seed: int, folder: Path, services: Services, jvm: Jvm, counts: Counts) -> None:
     """All processes ended at once, as an image of that instant has it; no file is lost."""
-    return _damaged(seed, folder, services, jvm, "crash image continued", lambda *_: "no damage")
+    _damaged(seed, folder, services, jvm, counts, "crash image continued", lambda *_: "no damage")
 
 
-def storm_power(seed: int, folder: Path, services: Services, jvm: Jvm) -> Counts:
+def storm_power(seed: int, folder: Path, services: Services, jvm: Jvm, counts: Counts) -> None:
     """Power cuts: of what the last seconds wrote into the checkpoint, some is lost."""
-    return _damaged(seed, folder, services, jvm, "power cut", lose_newest)
+    _damaged(seed, folder, services, jvm, counts, "power cut", lose_newest)
 
 
-def storm_flips(seed: int, folder: Path, services: Services, jvm: Jvm) -> Counts:
+def storm_flips(seed: int, folder: Path, services: Services, jvm: Jvm, counts: Counts) -> None:
     """One file of a checkpoint has a flipped bit or is cut short when the job starts again."""
-    reads = Counts()
 
     def damage(checkpoint: Path, rng: random.Random) -> str:
-        read_damaged(checkpoint / JOURNAL, rng, reads, _FLIPS)
+        read_damaged(checkpoint / JOURNAL, rng, counts, _FLIPS)
         return damage_one(checkpoint, rng)
 
-    counts = _damaged(seed, folder, services, jvm, "file damaged, then restart", damage)
-    counts.add(reads)
-    return counts
+    _damaged(seed, folder, services, jvm, counts, "file damaged, then restart", damage)
 
 
 def _damaged(
-    seed: int, folder: Path, services: Services, jvm: Jvm, kind: str, damage: Damage
-) -> Counts:
+    seed: int,
+    folder: Path,
+    services: Services,
+    jvm: Jvm,
+    counts: Counts,
+    kind: str,
+    damage: Damage,
+) -> None:
     rng = random.Random(f"{kind} {seed}")
     sink = rng.choice(("files", "files", "postgres"))
     world = world_of(seed, sink=sink, dead_letters="files", batches=5)
     stage = Stage(world, folder, services, f"{kind.split(maxsplit=1)[0]}-{seed}-{os.getpid()}")
     stage.prepare()
-    counts, notes = Counts(), 0
+    notes = len(counts.notes)
     images = _images(stage, jvm, rng)
     check(stage, counts)
     wrong = []
@@ -76,7 +79,6 @@ def _damaged(
             counts.notes[-1] += f" ({harm})"
     if wrong:
         raise StormError("\n".join(wrong))
-    return counts
 
 
 def _images(stage: Stage, jvm: Jvm, rng: random.Random) -> list[Image]:

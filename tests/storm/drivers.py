@@ -19,18 +19,16 @@ _KILLS = 3
 _POINT_SECONDS = 400.0
 
 
-def storm_drivers(seed: int, folder: Path, services: Services) -> Counts:
+def storm_drivers(seed: int, folder: Path, services: Services, counts: Counts) -> None:
     """One world: its drivers are killed some times, the last one is left alone."""
     stage = Stage(world_of(seed, batches=6), folder, services, f"drivers-{seed}-{os.getpid()}")
     stage.prepare()
     rng = random.Random(f"kills {seed}")
-    counts = Counts()
     for number in range(_KILLS):
         if not _killed(stage, rng, counts, folder / f"log-{number}"):
             break
     finish(stage, routing_of(stage.world, rng), folder / "log")
     check(stage, counts)
-    return counts
 
 
 def finish(stage: Stage, routing: Routing, log: Path) -> None:

@@ -19,32 +19,37 @@ from tests.storm.stage import SPARK, Stage
 from tests.storm.world import routing_of, world_of
 from tests.support.cluster import Cluster
 
-_KILLS = 5
+_KILLS = 3
 _POINT_SECONDS = 400.0
 _BACK_SECONDS = 120.0
 _MERGING = POINTS.index("in the merge")
 
 
-def storm_executors(seed: int, folder: Path, services: Services, spark: Cluster) -> Counts:
+def storm_executors(
+    seed: int, folder: Path, services: Services, spark: Cluster, counts: Counts
+) -> None:
     """One executor after the other is lost, at any point of a batch."""
-    stage = Stage(world_of(seed, batches=8), folder, services, f"executors-{seed}-{os.getpid()}")
-    return _storm(stage, spark, random.Random(f"executors {seed}"), named=False)
+    stage = Stage(world_of(seed, batches=5), folder, services, f"executors-{seed}-{os.getpid()}")
+    _storm(stage, spark, random.Random(f"executors {seed}"), counts, named=False)
 
 
-def storm_shuffle_files(seed: int, folder: Path, services: Services, spark: Cluster) -> Counts:
+def storm_shuffle_files(
+    seed: int, folder: Path, services: Services, spark: Cluster, counts: Counts
+) -> None:
     """An executor is lost with its shuffle files after the merge began.
 
     With `hashtags`: the bytes of a sketch depend on the order of its rows, so a stage that is run
     again need not write what it wrote before.
     """
-    world = world_of(seed, operator="hashtags", native=False, batches=8, merge_partitions=4)
+    world = world_of(seed, operator="hashtags", native=False, batches=5, merge_partitions=4)
     stage = Stage(world, folder, services, f"shuffle-{seed}-{os.getpid()}")
-    return _storm(stage, spark, random.Random(f"shuffle {seed}"), named=True)
+    _storm(stage, spark, random.Random(f"shuffle {seed}"), counts, named=True)
 
 
-def _storm(stage: Stage, spark: Cluster, rng: random.Random, *, named: bool) -> Counts:
+def _storm(
+    stage: Stage, spark: Cluster, rng: random.Random, counts: Counts, *, named: bool
+) -> None:
     stage.prepare()
-    counts = Counts()
     for number in range(10):
         routing = routing_of(stage.world, rng)
         log = stage.folder / f"log-{number}"
@@ -53,7 +58,7 @@ def _storm(stage: Stage, spark: Cluster, rng: random.Random, *, named: bool) -> 
             code = started.wait()
             if code == 0:
                 check(stage, counts)
-                return counts
+                return
             counts.outcomes["jobs ended by lost executors, then started again"] += 1
             counts.notes.append(started.text())
     raise StormError(f"{stage.world}: ten starts were not enough: {counts.notes}")
@@ -65,6 +70,9 @@ def _settings(spark: Cluster) -> dict[str, Any]:
         "spark.master": spark.url,
         "spark.executor.memory": "512m",
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+        # By default two minutes go by until a lost executor's shuffle files are given up.
+        "spark.shuffle.io.connectionTimeout": "15s",
+        "spark.shuffle.io.retryWait": "1s",
     }
 
 

@@ -18,9 +18,9 @@ _LOCK = ".unskew.lock"
 _POINT_SECONDS = 400.0
 
 
-def storm_frozen(seed: int, folder: Path, services: Services) -> Counts:
+def storm_frozen(seed: int, folder: Path, services: Services, counts: Counts) -> None:
     """The frozen driver keeps its lock: the second start is refused, and the first goes on."""
-    stage, counts, rng = _staged("frozen", seed, folder, services)
+    stage, rng = _staged("frozen", seed, folder, services)
     routing = routing_of(stage.world, rng)
     with driver(stage.job_file(routing), folder / "log-first") as first:
         _freeze(stage.watched(routing), first, rng, counts)
@@ -35,12 +35,11 @@ def storm_frozen(seed: int, folder: Path, services: Services) -> Counts:
             raise StormError(f"the first start: {first.text()}")
     counts.outcomes["second start refused"] += 1
     check(stage, counts)
-    return counts
 
 
-def storm_unlocked(seed: int, folder: Path, services: Services) -> Counts:
+def storm_unlocked(seed: int, folder: Path, services: Services, counts: Counts) -> None:
     """As on a checkpoint without locks: a second driver goes on, then the first one wakes up."""
-    stage, counts, rng = _staged("unlocked", seed, folder, services)
+    stage, rng = _staged("unlocked", seed, folder, services)
     routing = routing_of(stage.world, rng)
     with driver(stage.job_file(routing), folder / "log-first") as first:
         _freeze(stage.watched(routing), first, rng, counts)
@@ -58,15 +57,12 @@ def storm_unlocked(seed: int, folder: Path, services: Services) -> Counts:
         if last.wait() != 0:
             raise StormError(f"the last start: {last.text()}")
     check(stage, counts)
-    return counts
 
 
-def _staged(
-    kind: str, seed: int, folder: Path, services: Services
-) -> tuple[Stage, Counts, random.Random]:
+def _staged(kind: str, seed: int, folder: Path, services: Services) -> tuple[Stage, random.Random]:
     stage = Stage(world_of(seed), folder, services, f"{kind}-{seed}-{os.getpid()}")
     stage.prepare()
-    return stage, Counts(), random.Random(f"frozen {seed}")
+    return stage, random.Random(f"frozen {seed}")
 
 
 def _freeze(checkpoint: Checkpoint, first: Driver, rng: random.Random, counts: Counts) -> None:

@@ -33,7 +33,7 @@ class Outage:
     end: Callable[[], None]
 
 
-def storm_broker(seed: int, folder: Path, services: Services, jvm: Jvm) -> Counts:
+def storm_broker(seed: int, folder: Path, services: Services, jvm: Jvm, counts: Counts) -> None:
     """The broker is stopped or killed while a job reads from it or writes to it."""
     rng = random.Random(f"broker {seed}")
     source, sink = rng.choice((("kafka", "kafka"), ("kafka", "files"), ("files", "kafka")))
@@ -43,10 +43,10 @@ def storm_broker(seed: int, folder: Path, services: Services, jvm: Jvm) -> Count
         lambda: services.broker_away(kill=rng.random() < 0.5),
         services.broker_back,
     )
-    return _with_outages(stage, jvm, rng, outage)
+    _with_outages(stage, jvm, rng, outage, counts)
 
 
-def storm_postgres(seed: int, folder: Path, services: Services, jvm: Jvm) -> Counts:
+def storm_postgres(seed: int, folder: Path, services: Services, jvm: Jvm, counts: Counts) -> None:
     """PostgreSQL is stopped, or ends without writing anything down, while a job writes to it."""
     rng = random.Random(f"postgres {seed}")
     stage = _staged("postgres", seed, folder, services, sink="postgres")
@@ -55,10 +55,10 @@ def storm_postgres(seed: int, folder: Path, services: Services, jvm: Jvm) -> Cou
         lambda: services.postgres.end(rng.choice((signal.SIGINT, signal.SIGQUIT))),
         services.postgres.start,
     )
-    return _with_outages(stage, jvm, rng, outage)
+    _with_outages(stage, jvm, rng, outage, counts)
 
 
-def storm_disk(seed: int, folder: Path, services: Services, jvm: Jvm) -> Counts:
+def storm_disk(seed: int, folder: Path, services: Services, jvm: Jvm, counts: Counts) -> None:
     """The disk with checkpoint, results and dead letters is full for a while."""
     rng = random.Random(f"disk {seed}")
     with small_disk(folder):
@@ -67,7 +67,7 @@ def storm_disk(seed: int, folder: Path, services: Services, jvm: Jvm) -> Counts:
         )
         ballast = folder / "ballast"
         outage = Outage("disk full", lambda: fill(ballast, rng.choice((0, 4096))), ballast.unlink)
-        return _with_outages(stage, jvm, rng, outage)
+        _with_outages(stage, jvm, rng, outage, counts)
 
 
 def _staged(kind: str, seed: int, folder: Path, services: Services, **fixed: str) -> Stage:
@@ -76,9 +76,11 @@ def _staged(kind: str, seed: int, folder: Path, services: Services, **fixed: str
     return stage
 
 
-def _with_outages(stage: Stage, jvm: Jvm, rng: random.Random, outage: Outage) -> Counts:
+def _with_outages(
+    stage: Stage, jvm: Jvm, rng: random.Random, outage: Outage, counts: Counts
+) -> None:
     """Run the job to its end, through some outages; it may fail and be started again."""
-    counts, left = Counts(), _OUTAGES
+    left = _OUTAGES
     for _ in range(_STARTS_MAX):
         routing = routing_of(stage.world, rng)
         attempt = Attempt(jvm, stage.job_file(routing))
@@ -93,7 +95,7 @@ def _with_outages(stage: Stage, jvm: Jvm, rng: random.Random, outage: Outage) ->
             outage.end()
         if attempt.finish() is None:
             check(stage, counts)
-            return counts
+            return
         counts.faults["query restarts"] += 1
     raise StormError(f"{stage.world}: {_STARTS_MAX} starts were not enough: {attempt.error}")
 

@@ -30,12 +30,11 @@ _STRIKES_MAX = 12
 _WAIT_SECONDS = 120.0
 
 
-def storm_queries(seed: int, folder: Path, services: Services, jvm: Jvm) -> Counts:
+def storm_queries(seed: int, folder: Path, services: Services, jvm: Jvm, counts: Counts) -> None:
     """One world, struck again and again until its records are done; then compared."""
     stage = Stage(world_of(seed), folder, services, f"queries-{seed}-{os.getpid()}")
     stage.prepare()
     rng = random.Random(f"strikes {seed}")
-    counts = Counts()
     strikes = _STRIKES_MAX
     while True:
         strikes, done = _start(stage, jvm, rng, counts, strikes)
@@ -43,7 +42,6 @@ def storm_queries(seed: int, folder: Path, services: Services, jvm: Jvm) -> Coun
             break
         counts.faults["query restarts"] += 1
     check(stage, counts)
-    return counts
 
 
 def _start(
