@@ -10,7 +10,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from tests.storm import ledger
@@ -22,8 +22,7 @@ from tests.storm.outages import NotPossibleHereError
 def main(words: list[str] | None = None) -> int:
     """Run cases; 1 if any failed."""
     given = _arguments(words)
-    # As at Ctrl-C, what was started ends and what was mounted goes.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if given.page:
         ledger.write_page()
         return 0
@@ -32,14 +31,15 @@ def main(words: list[str] | None = None) -> int:
     counts, failed, cases = Counts(), [], 0
     folder = Path(tempfile.mkdtemp(prefix="storm-"))
     deadline = time.monotonic() + 60 * given.minutes
-    with ExitStack() as stack:
+    # Interrupted, it ends what it started, and tells what was done until then.
+    with suppress(KeyboardInterrupt), ExitStack() as stack:
         storm = Storm(stack, folder)
         for kind, seed in itertools.islice(plan(kinds, seeds), given.cases):
             if time.monotonic() > deadline:
                 break
-            cases += 1
             if not _case(storm, kind, seed, counts):
                 failed.append(f"python -m tests.storm --only {kind} --seed {seed} --cases 1")
+            cases += 1
     print(_summary(counts, cases, failed))
     if given.record:
         ledger.record(counts, f"{'+'.join(kinds)} from {seeds}", cases, failed)
