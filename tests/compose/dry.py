@@ -44,7 +44,7 @@ from unskew.jobs.local.child_processes import Child
 from unskew.jobs.local.jars import jars
 from unskew.jobs.local.java import java_command
 
-READY_SECONDS = 240.0
+READY_SECONDS = 600.0
 _ALERTMANAGER_SECONDS = 15.0
 _CLUSTER = "dry-run-of-compose-000"
 _GRAFANA = "grafana/grafana"
