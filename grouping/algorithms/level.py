@@ -19,7 +19,8 @@ Guarantees, for each source and batch (m records, n active partitions):
 - the routes are a function of the share alone, and how many records of a key a partition gets is a
   function of the share's counts alone.
 With `balance: seconds` the same holds for estimated work in place of records, up to one record: no
-partition gets more than its capacity plus the work of one of the records.
+partition gets more than its capacity plus the work of one of the records. Work is reckoned in whole
+1/4096 of a record's of mean cost, from 1 to 4096^2 of them, and a cost is rounded to that.
 
 Costs: one look in a hash table a record, a few passes over the distinct keys, and the share must be
 held while it is counted. Bounds: a piece of `chunk_records` records is held at a time, at most
@@ -60,7 +61,7 @@ nothing is drawn, and keys that need not move do not.
 |---|---|---|
 | number | of a key: its rank by first record in the share | `exact_counts` |
 | entries | by number: key and records | `exact_counts` |
-| ticks | by number: a record's work, in 1/256 of the mean one's; empty: all alike | `level` |
+| ticks | by number: a record's work, in 1/4096 of the mean one's; empty: all alike | `level` |
 | code | by number: the key's partition, or -1 - j for the j-th giver | `levelling` |
 | surplus, room | work of a partition above, below its capacity | `levelling` |
 | gift, giver | records that a key gives away, and the key | `give` |
@@ -101,10 +102,11 @@ from unskew.grouping.base import (
 from unskew.grouping.hashing import salts
 from unskew.grouping.parts.key_costs import empty_costs, learn
 from unskew.grouping.parts.levelling import assign, choose, give, home_loads, move_surplus, targets
+from unskew.grouping.parts.share_pairs import Piece, SharePairs
 from unskew.grouping.parts.sketches.exact_counts import ExactCounts
 
-TICKS_A_MEAN_RECORD = 256
-TICKS_MAX = 2**20
+TICKS_A_MEAN_RECORD = 4096
+TICKS_MAX = 2**24
 _NO_TICKS = np.empty(0, np.int64)
 
 
@@ -114,7 +116,8 @@ class LevelParams(GroupingParams):
     chunk_records: int = Field(default=2**22, ge=1, le=2**27)
     """Records of a share that are held and levelled at once; bounds the memory."""
     balance: Literal["records", "seconds"] = "records"
-    """What is made equal: the number of records, or their estimated time."""
+    """What is made equal: the number of records, or their estimated time (costs of keys are rounded
+    to 1/4096 of the mean record's)."""
     speeds: Literal["equal", "measured"] = "equal"
     """With `balance: seconds`: are partitions equally fast, or as fast as their reports say?
     Measure only where a partition keeps its machine and slot, or is slow by its own data."""
@@ -145,6 +148,7 @@ class Level(Grouping):
         self.wants_feedback = params.balance == "seconds"  # type: ignore[misc]
         self._home, self._start, self._order, table = salts(setting.seed, 4)
         self._counts = ExactCounts(table)
+        self._share_pairs = SharePairs(setting.partitions, params.chunk_records)
         self.state |= {
             "loads": np.zeros(setting.partitions, np.int64),
             "moved_records": np.zeros(1, np.int64),
@@ -157,6 +161,7 @@ class Level(Grouping):
 
     def route_chunks(self, chunks: Iterable[Chunk]) -> Iterator[Int32s]:
         """Hold up to `chunk_records`, route them as one, and answer in the chunks' own shapes."""
+        self._share_pairs.clear()
         held: list[tuple[UInt64s, Int32s]] = []
         answers: list[Int32s] = []
         room = self.params.chunk_records
@@ -180,11 +185,14 @@ class Level(Grouping):
                 yield from answers[:-1]
                 del answers[:-1]
         self._route_held(held)
+        self._share_pairs.clear()
         yield from answers
 
     def _route_held(self, held: list[tuple[UInt64s, Int32s]]) -> None:
         if held:
-            routes = self.route(np.concatenate([keys for keys, _ in held]))
+            keys = np.concatenate([keys for keys, _ in held])
+            routes = np.empty(keys.size, np.int32)
+            self._route_piece(keys, routes)
             start = 0
             for _, out in held:
                 out[:] = routes[start : start + out.size]
@@ -213,9 +221,11 @@ class Level(Grouping):
             learn(self.state, feedback, self.params.smoothing, speeds=measured)
 
     def _route(self, keys: UInt64s, timestamps: Int64s | None, out: Int32s) -> None:
+        self._share_pairs.clear()
         step = self.params.chunk_records
         for start in range(0, keys.size, step):
             self._route_piece(keys[start : start + step], out[start : start + step])
+        self._share_pairs.clear()
 
     # Level one piece of the share:
     #   1  count the records of each key
@@ -242,6 +252,7 @@ class Level(Grouping):
         wanted = np.zeros(loads.size, np.int64)
         speeds = self.state["speeds"]
         unit = ticks.size == 0 and bool((speeds == 1.0).all())
+        givers = np.empty(0, np.int32)
         segments = (np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int64))
         source, sources = self.setting.source, self.setting.sources
         if targets(base, loads, speeds, self.active, source, sources, unit, wanted):
@@ -253,7 +264,9 @@ class Level(Grouping):
             segments = move_surplus(
                 entries, ticks, givers, moved, rooms, self._start, mask, self.active, codes, loads
             )
-            self._note_moves(givers, moved[: givers.size], codes, segments[1].size)
+            self._note_moves(givers, moved[: givers.size], codes)
+        piece = Piece(counts.keys.copy(), codes, givers, segments[0].copy(), segments[1])
+        self.state["extra_pairs"] += self._share_pairs.add(piece)
         base[:] = loads
         assign(numbers, codes, *segments, out)
 
@@ -269,9 +282,8 @@ class Level(Grouping):
         ticks[numbers[numbers >= 0]] = costs[numbers >= 0]
         return ticks
 
-    def _note_moves(self, givers: Int32s, moved: Int64s, codes: Int32s, segments: int) -> None:
+    def _note_moves(self, givers: Int32s, moved: Int64s, codes: Int32s) -> None:
         self.state["moved_records"] += moved.sum()
-        self.state["extra_pairs"] += segments - givers.size
         split = givers[codes[givers] < 0]
         known = int(self.state["split_known"][0])
         both = np.concatenate([self.state["split_keys"][:known], self._counts.keys[split]])

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unskew.grouping.base import Feedback, Float64s, Grouping, Int32s, Int64s
+from unskew.grouping.parts.pairs import PairCounter
 from unskew.grouping.registry import GROUPINGS, create
-from unskew.grouping.simulation.pairs import PairCounter
 from unskew.grouping.simulation.queueing import BINS, Queues, percentile
 from unskew.grouping.simulation.reports import (
     Execution,

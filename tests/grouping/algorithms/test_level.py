@@ -366,3 +366,16 @@ def test_bad_options_are_named(options: dict[str, object], field: str) -> None:
 def test_many_partitions_and_few_records(partitions: int, records: int, seed: int) -> None:
     keys = zipf(1.0, 40, records, seed)
     check_share(keys, make(partitions).route(keys), partitions, list(range(partitions)))
+
+
+@pytest.mark.parametrize("exponent", [0.0, 0.8, 1.4])
+@pytest.mark.parametrize("chunk_records", [40_000, 10_000, 2**22])
+def test_extra_pairs_are_those_of_the_whole_share(exponent: float, chunk_records: int) -> None:
+    keys = zipf(exponent, 5000, 100_000)
+    chunked = make(50, chunk_records=chunk_records)
+    routes = np.concatenate(list(chunked.route_chunks([(keys, None)])))
+    whole = make(50, chunk_records=chunk_records)
+    whole.route(keys)
+
+    extra = len(pairs(keys, routes)) - np.unique(keys).size
+    assert chunked.signals()["extra_pairs"] == whole.signals()["extra_pairs"] == extra

@@ -159,3 +159,16 @@ def test_restored_after_reports_it_goes_on_the_same() -> None:
     keys = np.random.default_rng(0).zipf(1.5, 5_000).astype(np.uint64)
     assert np.array_equal(level.route(keys), other.route(keys))
     assert level.signals()["known_costs"] == 50.0
+
+
+@pytest.mark.parametrize("ratio", [0.01, 0.0073, 0.4, 3.3, 4000.0])
+def test_costs_are_rounded_to_a_4096th_of_the_mean_record(ratio: float) -> None:
+    level = make(4)
+    for name, value in {"costs_known": 1, "cost_keys": 7, "cost_per_record": ratio}.items():
+        level.state[name][0] = value
+    level.state["cost_mean"][0] = 1.0
+    level._counts.count(np.array([7], np.uint64))
+
+    (ticks,) = level._ticks(level._counts) / TICKS_A_MEAN_RECORD
+
+    assert ticks == pytest.approx(ratio, rel=0.02)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unskew.grouping.errors import GroupingError
-from unskew.grouping.simulation.pairs import PairCounter
+from unskew.grouping.parts.pairs import PairCounter
 from unskew.grouping.simulation.queueing import Queues, percentile
 
 
