@@ -26,8 +26,8 @@ from unskew.grouping.kernels import kernel
 from unskew.grouping.registry import create
 
 VARIANTS: dict[str, dict[str, Any]] = {
-    "letter": {"lift": False},
-    "lift": {},
+    "letter": {"tolerance": 0.05, "lift": False},
+    "lift": {"tolerance": 0.05},
     "mu 1": {"tolerance": 1.0, "lift": False},
     "mu 1, lift": {"tolerance": 1.0},
     "mu 1, reports": {"tolerance": 1.0, "synchronise": "reports"},

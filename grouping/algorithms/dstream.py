@@ -35,9 +35,9 @@ records only, and a hot key is as hot in each; with many sources r is smaller by
 would learn from too few records. The filter therefore follows at once. The paper says
 nothing of the filter's size: it is computed from the hot keys expected and a false-positive rate.
 A key leaves the filter when it has fewer than zeta bits, not only when its vector is empty. The
-synopsis has a limit, because its theorem 3 (fewer than 1/p keys) does not hold for every stream:
-if all keys are distinct there are 2/p. When partitions are away, their cold keys (and no others)
-are hashed again over those that stay.
+synopsis has a limit, because its theorem 3 (fewer than 1/p keys) does not hold: at Zipf 1.0 over
+10^5 keys there are 1.2/p (p = 0.002) to 1.7/p (p = 0.05), and if all keys are distinct 2/p. When
+partitions are away, their cold keys (and no others) are hashed again over those that stay.
 
 | paper | here |
 |---|---|

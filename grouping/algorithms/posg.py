@@ -49,6 +49,8 @@ Departures and why:
   more than others whenever matrices arrive often.
 - An instance that joins starts at the least sum of the others, with the mean of their costs.
 - A cost below a nanosecond counts as one: clocks too coarse for the work give plain shuffling.
+- mu is 0.2, not 0.05: with that, ten instances are still in round robin when the paper's stream of
+  32,768 records ends (and five leave it after 20,480, not 10,240).
 - c = ceil(e / epsilon) is 55 for the defaults; the paper prints 54.
 
 | paper | here |
@@ -123,7 +125,7 @@ _LEAST_COST = 1e-9
 
 
 class PosgParams(GroupingParams):
-    """Options of `posg`; the defaults are the paper's, but for `memory` and `lift`."""
+    """Options of `posg`; the defaults are the paper's, but for `tolerance`, `memory` and `lift`."""
 
     epsilon: float = Field(0.05, ge=0.0005, le=3)
     """Precision of the sketches: ceil(e / epsilon) columns."""
@@ -131,11 +133,12 @@ class PosgParams(GroupingParams):
     """Chance of a worse estimate: ceil(log2(1 / delta)) rows."""
     window: int = Field(1024, ge=1, le=10**9)
     """N: an instance checks whether its matrices are stable after so many records."""
-    tolerance: float = Field(0.05, ge=0)
+    tolerance: float = Field(0.2, ge=0)
     """mu: matrices are stable when their ratios changed by at most this, relative to their sum.
 
-    Sparse matrices (few keys, small epsilon) take many windows to come below 0.05; with 1 they are
-    nearly always sent after two windows, when the paper's own figures show them sent.
+    The paper's 0.05 is not met within its 32,768 records at k = 10; with 0.2 they are sent after
+    two windows, as its figures show. Sparse matrices (few keys, small epsilon) take more windows;
+    with 1 they too are nearly always sent after two.
     """
     memory: Literal["batch", "stream"] = "batch"
     """Do estimated times begin anew with each batch (all partitions idle), or go on?"""

@@ -361,3 +361,18 @@ def test_p_times_n_is_divided_by_the_partitions_and_kept_in_range() -> None:
 
     assert params.decline(100) == pytest.approx(0.001)
     assert (params.decline(10_000), DStreamParams(p_times_n=50.0).decline(1)) == (1e-5, 0.5)
+
+
+@pytest.mark.parametrize("p", [0.05, 0.01, 0.005])
+def test_theorem_3_does_not_hold_at_zipf_1(p: float) -> None:
+    """The synopsis has more than 1/p keys once it has settled."""
+    weights = np.cumsum(1 / np.arange(1, 100_001))
+    draws = np.random.default_rng(0).random(200_000 + round(160 / p))
+    keys = np.searchsorted(weights / weights[-1], draws).astype(np.uint64)
+    grouping = create("dstream", partitions=10, seed=1, p=p, r=2)
+    sizes = []
+    for part in np.array_split(keys, 20):
+        grouping.route(part)
+        sizes.append(int(grouping.state["synopsis_counts"][0]))
+
+    assert 1.1 / p < np.mean(sizes[10:]) < 2 / p

@@ -69,10 +69,10 @@ def test_machines_of_a_key_never_exceed_the_machines() -> None:
     assert [machines_max(partitions) for partitions in (1, 2, 3, 4)] == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("machines", [5, 10, 20, 50, 100])
+@pytest.mark.parametrize("machines", [5, 10, 20, 50, 100, 200])
 def test_one_key_alone_gets_table_1s_machines(machines: int) -> None:
-    grouping = _make(machines, memory="stream", sample_records=10_000)
-    keys = np.zeros(1_500_000, np.uint64)
+    grouping = _make(machines, memory="stream")
+    keys = np.zeros(30_000 * max(machines, 50), np.uint64)
 
     routes = _route(grouping, keys, 0, 300)
 

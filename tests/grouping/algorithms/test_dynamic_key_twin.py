@@ -107,7 +107,7 @@ class Twin:
         best = self._least(ring[:width])
         waited = self.now - item.checked >= self.params.check_seconds * SECOND
         elder = item in self.old or item in self.teenage
-        if not elder or self.since < self.params.sample_records or not waited:
+        if not elder or self.since < (self.params.sample_records or 0) or not waited:
             return best
         item.checked = self.now
         least = self.threshold / 100 * sum(self.loads.values())

@@ -18,21 +18,41 @@ from unskew.grouping.algorithms.posg import PosgParams
 from unskew.grouping.base import Feedback, Grouping
 from unskew.grouping.errors import GroupingError
 from unskew.grouping.registry import create
+from unskew.grouping.simulation.traces import open_trace
 
 
-def test_defaults_are_the_papers() -> None:
+def test_defaults_are_the_papers_but_for_the_tolerance() -> None:
     posg = create("posg", partitions=5)
 
     assert PosgParams().model_dump() == {
         "epsilon": 0.05,
         "delta": 0.1,
         "window": 1024,
-        "tolerance": 0.05,
+        "tolerance": 0.2,
         "memory": "batch",
         "lift": True,
         "synchronise": "matrices",
     }
     assert posg.state["instance_records"].shape == (5, 4, 55)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(("partitions", "latest"), [(5, 10_240), (10, 20_480)])
+def test_round_robin_is_left_within_the_papers_stream(
+    partitions: int, latest: int, seed: int
+) -> None:
+    """Two windows of 1024 records an instance, of 32,768 records in all (section V-A)."""
+    (chunk,) = open_trace(f"posg-costs:records=32768,seed={seed}").chunks()
+    assert chunk.costs is not None
+    posg = create("posg", partitions=partitions, seed=seed, memory="stream", lift=False)
+    for start in range(0, latest, 256):
+        part = slice(start, start + 256)
+        keys, seconds = chunk.keys[part], chunk.costs[part] * 1e-3
+        routes = posg.route(keys)
+        rows = list(zip(routes.tolist(), keys.tolist(), seconds.tolist(), strict=True))
+        posg.begin_batch(executed(partitions, rows))
+
+    assert scheduler_state(posg) >= SEND_ALL
 
 
 def test_papers_example_of_section_two() -> None:
