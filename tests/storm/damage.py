@@ -63,20 +63,15 @@ def _damaged(
     world = world_of(seed, sink=sink, dead_letters="files", batches=5)
     stage = Stage(world, folder, services, f"{kind.split(maxsplit=1)[0]}-{seed}-{os.getpid()}")
     stage.prepare()
-    notes = len(counts.notes)
     images = _images(stage, jvm, rng)
     check(stage, counts)
-    wrong = []
+    wrong: list[str] = []
     for image in images:
         harm = damage(image.stage.checkpoint, rng)
         counts.faults[kind] += 1
         counts.points[image.point] += 1
-        problem = _goes_on(image, routing_of(world, rng), jvm, counts)
-        if problem:
-            wrong.append(f"{kind} at {image.point}: {harm}: {problem}")
-        elif len(counts.notes) > notes:
-            notes = len(counts.notes)
-            counts.notes[-1] += f" ({harm})"
+        said = f"{kind} at {image.point}: {harm}"
+        wrong += _goes_on(image, routing_of(world, rng), jvm, counts, said)
     if wrong:
         raise StormError("\n".join(wrong))
 
@@ -101,8 +96,8 @@ def _images(stage: Stage, jvm: Jvm, rng: random.Random) -> list[Image]:
     return images
 
 
-def _goes_on(image: Image, routing: Routing, jvm: Jvm, counts: Counts) -> str:
-    """Start from a damaged image; what is wrong, or "" if it was exact or refused."""
+def _goes_on(image: Image, routing: Routing, jvm: Jvm, counts: Counts, harm: str) -> list[str]:
+    """Start from a damaged image; what is wrong: nothing if it was exact or refused."""
     counts.faults["query restarts"] += 1
     try:
         attempt = Attempt(jvm, image.stage.job_file(routing))
@@ -110,14 +105,14 @@ def _goes_on(image: Image, routing: Routing, jvm: Jvm, counts: Counts) -> str:
         if error is None:
             check(image.stage, counts)
     except StormError as problem:
-        return str(problem)
+        return [f"{harm}: {problem}"]
     if error and str(image.stage.checkpoint) in str(error):
         counts.outcomes["refused, naming a file"] += 1
     elif error:
         # A defect, but none of the totals: it is counted and shown, and the storm goes on.
         counts.outcomes[UNNAMED] += 1
-        counts.notes.append(f"{UNNAMED}: {error}")
-    return ""
+        counts.notes.append(f"{UNNAMED}: {harm}: {error}")
+    return []
 
 
 def lose_newest(checkpoint: Path, rng: random.Random) -> str:
