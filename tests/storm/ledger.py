@@ -49,11 +49,16 @@ class Run:
 
 
 def commit() -> str:
-    """The commit that runs; with a mark if files differ from it."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=10", "--exclude=*"]
-    return subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.strip()
+    """The commit that runs; with a mark if files other than the ledger's differ from it."""
+    own = [f":(exclude){path.relative_to(ROOT)}" for path in (FILE, PAGE)]
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", *own)
+    return _git("rev-parse", "--short=10", "HEAD") + ("-dirty" if changed else "")
+
+
+def _git(*words: str) -> str:
+    command = ["git", *words]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
 
 
 def read(file: Path = FILE) -> list[Run]:
