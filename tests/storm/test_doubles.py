@@ -1,0 +1,117 @@
+"""Broken doubles that the storm must catch: of a sink, of a journal, of the checkpoint's lock."""
+
+import random
+from contextlib import ExitStack, nullcontext
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.storm import queries
+from tests.storm.checks import check
+from tests.storm.counts import Counts, StormError
+from tests.storm.services import Services
+from tests.storm.stage import Stage
+from tests.storm.world import routing_of, world_of
+from unskew import load_job
+from unskew.config.errors import ExternalError
+from unskew.jobs.checkpoint.lock import lock_checkpoint
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    files: dict[str, Any] = {"sink": "files", "source": "files", "dead_letters": "files"}
+    world = world_of(3, **files, operator="word_count", window="tumbling")
+    made = Stage(world, tmp_path / "stage", Services(tmp_path, ExitStack()))
+    made.prepare()
+    return made
+
+
+def write(stage: Stage, totals: slice = slice(None), letters: slice = slice(None)) -> None:
+    """Write the oracle's outcome as the job's sinks would, or a part of it."""
+    results = [
+        {
+            "window_start": _EPOCH + timedelta(milliseconds=place[0]),
+            "window_end": _EPOCH + timedelta(milliseconds=place[1]),
+            "key": place[2],
+            **columns,
+        }
+        for place, columns in stage.want.totals.items()
+    ]
+    rejected = [
+        {"partition": partition, "offset": offset, "reason": reason}
+        for partition, offset, reason in stage.want.letters.elements()
+    ]
+    for folder, rows in (("results", results[totals]), ("dead", rejected[letters])):
+        path = stage.folder / folder / "batch_id=0"
+        path.mkdir(parents=True)
+        pq.write_table(pa.Table.from_pylist(rows), path / "part-0.parquet")
+
+
+def test_a_whole_outcome_passes(stage: Stage) -> None:
+    counts = Counts()
+    write(stage)
+    check(stage, counts)
+    assert len(stage.want.totals) > 10
+    assert stage.want.letters.total() > 10
+    assert counts.outcomes == {"exact": 1}
+
+
+def test_a_sink_that_loses_one_row_is_caught(stage: Stage) -> None:
+    write(stage, totals=slice(1, None))
+    with pytest.raises(StormError, match="1 totals missing"):
+        check(stage, Counts())
+
+
+def test_a_journal_that_forgets_one_rejected_record_is_caught(stage: Stage) -> None:
+    write(stage, letters=slice(1, None))
+    with pytest.raises(StormError, match="1 dead letters missing"):
+        check(stage, Counts())
+
+
+def test_a_batch_that_is_written_twice_is_caught(stage: Stage) -> None:
+    write(stage)
+    path = stage.folder / "results" / "batch_id=1"
+    path.mkdir()
+    whole = stage.folder / "results" / "batch_id=0" / "part-0.parquet"
+    (path / "part-0.parquet").write_bytes(whole.read_bytes())
+    with pytest.raises(StormError, match="more than once"):
+        check(stage, Counts())
+
+
+class LockOnly:
+    """A start that takes the checkpoint's lock and does nothing else, and one that still runs."""
+
+    lock: Any = staticmethod(lock_checkpoint)
+
+    def __init__(self, jvm: Any, job_file: Path) -> None:
+        self._checkpoint = load_job(job_file).checkpoint
+
+    def finish(self) -> ExternalError | None:
+        try:
+            with self.lock(self._checkpoint):
+                return None
+        except ExternalError as error:
+            return error
+
+    def ended(self) -> bool:
+        return False
+
+
+def test_a_second_start_beside_a_lock_is_counted_and_beside_none_caught(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queries, "Attempt", LockOnly)
+    routing = routing_of(stage.world, random.Random(1))
+    first: Any = LockOnly(None, stage.job_file(routing))
+    jvm: Any = None
+    with lock_checkpoint(str(stage.checkpoint)):
+        assert queries._second_start(stage, jvm, routing, first) == 1
+        monkeypatch.setattr(LockOnly, "lock", nullcontext)
+        with pytest.raises(StormError, match="a second start on a checkpoint in use"):
+            queries._second_start(stage, jvm, routing, first)
