@@ -23,7 +23,7 @@ def test_what_grows_is_told_and_what_is_level_is_not() -> None:
 
 @pytest.mark.spark
 @pytest.mark.e2e
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_small_soak_has_exact_totals(broker: Broker, tmp_path: Path) -> None:
     samples, wrong = soak(4_000, 20, tmp_path, broker)
     write_samples(samples, tmp_path)
