@@ -58,7 +58,7 @@ def test_promtool_finds_every_expectation_met(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("good", "bad", "says"),
+    ("good", "broken", "says"),
     [
         ("rate(unskew_records_total[5m])", "rat(unskew_records_total[5m])", "unknown function"),
         ("rate(unskew_records_total[5m])", "rate(unskew_records_total)", "expected type range"),
@@ -67,18 +67,18 @@ def test_promtool_finds_every_expectation_met(folder: Path) -> None:
     ],
 )
 def test_promtool_rejects_rules_with_a_typo(
-    folder: Path, tmp_path: Path, good: str, bad: str, says: str
+    folder: Path, tmp_path: Path, good: str, broken: str, says: str
 ) -> None:
     text = (folder / "rules" / "recording.yml").read_text()
     assert good in text
-    (tmp_path / "rules.yml").write_text(text.replace(good, bad, 1))
+    (tmp_path / "rules.yml").write_text(text.replace(good, broken, 1))
     code, output = promtool("check", "rules", "rules.yml", folder=tmp_path)
     assert code != 0
     assert says in output
 
 
 @pytest.mark.parametrize(
-    ("name", "good", "bad"),
+    ("name", "good", "broken"),
     [
         # An alert that does not fire is expected, and one that does is not.
         (
@@ -92,7 +92,7 @@ def test_promtool_rejects_rules_with_a_typo(
     ],
 )
 def test_promtool_rejects_an_expectation_that_is_not_met(
-    folder: Path, tmp_path: Path, name: str, good: str, bad: str
+    folder: Path, tmp_path: Path, name: str, good: str, broken: str
 ) -> None:
     for path in (*folder.glob("rules/*"), *folder.glob("tests/*")):
         copy = tmp_path / path.relative_to(folder)
@@ -100,7 +100,7 @@ def test_promtool_rejects_an_expectation_that_is_not_met(
         copy.write_bytes(path.read_bytes())
     text = (tmp_path / name).read_text()
     assert good in text
-    (tmp_path / name).write_text(text.replace(good, bad))
+    (tmp_path / name).write_text(text.replace(good, broken))
     code, output = promtool("test", "rules", "tests/query.yml", folder=tmp_path)
     assert code != 0
     assert "exp:[" in output

@@ -25,10 +25,10 @@ _MATCHERS = {"=", "!=", "=~", "!~"}
 def labels_left(expression: str, metrics: Mapping[str, Labels]) -> Labels:
     """The labels of an expression's result; ValueError if it uses what there is not."""
     reader = _Reader(expression, metrics)
-    found = reader.expression()
+    kind = reader.expression()
     if reader.kind:
         raise ValueError(f"unexpected {reader.text!r} in {expression}")
-    return found or frozenset()
+    return kind or frozenset()
 
 
 class _Reader:
@@ -46,11 +46,11 @@ class _Reader:
             if expression[at].isspace():
                 at += 1
                 continue
-            found = _TOKEN.match(expression, at)
-            if found is None:
+            match = _TOKEN.match(expression, at)
+            if match is None:
                 raise ValueError(f"cannot read {expression[at:]!r}")
-            yield str(found.lastgroup), found.group()
-            at = found.end()
+            yield str(match.lastgroup), match.group()
+            at = match.end()
         yield "", ""
 
     def _take(self, *texts: str) -> str:
@@ -63,16 +63,16 @@ class _Reader:
 
     def expression(self) -> Kind:
         """Operands with operators between them."""
-        found = self._operand()
+        kind = self._operand()
         while self.text in _OPERATORS:
             self._take()
             if self.text in {"on", "ignoring", "bool"}:
                 raise ValueError(f"{self.text} is not known to these tests: {self._all}")
             right = self._operand()
-            if None not in {found, right} and found != right:
-                raise ValueError(f"{found} never match {right} in {self._all}")
-            found = right if found is None else found
-        return found
+            if None not in {kind, right} and kind != right:
+                raise ValueError(f"{kind} never match {right} in {self._all}")
+            kind = right if kind is None else kind
+        return kind
 
     def _operand(self) -> Kind:
         if self.text == "(":
@@ -91,13 +91,13 @@ class _Reader:
 
     def _arguments(self) -> list[Kind]:
         self._take("(")
-        found: list[Kind] = []
+        arguments: list[Kind] = []
         while self.text != ")":
-            found.append(self.expression())
+            arguments.append(self.expression())
             if self.text != ")":
                 self._take(",")
         self._take(")")
-        return found
+        return arguments
 
     def _aggregate(self) -> Kind:
         by: Labels = frozenset()
@@ -114,22 +114,22 @@ class _Reader:
         arguments = self._arguments()
         if name in _MADE:
             return _MADE[name]
-        found = arguments[-1]
+        kind = arguments[-1]
         if name == "histogram_quantile":
-            self._known(frozenset({"le"}), found)
-            return (found or frozenset()) - {"le"}
-        return found
+            self._known(frozenset({"le"}), kind)
+            return (kind or frozenset()) - {"le"}
+        return kind
 
     def _label_replace(self) -> Kind:
         self._take("(")
-        found = self.expression() or frozenset()
+        kind = self.expression() or frozenset()
         strings = []
         for _ in range(4):
             self._take(",")
             strings.append(self._take()[1:-1])
         self._take(")")
-        self._known(frozenset({strings[2]}), found)
-        return found | {strings[0]}
+        self._known(frozenset({strings[2]}), kind)
+        return kind | {strings[0]}
 
     def _selector(self, name: str) -> Labels:
         if name not in self._metrics:
@@ -150,13 +150,13 @@ class _Reader:
 
     def _names(self) -> Labels:
         self._take("(")
-        found = set()
+        names = set()
         while self.text != ")":
-            found.add(self._take())
+            names.add(self._take())
             if self.text == ",":
                 self._take()
         self._take(")")
-        return frozenset(found)
+        return frozenset(names)
 
     def _known(self, names: Labels, labels: Kind) -> None:
         missing = names - (labels or frozenset())
