@@ -1,1 +1,1 @@
-"""What is wrong with a file, and how it is said."""
+"""Problems of a file: found, located and printed."""

@@ -1,6 +1,6 @@
 """JAAS lines, `LOGIN_MODULE required NAME="VALUE" ...;`, as Kafka's client reads them.
 
-A value may hold a password, so that no text of a line stands in what this module says of it.
+A value may hold a password, so no message of this module repeats a part of a line.
 """
 
 import re

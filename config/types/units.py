@@ -26,7 +26,7 @@ class _Quantity:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The quantity that `text` writes; PydanticCustomError says what is wrong with it."""
+        """The quantity that `text` writes; PydanticCustomError if it is none."""
         match = _QUANTITY.fullmatch(text)
         if match is None:
             raise _error(f"{cls.RULE}, such as {cls._examples()}", "a number and a unit")

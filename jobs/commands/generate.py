@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the stream; the exit code."""
     plan = read_plan(arguments)
-    # Arrow and the Kafka client take a moment to import: a wrong word is told before.
+    # Arrow and the Kafka client take a moment to import: options are checked before.
     from unskew.jobs.generator.oracle import Oracle  # noqa: PLC0415
     from unskew.jobs.generator.outputs import open_output  # noqa: PLC0415
     from unskew.jobs.generator.progress import Progress  # noqa: PLC0415

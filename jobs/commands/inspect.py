@@ -1,4 +1,4 @@
-"""`unskew inspect`: what the journal in a checkpoint says of its job, running or not."""
+"""`unskew inspect`: print the figures in a checkpoint's journal, whether the job runs or not."""
 
 import argparse
 import importlib.util

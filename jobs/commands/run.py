@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
-    # Spark, numba and Prometheus take a second to import: a wrong job is told before.
+    # Spark, numba and Prometheus take a second to import: the job is checked before.
     from unskew.jobs.checkpoint.files import journal_of  # noqa: PLC0415
     from unskew.jobs.checkpoint.lock import lock_checkpoint  # noqa: PLC0415
     from unskew.jobs.engine.pipeline import Pipeline  # noqa: PLC0415
@@ -129,7 +129,7 @@ def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
 
 
 def overrides(words: list[str], *, available_now: bool = False) -> dict[str, object]:
-    """What `--set` says, by path."""
+    """The values of `--set`, by path."""
     from unskew.config.problems.problem import DocumentError  # noqa: PLC0415
     from unskew.config.yaml.reader import parse  # noqa: PLC0415
 

@@ -17,7 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     parser.description = (
         "Make the topics that jobs read from and write to, on the brokers that they name. A topic"
-        " that is there stays as it is: with fewer partitions than --partitions asks for it is told"
+        " that exists stays as it is: if it has fewer partitions than --partitions, it is reported"
         " as an error, once the others are made. Topics of results are compacted: they keep the"
         " last total of each key, and of windows only as long as the brokers keep records. Prints"
         " a line a topic."

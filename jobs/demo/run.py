@@ -85,7 +85,7 @@ def _run(groupings: list[str], lines: int, console: Console) -> list[Outcome]:
             soft_wrap=True,
         )
         jobs = [job_of(name, broker, folder, lines) for name in groupings]
-        # The broker and Spark see us go, and go too; the folder would not.
+        # The broker and Spark end with this process; the folder must be removed.
         gone = partial(shutil.rmtree, folder, ignore_errors=True)
         stop = Stop(overdue_code=EXIT_INTERRUPTED, overdue=gone)
         try:

@@ -12,7 +12,7 @@ _FLARE_KEYS = 1_000_003  # sets the draws of flares apart from those of chunks
 class Zipf:
     """Rank r (from 0) with a weight of (r + 1) ** -skew, by Walker's alias table.
 
-    One number a draw: its whole part is a rank, its fraction says whether to take the rank's alias.
+    One number a draw: its whole part is a rank, its fraction decides between rank and alias.
     """
 
     def __init__(self, ranks: int, skew: float) -> None:

@@ -1,4 +1,4 @@
-"""The options of `unskew generate`, from words to a plan; all that is wrong is told at once."""
+"""The options of `unskew generate`, from words to a plan; all problems are reported at once."""
 
 import argparse
 import os
@@ -31,7 +31,7 @@ class Option:
     value: str
     read: Callable[[str], Any]
     default: str | dict[str, str] | None
-    said: str
+    summary: str
 
     def default_of(self, stream: str) -> str | None:
         """What holds if it is not given."""
@@ -39,13 +39,13 @@ class Option:
 
     @property
     def help(self) -> str:
-        """What `--help` says."""
+        """The text of `--help`."""
         if self.default is None:
-            return self.said
+            return self.summary
         if isinstance(self.default, str):
-            return f"{self.said} (default: {self.default})"
+            return f"{self.summary} (default: {self.default})"
         each = ", ".join(f"{name} {value}" for name, value in self.default.items())
-        return f"{self.said} (default: {each})"
+        return f"{self.summary} (default: {each})"
 
 
 def _duration(text: str) -> int:
@@ -230,7 +230,7 @@ def _contradictions(arguments: argparse.Namespace, values: dict[str, Any]) -> li
         problems += [f"--out and {name}: a file has none; leave one out" for name in given]
     if not arguments.oracle:
         given = [f"--{name}" for name in ("window", "slide") if getattr(arguments, name)]
-        problems += [f"{name}: says what --oracle counts; add that" for name in given]
+        problems += [f"{name}: needs --oracle, which it configures; add that" for name in given]
     elif arguments.slide and not arguments.window:
         problems.append("--slide: windows overlap; add their length, --window")
     window, slide = values.get("window"), values.get("slide")

@@ -19,7 +19,7 @@ from unskew.jobs.generator.totals import Totals, moment
 
 
 class Oracle:
-    """Counts what was written, and says it in a file."""
+    """Counts what was written, and writes the totals to a file."""
 
     def __init__(self, settings: OracleSettings, stream: Stream, totals: Totals) -> None:
         self._settings = settings
@@ -42,7 +42,7 @@ class Oracle:
             raise self._unwritable(error) from error
 
     def begin(self) -> None:
-        """Records are about to be written: what an earlier run said is no longer so."""
+        """Empty the file: totals of an earlier run do not hold for what is written now."""
         try:
             Path(self._settings.path).write_bytes(b"")
         except OSError as error:

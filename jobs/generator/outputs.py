@@ -149,7 +149,7 @@ class KafkaOutput(Output):
 
     @property
     def written(self) -> int:
-        """Records that the broker has said it has."""
+        """Records that the broker has acknowledged."""
         return self._sent - len(self._producer) - self._failed
 
     def _delivery_failed(self, error: Any, _message: Any) -> None:

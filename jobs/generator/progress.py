@@ -26,7 +26,7 @@ class Progress:
         self._records = 0
 
     def show(self, records: int) -> None:
-        """So many are on their way; said if it is time to."""
+        """Print how many records are handed over, if it is time to."""
         now = time.monotonic()
         if now - self._shown < self._pause:
             return

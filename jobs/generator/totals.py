@@ -74,7 +74,7 @@ class _Symbol:
 
 
 class TradeTotals(Totals):
-    """The average price and what goes with it."""
+    """Average price, volume, trades, high, low, open and close of each symbol."""
 
     def __init__(self, stream: Stream) -> None:
         super().__init__(stream)
@@ -164,7 +164,7 @@ class _Tags:
 class PostTotals(Totals):
     """Posts, users, first and last post of each hashtag.
 
-    `users` is what the job says: the estimate of its sketch, which is the same for any order.
+    `users` is what the job writes: the estimate of its sketch, which is the same for any order.
     """
 
     def __init__(self, stream: Stream) -> None:

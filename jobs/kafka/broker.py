@@ -62,7 +62,7 @@ class Broker:
             try:
                 self._start(port, data)
             except ExternalError as error:
-                # Between our look for a free port and Kafka's bind somebody may have taken it.
+                # Another process may have taken the port since it was found free.
                 taken = port is None and "Address already in use" in str(error)
                 if not taken or attempt == _PORT_TRIES:
                     raise
@@ -116,7 +116,7 @@ class Broker:
             return False
 
     def stop(self) -> None:
-        """End the broker; its temporary folder goes with it."""
+        """End the broker and remove its temporary folder."""
         self.child.stop()
         # The guard does this too, unless it was killed itself.
         shutil.rmtree(self._home, ignore_errors=True)

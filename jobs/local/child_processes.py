@@ -26,7 +26,7 @@ class Child:
     ) -> None:
         guard = [sys.executable, "-I", "-S", str(_GUARD), str(remove or "")]
         with log.open("ab") as output:
-            # A session of its own: Ctrl-C on the terminal must not reach it behind our back.
+            # A session of its own: Ctrl-C on the terminal must reach this process only.
             self._process = subprocess.Popen(
                 [*guard, *command],
                 stdin=subprocess.PIPE,
@@ -66,7 +66,7 @@ class Child:
             self._process.wait()
 
     def wait_until(self, ready: Callable[[], bool], what: str, seconds: float) -> None:
-        """Return when `ready()`; if the child ends or time is up, stop it and tell why."""
+        """Return when `ready()`; if the child ends or time is up, stop it and raise the reason."""
         deadline = time.monotonic() + seconds
         while not ready():
             fault = ""
@@ -89,7 +89,7 @@ class Child:
 
 
 def free_ports(count: int) -> list[int]:
-    """Loopback ports that nobody listens on at this moment."""
+    """Loopback ports that are free at this moment."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for free_socket in sockets:

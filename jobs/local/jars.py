@@ -103,7 +103,7 @@ def resolve(target: Path, say: Callable[[str], None]) -> None:
 
 
 def _reasons(lines: list[str]) -> Iterator[str]:
-    """Why Ivy failed: what the network said, then "org#name;version: not found"."""
+    """Why Ivy failed: the network's errors, then "org#name;version: not found"."""
     for line in lines:
         if match := re.search(r"Server access error at url \S+ \((.+)\)", line):
             yield match.group(1)

@@ -75,7 +75,7 @@ def _pip_java_home() -> Path:
 
 
 def _settings(java: Path) -> str:
-    """What a JVM says of itself: slow, so only asked where no `release` file answers."""
+    """The properties that a JVM prints: slow, so only where there is no `release` file."""
     try:
         return subprocess.run(
             [java, "-XshowSettings:properties", "-version"],
@@ -90,7 +90,7 @@ def _settings(java: Path) -> str:
 
 
 def _version(java: Path) -> int:
-    """The major version, 0 if it cannot be told."""
+    """The major version, 0 if it is unknown."""
     try:
         text = (java.resolve().parent.parent / "release").read_text()
     except OSError:
@@ -103,6 +103,6 @@ def _home_of(java: Path) -> Path:
     home = java.resolve().parent.parent
     if (home / "release").exists():
         return home
-    # A launcher script of a version manager: only the JVM behind it knows where it lives.
+    # A launcher script of a version manager: the home is that of the JVM behind it.
     match = re.search(r"java\.home = (.+)", _settings(java))
     return Path(match.group(1).strip()) if match else home

@@ -15,7 +15,7 @@ GRACE_SECONDS = 15.0
 """How long a batch under way may take to finish once a stop is asked for; then it is abandoned."""
 DEADLINE_SECONDS = 29.0
 """When the process ends even if its work does not. A job's checkpoint goes on all the same; what
-leaves something unfinished says so with its exit code."""
+leaves something unfinished ends with another exit code."""
 EXIT_INTERRUPTED = 130
 EXIT_STOPPED = 0
 

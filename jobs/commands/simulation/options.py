@@ -53,8 +53,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     for name, value in _SCENARIO_OPTIONS.items():
         described = Scenario.model_fields[name].description or ""
-        said = described[:1].lower() + described[1:].rstrip(".")
-        parser.add_argument(_flag(name), metavar=value, dest=name, help=said)
+        summary = described[:1].lower() + described[1:].rstrip(".")
+        parser.add_argument(_flag(name), metavar=value, dest=name, help=summary)
     parser.add_argument(
         "--speeds",
         action="append",
