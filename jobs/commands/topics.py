@@ -2,10 +2,13 @@
 
 import argparse
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unskew.config.arguments import whole_number
 from unskew.config.errors import ExternalError, UsageError
+
+if TYPE_CHECKING:
+    from unskew.jobs.kafka.admin import Admin
 
 _ANSWER_SECONDS = 15.0
 _LEFT_TO_THE_BROKER = -1
@@ -48,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Make what is missing."""
     # On use: --help must not wait for them.
     from unskew.config.loader import load  # noqa: PLC0415
-    from unskew.jobs.kafka.admin import admin  # noqa: PLC0415
+    from unskew.jobs.kafka.admin import NoBrokerError, admin, no_answer  # noqa: PLC0415
 
     loaded = [load(name) for name in arguments.jobs]
     problems = [line for each in loaded for line in each.lines()]
@@ -57,10 +60,15 @@ def run(arguments: argparse.Namespace) -> int:
     for line in _unnamed([each.job for each in loaded]):
         print(line, flush=True)
     for servers, topics in _needed([each.job for each in loaded]).items():
-        client = admin(servers)
-        known = _known(client, servers)
-        for line in _made(client, topics, known, arguments.partitions, arguments.replication):
-            print(line, flush=True)
+        try:
+            with admin(servers, _ANSWER_SECONDS) as client:
+                known = client.partitions()
+                for line in _make(
+                    client, topics, known, arguments.partitions, arguments.replication
+                ):
+                    print(line, flush=True)
+        except NoBrokerError as error:
+            raise ExternalError(no_answer(f"topics: {servers}", _ANSWER_SECONDS)) from error
         problems += _short(topics, known, arguments.partitions)
     if problems:
         raise ExternalError(*problems)
@@ -117,42 +125,21 @@ def _short(topics: Iterable[str], known: Mapping[str, int], partitions: int) -> 
             )
 
 
-def _made(
-    client: Any,
+def _make(
+    client: "Admin",
     topics: Mapping[str, dict[str, str]],
     known: Mapping[str, int],
     partitions: int,
     replicas: int,
 ) -> Iterator[str]:
-    from confluent_kafka import KafkaError, KafkaException  # noqa: PLC0415
-    from confluent_kafka.cimpl import NewTopic  # noqa: PLC0415
+    from unskew.jobs.kafka.admin import TopicError  # noqa: PLC0415
 
     for topic in sorted(topics.keys() & known.keys()):
         yield f"{topic}: is there, partitions: {known[topic]}"
-    missing = [
-        NewTopic(topic, partitions, replicas, config=topics[topic])
-        for topic in sorted(topics.keys() - known.keys())
-    ]
-    answers = client.create_topics(missing, request_timeout=_ANSWER_SECONDS) if missing else {}
-    for topic, answer in answers.items():
+    for topic in sorted(topics.keys() - known.keys()):
         try:
-            answer.result()
-        except KafkaException as error:
             # Another start of the same command may have been quicker.
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                reason = error.args[0].str()
-                raise ExternalError(f"topics: {topic}: cannot be made: {reason}") from error
+            client.create(topic, topics[topic], partitions, replicas)
+        except TopicError as error:
+            raise ExternalError(f"topics: {topic}: cannot be made: {error}") from error
         yield f"{topic}: made"
-
-
-def _known(client: Any, servers: str) -> dict[str, int]:
-    """The topics that are there, with their partitions."""
-    from confluent_kafka import KafkaException  # noqa: PLC0415
-
-    from unskew.jobs.kafka.admin import no_answer  # noqa: PLC0415
-
-    try:
-        topics = client.list_topics(timeout=_ANSWER_SECONDS).topics
-    except KafkaException as error:
-        raise ExternalError(no_answer(f"topics: {servers}", _ANSWER_SECONDS)) from error
-    return {topic: len(about.partitions) for topic, about in topics.items()}

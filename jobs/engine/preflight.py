@@ -8,13 +8,8 @@ those of the Java client, which no client here reads: there Spark's own error mu
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Any
 
 import pyarrow as pa
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._config import ConfigResource
-from confluent_kafka.admin._resource import ResourceType
 
 from unskew.config.errors import ExternalError
 from unskew.config.models.job import Job
@@ -27,7 +22,7 @@ from unskew.jobs.checkpoint.files import names_in
 from unskew.jobs.checkpoint.identity import compare
 from unskew.jobs.engine.dead_letter_query import FOLDER as DEAD_LETTER_QUERY
 from unskew.jobs.engine.pipeline import Pipeline
-from unskew.jobs.kafka.admin import admin, no_answer, no_such_topic
+from unskew.jobs.kafka.admin import NoBrokerError, admin, no_answer, no_such_topic
 from unskew.jobs.sinks.registry import targets_of
 
 ANSWER_SECONDS = 5.0
@@ -177,25 +172,14 @@ def _wanted(job: Job) -> Mapping[tuple[str, Wanted], Mapping[str, str]]:
 
 
 def _topics(servers: str, wanted: Wanted) -> Iterator[str]:
-    client = admin(servers)
     try:
-        cluster = client.list_topics(timeout=ANSWER_SECONDS)
-    except KafkaException:
+        with admin(servers, ANSWER_SECONDS) as client:
+            there = client.partitions()
+            missing = [each for each in wanted if each[1] not in there]
+            if any(written for _, _, written in missing) and client.makes_topics():
+                missing = [each for each in missing if not each[2]]
+    except NoBrokerError:
         yield no_answer(f"bootstrap_servers: {servers}", ANSWER_SECONDS)
         return
-    missing = [each for each in wanted if each[1] not in cluster.topics]
-    if any(written for _, _, written in missing) and _makes_topics(client, cluster.brokers):
-        missing = [each for each in missing if not each[2]]
     for field, topic, _ in missing:
-        yield no_such_topic(f"{field}: {topic} on {servers}", topic, cluster.topics)
-
-
-def _makes_topics(client: AdminClient, brokers: Mapping[int, Any]) -> bool:
-    """Does the broker make a topic when it is written to? Unknown counts as yes."""
-    resource = ConfigResource(ResourceType.BROKER, str(next(iter(brokers))))
-    try:
-        (answer,) = client.describe_configs([resource]).values()
-        entry = answer.result(timeout=ANSWER_SECONDS).get("auto.create.topics.enable")
-    except (KafkaException, TimeoutError):
-        return True
-    return entry is None or entry.value == "true"
+        yield no_such_topic(f"{field}: {topic} on {servers}", topic, there)

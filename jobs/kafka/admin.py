@@ -1,29 +1,113 @@
-"""What is asked of a Kafka cluster before there is work for it: does it answer, what is there?"""
+"""The Kafka admin: what is asked of a cluster and made on it, beside its records.
 
-from collections.abc import Iterable, Mapping
+It is kafka-python's: calls block and raise the broker's own errors, a topic is ready when it is
+made, and nothing is written to the terminal. Records go through confluent-kafka (docs/decisions).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
-
-from confluent_kafka.admin import AdminClient
 
 from unskew.grouping.options.suggestions import nearest
 
-# What goes wrong is told once, by us.
-QUIET: Mapping[str, Any] = {"log_level": 0, "error_cb": lambda _error: None}
+BROKERS_DEFAULT = -1
+"""As many partitions, or replicas, as the brokers' own settings say."""
+_REQUEST_SECONDS = 20.0
 _TOPICS_SHOWN = 8
 
 
-def admin(servers: str) -> AdminClient:
-    """A client that says nothing by itself."""
-    return AdminClient({"bootstrap.servers": servers, **QUIET})
+class NoBrokerError(Exception):
+    """No broker answered, or it stopped answering."""
+
+
+class TopicError(Exception):
+    """A topic that the brokers did not make; the text is their reason."""
+
+
+class Admin:
+    """An open connection to the brokers of one cluster."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def partitions(self) -> dict[str, int]:
+        """The topics that are there, each with how many partitions it has."""
+        return {topic["name"]: len(topic["partitions"]) for topic in self._client.describe_topics()}
+
+    def create(
+        self,
+        topic: str,
+        settings: Mapping[str, str],
+        partitions: int = BROKERS_DEFAULT,
+        replicas: int = BROKERS_DEFAULT,
+    ) -> bool:
+        """Make a topic and wait until it can be used; False if it was there, and stays as it is."""
+        from kafka.errors import BrokerResponseError, TopicAlreadyExistsError  # noqa: PLC0415
+
+        wanted = {
+            "num_partitions": partitions,
+            "replication_factor": replicas,
+            "configs": dict(settings),
+        }
+        try:
+            self._client.create_topics({topic: wanted}, wait_for_metadata=True)
+        except TopicAlreadyExistsError:
+            return False
+        except BrokerResponseError as error:
+            raise TopicError(str(error)) from error
+        return True
+
+    def makes_topics(self) -> bool:
+        """Do the brokers make a topic when it is written to? Unknown counts as yes."""
+        from kafka.admin import ConfigResource, ConfigResourceType  # noqa: PLC0415
+        from kafka.errors import KafkaError  # noqa: PLC0415
+
+        try:
+            broker = str(self._client.describe_cluster()["brokers"][0]["broker_id"])
+            resource = ConfigResource(ConfigResourceType.BROKER, broker)
+            answer = self._client.describe_configs([resource], config_filter="all")
+        except KafkaError:
+            return True
+        entry = answer["broker"][broker].get("auto.create.topics.enable")
+        return entry is None or entry["value"] == "true"
+
+    def add_user(self, name: str, password: str) -> None:
+        """A user who logs in by SCRAM-SHA-512."""
+        from kafka.admin import ScramMechanism, UserScramCredentialUpsertion  # noqa: PLC0415
+
+        user = UserScramCredentialUpsertion(name, ScramMechanism.SCRAM_SHA_512, password)
+        answers = self._client.alter_user_scram_credentials([user])
+        assert answers == {name: None}, answers
+
+
+@contextmanager
+def admin(servers: str, seconds: float = _REQUEST_SECONDS) -> Iterator[Admin]:
+    """Connect within `seconds`, then disconnect; NoBrokerError if nobody answers."""
+    from kafka import KafkaAdminClient  # noqa: PLC0415 - half a second that few commands need
+    from kafka.errors import KafkaConnectionError, KafkaTimeoutError  # noqa: PLC0415
+
+    try:
+        client = KafkaAdminClient(
+            bootstrap_servers=servers.split(","),
+            client_id="unskew",
+            bootstrap_timeout_ms=round(seconds * 1000),
+            request_timeout_ms=round(seconds * 1000),
+        )
+        try:
+            yield Admin(client)
+        finally:
+            client.close()
+    except (KafkaTimeoutError, KafkaConnectionError) as error:
+        raise NoBrokerError(str(error)) from error
 
 
 def no_answer(where: str, seconds: float, reason: str = "", check: str = "the address") -> str:
-    """What is said of brokers that are not there."""
+    """The message about brokers that do not answer."""
     return f"{where}: no broker answers within {seconds:.0f} s{reason}; start it, or check {check}"
 
 
 def no_such_topic(where: str, topic: str, there: Iterable[str]) -> str:
-    """What is said of a topic that is not there, given those that are."""
+    """The message about a topic that does not exist, given those that do."""
     known = sorted(name for name in there if not name.startswith("__"))
     near = nearest(topic, known)
     advice = f'did you mean "{near}"?' if near else f"make it; there are {_listed(known)}"

@@ -4,27 +4,20 @@ import base64
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
-
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._scram import (
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialUpsertion,
-)
+from typing import Self
 
 from unskew.config.errors import ExternalError
+from unskew.jobs.kafka.admin import NoBrokerError, admin
 from unskew.jobs.local.child_processes import Child, free_ports, listens
 from unskew.jobs.local.jars import jars, spark_jar
 from unskew.jobs.local.java import java_command
 
 _START_SECONDS = 60.0
+_ANSWER_SECONDS = 5.0
 _PORT_TRIES = 3
 # Small and quick to start: it serves one machine's demo or test, not a production load.
 _JVM = ("-Xms64m", "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
@@ -106,14 +99,15 @@ class Broker:
             raise
 
     def _answers(self) -> bool:
-        """Does it say who it is? Asked only once the port is open: clients log every refusal."""
+        """Does it answer a request? Asked only once the port is open."""
         if not listens(self.port):
             return False
-        client = AdminClient({"bootstrap.servers": self.address, "log_level": 0})
         try:
-            return bool(client.list_topics(timeout=5).brokers)
-        except KafkaException:
+            with admin(self.address, _ANSWER_SECONDS) as client:
+                client.partitions()
+        except NoBrokerError:
             return False
+        return True
 
     def stop(self) -> None:
         """End the broker and remove its temporary folder."""
@@ -138,37 +132,16 @@ class Broker:
 
     def add_user(self, name: str, password: str) -> None:
         """A user of the secure listener, by SCRAM-SHA-512."""
-        client = AdminClient({"bootstrap.servers": self.address, "log_level": 0})
-        info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
-        change = UserScramCredentialUpsertion(name, info, password.encode())
-        for answer in client.alter_user_scram_credentials([change]).values():
-            answer.result(timeout=_START_SECONDS)
-
-
-@contextmanager
-def admin(address: str) -> Iterator[Any]:
-    """kafka-python's admin client, closed afterwards."""
-    from kafka import KafkaAdminClient  # noqa: PLC0415 - half a second that few commands need
-
-    client = KafkaAdminClient(bootstrap_servers=address, client_id="unskew")
-    try:
-        yield client
-    finally:
-        client.close()
+        with admin(self.address) as client:
+            client.add_user(name, password)
 
 
 def create_topics(address: str, names: Iterable[str], partitions: int = 1, **settings: str) -> None:
     """Make topics; one that is there already is left as it is."""
-    from kafka.admin import NewTopic  # noqa: PLC0415 - as above
-    from kafka.errors import TopicAlreadyExistsError  # noqa: PLC0415
-
     configs = {name.replace("_", "."): value for name, value in settings.items()}
     with admin(address) as client:
         for name in names:
-            try:
-                client.create_topics([NewTopic(name, partitions, 1, topic_configs=configs)])
-            except TopicAlreadyExistsError:
-                continue
+            client.create(name, configs, partitions, replicas=1)
 
 
 def _log_jars() -> list[Path]:

@@ -15,7 +15,8 @@ from confluent_kafka import Consumer, Producer
 
 from tests.support.processes import default_signals
 from unskew.config.errors import ExternalError
-from unskew.jobs.kafka.broker import Broker, Identity, admin
+from unskew.jobs.kafka.admin import NoBrokerError, TopicError, admin
+from unskew.jobs.kafka.broker import Broker, Identity
 from unskew.jobs.local.child_processes import free_ports
 
 pytestmark = pytest.mark.e2e
@@ -71,8 +72,24 @@ def test_topics_are_made_with_their_settings_and_twice_is_harmless(broker: Broke
     broker.create_topics(["settings"], 3, cleanup_policy="compact")
     broker.create_topics(["settings"], 3)
     with admin(broker.address) as client:
-        (topic,) = client.describe_topics(["settings"])
-    assert len(topic["partitions"]) == 3
+        assert client.partitions()["settings"] == 3
+
+
+def test_the_admin_says_what_it_made_and_why_not(broker: Broker) -> None:
+    with admin(broker.address) as client:
+        assert client.create("of-the-admin", {"cleanup.policy": "compact"}, partitions=2)
+        assert not client.create("of-the-admin", {})
+        with pytest.raises(TopicError, match=r"(?i)replication"):
+            client.create("three-copies", {}, replicas=3)
+        assert client.partitions()["of-the-admin"] == 2
+        assert not client.makes_topics()
+
+
+def test_brokers_that_do_not_answer_are_an_error_in_time() -> None:
+    begin = time.monotonic()
+    with pytest.raises(NoBrokerError), admin("127.0.0.1:1", seconds=1):
+        pass
+    assert time.monotonic() - begin < 30
 
 
 def test_records_go_in_and_come_out(broker: Broker) -> None:
@@ -110,7 +127,7 @@ def test_data_in_a_named_folder_is_there_after_a_restart(tmp_path: Path) -> None
     with Broker(data=tmp_path / "kafka") as first:
         first.create_topics(["kept"])
     with Broker(data=tmp_path / "kafka") as second, admin(second.address) as client:
-        assert "kept" in client.list_topics()
+        assert "kept" in client.partitions()
 
 
 # SIGINT and SIGHUP take the way of SIGTERM.
@@ -167,6 +184,5 @@ def test_a_port_of_ones_choice_and_topics_from_the_command_line(tmp_path: Path) 
     with command(tmp_path, "--port", str(port), "--topic", "lines:4") as running:
         assert running.address == f"127.0.0.1:{port}"
         with admin(running.address) as client:
-            (topic,) = client.describe_topics(["lines"])
-    assert len(topic["partitions"]) == 4
+            assert client.partitions()["lines"] == 4
     assert wait_gone(running.pids) == []
