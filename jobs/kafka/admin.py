@@ -82,7 +82,7 @@ class Admin:
 
 @contextmanager
 def admin(servers: str, seconds: float = _REQUEST_SECONDS) -> Iterator[Admin]:
-    """Connect within `seconds`, then disconnect; NoBrokerError if nobody answers."""
+    """Connect within `seconds`, then disconnect; NoBrokerError if no broker answers."""
     from kafka import KafkaAdminClient  # noqa: PLC0415 - half a second that few commands need
     from kafka.errors import KafkaConnectionError, KafkaTimeoutError  # noqa: PLC0415
 
