@@ -1,9 +1,11 @@
 """The Kafka admin: what is asked of a cluster and made on it, beside its records.
 
-It is kafka-python's: calls block and raise the broker's own errors, a topic is ready when it is
-made, and nothing is written to the terminal. Records go through confluent-kafka (docs/decisions).
+It is kafka-python's: calls block and raise the broker's own errors, and a topic can be used when
+it is made. Records go through confluent-kafka: see decision 9.
 """
 
+import socket
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -13,6 +15,7 @@ from unskew.grouping.options.suggestions import nearest
 BROKERS_DEFAULT = -1
 """As many partitions, or replicas, as the brokers' own settings say."""
 _REQUEST_SECONDS = 20.0
+_RETRY_SECONDS = 0.2
 _TOPICS_SHOWN = 8
 
 
@@ -83,6 +86,7 @@ class Admin:
 @contextmanager
 def admin(servers: str, seconds: float = _REQUEST_SECONDS) -> Iterator[Admin]:
     """Connect within `seconds`, then disconnect; NoBrokerError if no broker answers."""
+    _wait_for_port(servers.split(","), seconds)
     from kafka import KafkaAdminClient  # noqa: PLC0415 - half a second that few commands need
     from kafka.errors import KafkaConnectionError, KafkaTimeoutError  # noqa: PLC0415
 
@@ -99,6 +103,26 @@ def admin(servers: str, seconds: float = _REQUEST_SECONDS) -> Iterator[Admin]:
             client.close()
     except (KafkaTimeoutError, KafkaConnectionError) as error:
         raise NoBrokerError(str(error)) from error
+
+
+def _wait_for_port(servers: list[str], seconds: float) -> None:
+    """Return when one of the servers accepts a connection.
+
+    kafka-python leaves the sockets of its failed attempts to the garbage collector.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        for server in servers:
+            host, _, port = server.strip().rpartition(":")
+            try:
+                socket.create_connection((host.strip("[]"), int(port)), timeout=seconds).close()
+            except OSError as error:
+                reason = str(error)
+            else:
+                return
+        if time.monotonic() > deadline:
+            raise NoBrokerError(reason)
+        time.sleep(_RETRY_SECONDS)
 
 
 def no_answer(where: str, seconds: float, reason: str = "", check: str = "the address") -> str:
