@@ -26,6 +26,8 @@ CONTRADICTION = "contradiction"
 _TOPIC = re.compile(r"[A-Za-z0-9._-]+")
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _CREDENTIALS = re.compile(r"//[^/@\s]*:[^/@\s]*@")
+_TEXT_LITERAL = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
+_JAVA = re.compile(r"\b((?:try_)?reflect|java_method)`?\s*\(", re.IGNORECASE)
 _SERVER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 
 
@@ -121,6 +123,12 @@ def expression(text: str) -> str:
     fault = _unbalanced(text)
     if fault:
         raise rule_error(f"an SQL expression over the decoded columns: {fault}")
+    called = _JAVA.search(_TEXT_LITERAL.sub("''", text))
+    if called:
+        raise rule_error(
+            f"an SQL expression without {called.group(1).lower()}, which calls any method of Java",
+            "write it with Spark's other functions",
+        )
     return text
 
 

@@ -1,11 +1,11 @@
 """A whole job."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import Field, create_model, model_validator
+from pydantic import AfterValidator, Field, create_model, model_validator
 
-from unskew.config.models.base import Expression, Location, Model, contradiction_error
+from unskew.config.models.base import Expression, Location, Model, contradiction_error, rule_error
 from unskew.config.models.decode import Decode
 from unskew.config.models.grouping import GroupingChoice
 from unskew.config.models.metrics import Metrics
@@ -17,10 +17,20 @@ from unskew.config.models.window import IntervalTrigger, Merge, NoWindow, Trigge
 from unskew.config.problems.problem import dotted
 from unskew.config.rules import contradictions
 from unskew.config.specs import section_choice
-from unskew.config.types.units import Duration
+from unskew.config.types.units import ByteSize, Duration, DurationOrOff
 from unskew.grouping.base import PARTITIONS_MAX, SEED_MAX
 
 SINKS_MAX = 20
+KEY_BYTES_MAX = 16 << 20
+
+
+def _key_bytes(size: ByteSize) -> ByteSize:
+    if not 1 <= size.bytes <= KEY_BYTES_MAX:
+        raise rule_error(f"from 1 B to {ByteSize(KEY_BYTES_MAX)}")
+    return size
+
+
+KeyBytes = Annotated[ByteSize, AfterValidator(_key_bytes)]
 
 
 def _type_of(section: str, installed: Sequence[type[Model]] = ()) -> Any:
@@ -52,10 +62,15 @@ class Job(Model):
     """How a record's value becomes typed columns."""
     operator: Operator
     """What is computed of the records of each key."""
+    on_error: Literal["stop", "dead_letter"] = "stop"
+    """When the operator raises on a row: `stop` ends the job with the line of its file and the
+    row's key and time; `dead_letter` sends the record there (`operator_failed`) and goes on, for
+    which every row carries its record through the shuffle. Of a record with several keys the
+    others count."""
     event_time: Expression = "timestamp"
     """When a record happened, as an SQL expression; by default the record's own timestamp. A record
     without a time goes to the dead letters (`no_event_time`), as does one before 0001-01-02 or
-    after 9999-12-30, UTC (`event_time_out_of_range`)."""
+    after 9999-12-30, UTC (`event_time_out_of_range`); see also `max_future`."""
     grouping: GroupingChoice
     """How records are spread over partitions."""
     partitions: Annotated[int, Field(ge=1, le=PARTITIONS_MAX)] = 16
@@ -67,6 +82,18 @@ class Job(Model):
     lateness: Duration | None = None
     """With windows: how much later than the latest record another may come and still count.
     Without it none may: what comes for a window that an earlier batch saw the end of is dropped."""
+    max_future: DurationOrOff = Duration.parse("1 h")
+    """How far after the batch's own time an event time may be, and after the record's arrival where
+    the topic is stamped by the broker (LogAppendTime); records beyond go to the dead letters
+    (`event_time_in_the_future`). `off`: a single record may move the watermark beyond all others,
+    which are then dropped as late."""
+    max_key_bytes: KeyBytes = ByteSize.parse("2 KiB")
+    """How long a key may be, as UTF-8. A record with longer ones goes to the dead letters
+    (`key_too_long`); those of its keys that are not too long count. An index of PostgreSQL takes
+    about 2,700 bytes."""
+    max_keys_per_record: Annotated[int, Field(ge=1, le=10_000_000)] = 10_000
+    """How many keys (words, hashtags) a record may have; one with more goes to the dead letters
+    (`too_many_keys`)."""
     merge: Merge = Merge()
     """How partial results become totals."""
     sinks: Sinks

@@ -3,9 +3,15 @@
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import (
+    BeforeValidator,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    PlainSerializer,
+    WithJsonSchema,
+)
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
@@ -74,6 +80,11 @@ class _Quantity:
     def __get_pydantic_json_schema__(
         cls, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
+        return cls.json_schema()
+
+    @classmethod
+    def json_schema(cls) -> JsonSchemaValue:
+        """The quantity as JSON Schema: its grammar and examples."""
         units = "|".join(cls.UNITS)
         return {
             "type": "string",
@@ -164,6 +175,20 @@ class ByteSize(_Quantity):
     def bytes(self) -> int:
         """The number of bytes."""
         return self.amount
+
+
+def _off_is_none(value: object) -> object:
+    return None if value == _OFF else value
+
+
+_OFF = "off"
+DurationOrOff = Annotated[
+    Duration | None,
+    BeforeValidator(_off_is_none),
+    PlainSerializer(lambda value: _OFF if value is None else str(value), return_type=str),
+    WithJsonSchema({"anyOf": [{"const": _OFF}, {"type": "null"}, Duration.json_schema()]}),
+]
+"""A limit that may be switched off, which is None."""
 
 
 def _error(rule: str, suggestion: str) -> PydanticCustomError:

@@ -38,6 +38,8 @@ EXAMPLES: dict[str, Any] = {
     "name": "word_count",
     "checkpoint": "/var/lib/unskew/word_count",
     "lateness": "30 s",
+    "max_future": "10 minutes",
+    "max_key_bytes": "1 KiB",
     "spark": {"spark.master": "local[4]", "spark.driver.memory": "2g"},
     "source.kafka.subscribe": ["lines"],
     "source.kafka.pattern": "lines-.*",

@@ -18,41 +18,66 @@ _CORRUPT = "_corrupt"
 _PRESENT = "_present"
 _WIRE_BYTES = 5
 _DECODED = "_decoded"
+_RECORDS = "_records"
+_END = "_end"
 
 
 def decode(raw: DataFrame, how: Decode, raw_columns: Sequence[str]) -> DataFrame:
     """`raw` with the decoded columns and `reject_reason`: null, or why the record cannot be used.
 
     A decoded column hides Kafka's own of the same name; the record's raw columns stay under
-    `raw_NAME`.
+    `raw_NAME`. Further columns of `raw` stay as they are.
     """
     text = sf.col("value").cast("string")
     reason = sf.when(sf.col("value").isNull(), NO_VALUE)
     if isinstance(how, TextDecode | JsonDecode | CsvDecode):
         reason = reason.when(~sf.expr("is_valid_utf8(cast(value as string))"), NOT_UTF8)
     kept = [sf.col(name).alias(f"raw_{name}") for name in raw_columns]
+    kept += [sf.col(name) for name in raw.columns if name not in raw_columns]
     if isinstance(how, TextDecode):
         others = [sf.col(name) for name in raw_columns if name != "value"]
         return raw.select(*kept, *others, text.alias("value"), reason.alias(REJECT_REASON))
     parsed = raw.select("*", _parsed(how, text).alias(_DECODED))
     reason = reason.when(_not_decoded(how), NOT_DECODED)
     others = [sf.col(name) for name in raw_columns if name not in how.columns]
-    decoded = [sf.col(f"{_DECODED}.`{name}`").alias(name) for name in how.columns]
+    record = _record(how)
+    decoded = [record.getField(name).alias(name) for name in how.columns]
     return parsed.select(*kept, *others, *decoded, reason.alias(REJECT_REASON))
 
 
 def _parsed(how: Decode, text: Column) -> Column:
     if isinstance(how, JsonDecode):
-        options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-        return sf.from_json(text, f"{how.ddl}, {_CORRUPT} STRING", options)
+        return _json(how, text)
     if isinstance(how, CsvDecode):
         return sf.from_csv(text, f"{how.ddl}, {_CORRUPT} STRING", _csv_options(how))
     assert isinstance(how, AvroDecode)
     return _avro(how)
 
 
+def _json(how: JsonDecode, text: Column) -> Column:
+    """The text as the only element of an array in an object that Spark reads to its end.
+
+    Of a text alone Spark reads the first object, and never sees that more follows.
+    """
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+    schema = f"{_RECORDS} ARRAY<STRUCT<{how.ddl}>>, {_END} BOOLEAN, {_CORRUPT} STRING"
+    whole = sf.concat(sf.lit(f'{{"{_RECORDS}":['), text, sf.lit(f'],"{_END}":true}}'))
+    return sf.from_json(whole, schema, options)
+
+
+def _record(how: Decode) -> Column:
+    """The struct of the decoded columns."""
+    if isinstance(how, JsonDecode):
+        return sf.get(sf.col(f"{_DECODED}.{_RECORDS}"), sf.lit(0))
+    return sf.col(_DECODED)
+
+
 def _not_decoded(how: Decode) -> Column:
     decoded = sf.col(_DECODED)
+    if isinstance(how, JsonDecode):
+        only = sf.size(sf.col(f"{_DECODED}.{_RECORDS}")) == 1
+        whole = decoded.getField(_END) & decoded.getField(_CORRUPT).isNull()
+        return ~sf.coalesce(whole & only & _record(how).isNotNull(), sf.lit(False))
     if isinstance(how, AvroDecode):
         return decoded.isNull() | sf.col(f"{_DECODED}.{_PRESENT}").isNull()
     return decoded.isNull() | sf.col(f"{_DECODED}.{_CORRUPT}").isNotNull()

@@ -15,7 +15,14 @@ from unskew.grouping.spark.route import task_position
 from unskew.jobs.engine.meter import Meter, windows_of
 from unskew.jobs.engine.prepare import REJECTED
 from unskew.jobs.operators.base import Operator
+from unskew.jobs.operators.failing_rows import (
+    OperatorError,
+    Part,
+    failure_message,
+    partials_of,
+)
 
+OPERATOR_FAILED = "operator_failed"
 # Rows that an operator sees at once: enough for Arrow to be fast, few enough to stay in memory.
 CHUNK_ROWS = 1 << 20
 
@@ -45,13 +52,26 @@ class PartialStage:
             if others.num_rows:
                 rejected.append(others)
             started = time.perf_counter()
-            partials = self.operator.partial(accepted)
-            meter.add(accepted, partials, time.perf_counter() - started)
-            yield from partials.select(names).to_batches()
+            for part in partials_of(self.operator, accepted):
+                if part.partials is None:
+                    rejected.append(self._failed(part))
+                else:
+                    meter.add(part.rows, part.partials, time.perf_counter() - started)
+                    yield from part.partials.select(names).to_batches()
+                started = time.perf_counter()
         reasons = self._keep_rejected(batch, partition, rejected)
         self.journal.write_report(
             batch, partition, meter.report(reasons).to_snapshot(self.partitions)
         )
+
+    def _failed(self, part: Part) -> pa.Table:
+        """The record of a row on which the operator raised, if the job goes on without it."""
+        if REJECTED not in part.rows.column_names or not part.rows.num_rows:
+            raise OperatorError(failure_message(self.operator, part)) from part.error
+        record = _records(part.rows)
+        reason = record.schema.field("reason")
+        position = record.column_names.index("reason")
+        return record.set_column(position, reason, pa.array([OPERATOR_FAILED], reason.type))
 
     def _keep_rejected(
         self, batch: int, partition: int, rejected: list[pa.Table]
@@ -85,12 +105,23 @@ def _chunked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def _split(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """The accepted rows, and the rejected records with their reason and coordinates as columns."""
-    is_rejected = pc.is_valid(rows[REJECTED])
-    if not pc.any(is_rejected).as_py():
-        return rows.drop_columns(REJECTED), pa.table({})
-    records = rows.filter(is_rejected)[REJECTED].combine_chunks()
+    """The accepted rows, and the rejected records with their reason and coordinates as columns.
+
+    Where accepted rows carry their record, it stays with them.
+    """
+    is_rejected = pc.is_valid(pc.struct_field(rows[REJECTED], "reason"))
+    if pc.any(is_rejected).as_py():
+        others = _records(rows.filter(is_rejected))
+        rows = rows.filter(pc.invert(is_rejected))
+    else:
+        others = pa.table({})
+    carried = rows.num_rows > 0 and rows[REJECTED].null_count == 0
+    return (rows if carried else rows.drop_columns(REJECTED)), others
+
+
+def _records(rows: pa.Table) -> pa.Table:
+    """The records that rows carry, a column a field."""
+    records = rows[REJECTED].combine_chunks()
     if isinstance(records, pa.ChunkedArray):
         records = records.chunk(0)
-    accepted = rows.filter(pc.invert(is_rejected)).drop_columns(REJECTED)
-    return accepted, pa.Table.from_struct_array(records)
+    return pa.Table.from_struct_array(records)

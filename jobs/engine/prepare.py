@@ -8,16 +8,27 @@ from pyspark.sql import functions as sf
 
 from unskew.config.models.job import Job
 from unskew.config.models.window import NoWindow, SlidingWindow, Window
+from unskew.config.types.units import Duration
 from unskew.jobs.engine.decode import REJECT_REASON
-from unskew.jobs.engine.source import COLUMNS
+from unskew.jobs.engine.expressions import evaluate
+from unskew.jobs.engine.source import COLUMNS, STAMPED_ON_ARRIVAL
 from unskew.jobs.operators.base import EVENT_TIME, KEY, KEY_HASH, PANE, Operator
+from unskew.jobs.operators.registry import computed_by_spark
 
 ARRIVED = "arrived"
 REJECTED = "rejected"
-"""A struct of a rejected record: the reason and the source's columns; null for every other row."""
+"""A struct of a rejected record: the reason and the source's columns; null for every other row.
+
+With `on_error: dead_letter` other rows have it too, without a reason: it may come.
+"""
 NULL_KEY = "null_key"
 NO_EVENT_TIME = "no_event_time"
 EVENT_TIME_OUT_OF_RANGE = "event_time_out_of_range"
+EVENT_TIME_IN_THE_FUTURE = "event_time_in_the_future"
+KEY_TOO_LONG = "key_too_long"
+TOO_MANY_KEYS = "too_many_keys"
+_WHY = "_why"
+_KEYS = "_keys"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # A day within the years 1 to 9999, which Python's dates have, whatever the zone: a row operator
 # gets such dates. Milliseconds that were read as seconds are beyond.
@@ -29,16 +40,14 @@ _FIRST_MICROS, _LAST_MICROS = (
 
 def prepare(decoded: DataFrame, operator: Operator, job: Job) -> DataFrame:
     """One row a key: the key and its hash, the operator's inputs, the times, and `rejected`."""
-    rows = _evaluated(decoded, operator, job.event_time)
-    if operator.explodes:
-        # A rejected record stays one row, whatever its key looks like.
-        accepted = sf.col(REJECT_REASON).isNull()
-        keys = sf.when(accepted, sf.col(KEY)).otherwise(sf.array(sf.lit(None)))
-        rows = rows.withColumn(KEY, sf.explode(keys))
+    rows = _evaluated(decoded, operator, job)
+    rows = _exploded(rows, job) if operator.explodes else _checked(rows, job)
     record = sf.struct(
         sf.col(REJECT_REASON).alias("reason"),
         *[sf.col(f"raw_{name}").alias(name) for name in COLUMNS],
     )
+    rejected = sf.when(sf.col(REJECT_REASON).isNotNull(), record)
+    carried = job.on_error == "dead_letter" and not computed_by_spark(job)
     return rows.select(
         KEY,
         *operator.inputs,
@@ -46,31 +55,68 @@ def prepare(decoded: DataFrame, operator: Operator, job: Job) -> DataFrame:
         ARRIVED,
         _pane(job.window).alias(PANE),
         _hash().alias(KEY_HASH),
-        sf.when(sf.col(REJECT_REASON).isNotNull(), record).alias(REJECTED),
+        (record if carried else rejected).alias(REJECTED),
     )
 
 
-def _evaluated(decoded: DataFrame, operator: Operator, event_time: str) -> DataFrame:
+def _evaluated(decoded: DataFrame, given: Operator, job: Job) -> DataFrame:
     """The operator's expressions, the event time, and the first reason to reject the record."""
+    evaluated = evaluate(decoded, given, job.event_time)
+    operator = evaluated.operator
     reason = sf.col(REJECT_REASON)
     for name, condition in operator.reject_rules.items():
         reason = sf.coalesce(reason, sf.when(sf.expr(condition), name))
-    rows = decoded.select(
+    rows = evaluated.rows.select(
         sf.expr(operator.key).alias(KEY),
         *[sf.expr(text).alias(name) for name, text in operator.inputs.items()],
         # What is no time becomes null; a plain cast would stop the query.
-        sf.expr(f"try_cast(({event_time}) as timestamp)").alias(EVENT_TIME),
+        sf.expr(f"try_cast({evaluated.event_time} as timestamp)").alias(EVENT_TIME),
         sf.col("raw_timestamp").alias(ARRIVED),
         reason.alias(REJECT_REASON),
         *[sf.col(f"raw_{name}") for name in COLUMNS],
+        STAMPED_ON_ARRIVAL,
     )
     reason = sf.coalesce(
         sf.col(REJECT_REASON),
         sf.when(sf.col(KEY).isNull(), NULL_KEY),
         sf.when(sf.col(EVENT_TIME).isNull(), NO_EVENT_TIME),
         sf.when(_out_of_range(sf.col(EVENT_TIME)), EVENT_TIME_OUT_OF_RANGE),
+        *_in_the_future(job.max_future),
     )
     return rows.withColumn(REJECT_REASON, reason)
+
+
+def _checked(rows: DataFrame, job: Job) -> DataFrame:
+    """Rows with a key each; one that is too long is a reason to reject the record."""
+    reason = sf.coalesce(sf.col(REJECT_REASON), sf.when(_too_long(sf.col(KEY), job), KEY_TOO_LONG))
+    return rows.withColumn(REJECT_REASON, reason)
+
+
+def _exploded(rows: DataFrame, job: Job) -> DataFrame:
+    """A row for each key of a record, and one in all for its keys that cannot be used.
+
+    Of a record with such keys the others count. It is one dead letter, not one a key: each holds
+    the whole record, and a record of 1 MiB has room for 500 keys that are too long.
+    """
+    keys, accepted = sf.col(KEY), sf.col(REJECT_REASON).isNull()
+    many = sf.when(sf.size(keys) > job.max_keys_per_record, TOO_MANY_KEYS)
+    rows = rows.withColumn(REJECT_REASON, sf.coalesce(sf.col(REJECT_REASON), many))
+    usable = sf.forall(keys, lambda key: sf.coalesce(~_too_long(key, job), sf.lit(False)))
+    others = sf.filter(keys, lambda key: sf.coalesce(~_too_long(key, job), sf.lit(False)))
+    # The row of a dead letter has no key.
+    letter = sf.array(sf.lit(None))
+    exploded = sf.when(~accepted, letter).when(usable, keys).otherwise(sf.concat(others, letter))
+    long = sf.when(sf.exists(keys, lambda key: _too_long(key, job)), KEY_TOO_LONG)
+    why = sf.when(accepted & ~usable, sf.coalesce(long, sf.lit(NULL_KEY)))
+    # Before the explosion, so that these are evaluated once a record and not once a key.
+    rows = rows.withColumns({_WHY: why, _KEYS: exploded})
+    rows = rows.withColumn(KEY, sf.explode(_KEYS)).drop(_KEYS)
+    reason = sf.coalesce(sf.col(REJECT_REASON), sf.when(sf.col(KEY).isNull(), sf.col(_WHY)))
+    return rows.withColumn(REJECT_REASON, reason).drop(_WHY)
+
+
+def _too_long(key: Column, job: Job) -> Column:
+    return sf.octet_length(key) > job.max_key_bytes.bytes
 
 
 def _pane(window: Window) -> Column:
@@ -87,6 +133,21 @@ def _pane(window: Window) -> Column:
 def _out_of_range(at: Column) -> Column:
     micros = sf.unix_micros(at)
     return (micros < _FIRST_MICROS) | (micros >= _LAST_MICROS)
+
+
+def _in_the_future(most: Duration | None) -> list[Column]:
+    """The reason of an event time that no clock can have shown yet; nothing if that is allowed.
+
+    A single such time would move the watermark beyond all records to come. Spark takes the time of
+    a batch from the log of offsets, so that a batch that runs again rejects the same records.
+    """
+    if most is None:
+        return []
+    at, ahead = sf.unix_micros(sf.col(EVENT_TIME)), sf.lit(most.microseconds)
+    after_batch = at > sf.unix_micros(sf.current_timestamp()) + ahead
+    after_arrival = at > sf.unix_micros(sf.col(ARRIVED)) + ahead
+    future = after_batch | (sf.col(STAMPED_ON_ARRIVAL) & after_arrival)
+    return [sf.when(future, EVENT_TIME_IN_THE_FUTURE)]
 
 
 def _hash() -> Column:

@@ -16,10 +16,14 @@ _TASK_HEADROOM = 1.25
 _TASK_RECORDS_MIN = 1000
 _TASK_RECORDS_MAX = 250_000
 COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp")
+STAMPED_ON_ARRIVAL = "raw_stamped_on_arrival"
+"""Is a record's timestamp the broker's, as it arrived (LogAppendTime)? No column of a user's."""
+# Of Spark's connector: 0 for the producer's time, 1 for the broker's.
+_LOG_APPEND_TIME = "timestampType = 1"
 
 
 def read(spark: SparkSession, source: KafkaSource | FilesSource) -> DataFrame:
-    """The source's records: key, value, topic, partition, offset, timestamp."""
+    """The source's records: `COLUMNS`, and whether the timestamp is that of arrival."""
     if isinstance(source, KafkaSource):
         return _kafka(spark, source)
     return _files(spark, source)
@@ -27,7 +31,8 @@ def read(spark: SparkSession, source: KafkaSource | FilesSource) -> DataFrame:
 
 def _kafka(spark: SparkSession, source: KafkaSource) -> DataFrame:
     reader = spark.readStream.format("kafka").options(**kafka_options(source, spark))
-    return reader.load().select(*COLUMNS)
+    stamped = sf.expr(_LOG_APPEND_TIME).alias(STAMPED_ON_ARRIVAL)
+    return reader.load().select(*COLUMNS, stamped)
 
 
 def kafka_options(source: KafkaSource, spark: SparkSession) -> dict[str, str]:
@@ -72,8 +77,9 @@ def _files(spark: SparkSession, source: FilesSource) -> DataFrame:
         reader = reader.option("maxFilesPerTrigger", str(source.files_per_batch))
     if source.bytes_per_batch:
         reader = reader.option("maxBytesPerTrigger", str(source.bytes_per_batch.amount))
+    never_stamped = sf.lit(False).alias(STAMPED_ON_ARRIVAL)
     if source.format == "parquet":
-        return reader.schema(_SCHEMA).parquet(source.path).select(*COLUMNS)
+        return reader.schema(_SCHEMA).parquet(source.path).select(*COLUMNS, never_stamped)
     lines = reader.format("text").load(source.path)
     # A line's coordinates are its file and the start of Spark's split in it; its time the file's.
     return lines.select(
@@ -83,4 +89,5 @@ def _files(spark: SparkSession, source: FilesSource) -> DataFrame:
         sf.lit(0).alias("partition"),
         sf.col("_metadata.file_block_start").alias("offset"),
         sf.col("_metadata.file_modification_time").alias("timestamp"),
+        never_stamped,
     )

@@ -89,6 +89,52 @@ def test_json(spark: SparkSession) -> None:
     assert decoded(spark, how, values[:2]) == [("x", 1, None), ("x", None, None)]
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        b'{"a": "x"}{"a": "y"}',
+        b'{"a": "x"} {"a": "y"}',
+        b'{"a": "x"}\n{"a": "y"}',
+        b'{"a": "x"}, {"a": "y"}',
+        b'{"a": "x"} garbage',
+        b'{"a": "x"}}',
+        b'{"a": "x"}]',
+        b'{"a": "x"}]}',
+        b'{"a": "x"}]} garbage',
+        b'[{"a": "x"}, {"a": "y"}]',
+        b'[{"a": "x"}]',
+        b"null",
+        b"1",
+        b'"x"',
+        b'{"n": 1, "a": {"b": 1}} 1',
+    ],
+)
+def test_json_that_is_not_one_object_to_its_end_is_rejected(
+    spark: SparkSession, value: bytes
+) -> None:
+    how = JsonDecode.model_validate({"type": "json", "schema": "a STRING, n BIGINT"})
+    assert decoded(spark, how, [value])[0][-1] == "not_decoded"
+
+
+def test_json_may_hold_more_than_is_asked_for(spark: SparkSession) -> None:
+    ddl = "`an a` STRING NOT NULL COMMENT 'x', s STRUCT<n: BIGINT, l: ARRAY<STRING>>"
+    how = JsonDecode.model_validate({"type": "json", "schema": ddl})
+    values = [
+        b' {"an a": "x]}", "s": {"n": 1, "l": ["{", null], "more": 2}, "_records": [1]} \n',
+        b'{"s": {"n": "many"}}',
+        b'{"an a": "x", "s": {"l": 7}}',
+        b"{}",
+    ]
+    assert [row[-1] for row in decoded(spark, how, values)] == [
+        None,
+        "not_decoded",
+        "not_decoded",
+        None,
+    ]
+    ((text, struct, _), *_) = decoded(spark, how, values)
+    assert (text, struct.n, struct.l) == ("x]}", 1, ["{", None])
+
+
 def test_csv(spark: SparkSession) -> None:
     how = CsvDecode.model_validate(
         {"type": "csv", "schema": "a STRING, p DECIMAL(18,4)", "separator": ";"}

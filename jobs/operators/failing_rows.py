@@ -1,0 +1,76 @@
+"""Rows on which an operator raises: found by halves, named in one line, or set apart."""
+
+import sys
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from unskew.jobs.operators.base import EVENT_TIME, KEY, Operator
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_KEY_LENGTH = 80
+
+
+class OperatorError(Exception):
+    """An operator raised; the message has file, line and row."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some of the rows, with their partials; or one row, on which the operator raised."""
+
+    rows: "pa.Table"
+    partials: "pa.Table | None"
+    error: Exception | None = None
+
+
+def partials_of(operator: Operator, rows: "pa.Table") -> Iterator[Part]:
+    """The rows in as few parts as the operator works on; those on which it raises by themselves.
+
+    Partials may be made of any split of the rows, so halves give the same totals as the whole.
+    """
+    part = _attempt(operator, rows)
+    if part.error is None or rows.num_rows <= 1:
+        yield part
+        return
+    half = rows.num_rows // 2
+    yield from partials_of(operator, rows.slice(0, half))
+    yield from partials_of(operator, rows.slice(half))
+
+
+def _attempt(operator: Operator, rows: "pa.Table") -> Part:
+    try:
+        return Part(rows, operator.partial(rows))
+    except MemoryError:
+        raise  # not the fault of a row
+    except Exception as error:  # noqa: BLE001 - whatever a user's code raises
+        return Part(rows, None, error)
+
+
+def failure_message(operator: Operator, part: Part) -> str:
+    """What was raised, in which file and line, and on which row."""
+    error = part.error
+    assert error is not None
+    # The innermost frame of the user's own code, where there is one: that is what he can mend.
+    frames = traceback.extract_tb(error.__traceback__)
+    file = sys.modules[type(operator).__module__].__file__
+    own = [frame for frame in frames if frame.filename == file]
+    frame = (own or frames)[-1]
+    text = " ".join(str(error).split())
+    what = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return (
+        f"operator {type(operator).__name__}: {what} ({frame.filename}:{frame.lineno})"
+        f" {_row(part.rows)}"
+    )
+
+
+def _row(rows: "pa.Table") -> str:
+    if not rows.num_rows:
+        return "without any rows"
+    (row,) = rows.select([KEY, EVENT_TIME]).to_pylist()
+    key = str(row[KEY])
+    shown = key if len(key) <= _KEY_LENGTH else f"{key[:_KEY_LENGTH]}..."
+    return f'on a row with key "{shown}" at {row[EVENT_TIME].isoformat()}'

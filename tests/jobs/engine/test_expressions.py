@@ -1,0 +1,104 @@
+"""An expression that raises on a record rejects the record; the others count."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.in_process import Ran, write_lines
+from tests.support.oracles import START
+from unskew.config.errors import UsageError
+from unskew.config.loader import load_job
+
+pytestmark = pytest.mark.spark
+
+AT = START.isoformat()
+TEXTS = ["1", "2", "x", None, "9999999999", "1"]
+
+
+def run(
+    spark: SparkSession, folder: Path, grouping: str, rows: list[dict[str, Any]], **changes: Any
+) -> tuple[Ran, list[tuple[str, str | None]]]:
+    """The job, and each dead letter's reason and text."""
+    write_lines(folder / "in", "0.json", rows)
+    ran = Ran(
+        spark,
+        folder,
+        grouping,
+        window={"type": "none"},
+        lateness=None,
+        grouping={"type": grouping},
+        **changes,
+    )
+    files = (folder / "bad").glob("batch_id=*/*.json")
+    letters = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    texts = [(each["reason"], json.loads(each["value"]).get("text")) for each in letters]
+    return ran, sorted(texts, key=str)
+
+
+@pytest.mark.parametrize("grouping", ["level", "none"])
+@pytest.mark.parametrize(
+    ("operator", "event_time"),
+    [
+        ({"type": "word_count", "text": "cast(int(text) as string)"}, "at"),
+        # What both have in common Spark would evaluate before, and outside of, either.
+        (
+            {"type": "word_count", "text": "cast(int(text) + 0 as string)"},
+            "timestampadd(SECOND, int(text) + 0, at)",
+        ),
+        ({"type": "paced", "key": "int(text)", "cost": "0 s"}, "at"),
+        (
+            {"type": "word_count", "text": "if(int(text) > 5, raise_error('no'), text)"},
+            "case when int(text) = 1 then at else at end",
+        ),
+    ],
+)
+def test_the_record_is_rejected(
+    spark: SparkSession, tmp_path: Path, grouping: str, operator: dict[str, Any], event_time: str
+) -> None:
+    rows = [{"text": text, "at": AT} for text in TEXTS]
+    ran, letters = run(spark, tmp_path, grouping, rows, operator=operator, event_time=event_time)
+    assert {row["key"]: row["count"] for row in ran.rows} == {"1": 2, "2": 1}
+    assert letters == [
+        ("expression_failed", "9999999999"),
+        ("expression_failed", "x"),
+        ("null_key", None),
+    ]
+
+
+@pytest.mark.parametrize("grouping", ["level", "none"])
+def test_inputs_that_several_rules_look_at(
+    spark: SparkSession, tmp_path: Path, grouping: str
+) -> None:
+    rows = [
+        {"text": text, "symbol": "s", "volume": 1, "at": AT} for text in ("1", "3", "x", "0", None)
+    ]
+    operator = {"type": "vwap", "price": "12 / int(text)", "volume": "volume * int(text)"}
+    ran, letters = run(spark, tmp_path, grouping, rows, operator=operator)
+    (row,) = ran.rows
+    assert (row["trades"], float(row["high"]), float(row["low"])) == (2, 12.0, 4.0)
+    assert letters == [
+        ("expression_failed", "0"),
+        ("expression_failed", "x"),
+        ("price_null", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "reflect('java.lang.System', 'exit', 1)",
+        "concat(a, JAVA_METHOD ('java.util.UUID', 'randomUUID'))",
+        "`try_reflect`('java.lang.System', 'exit', 1)",
+    ],
+)
+def test_what_calls_java_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"operator\.text: .*calls any method of Java"):
+        load_job("word_count", {"operator": {"type": "word_count", "text": text}})
+
+
+def test_a_text_or_a_column_of_that_name_is_not() -> None:
+    text = "concat(reflect, 'reflect(x)', `java_method`)"
+    assert load_job("word_count", {"operator": {"type": "word_count", "text": text}})

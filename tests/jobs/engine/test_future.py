@@ -1,0 +1,173 @@
+"""Event times in the future: rejected by the batch's own time, by a rerun as by the first run."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from tests.support.in_process import Ran, job_over, write_lines
+from tests.support.oracles import START, WINDOWS
+from unskew.config.models.source import KafkaSource
+from unskew.jobs.engine import source
+from unskew.jobs.engine.decode import decode
+from unskew.jobs.engine.prepare import REJECTED, prepare
+from unskew.jobs.kafka.broker import Broker
+from unskew.jobs.operators.registry import operator_for
+
+pytestmark = pytest.mark.spark
+
+FUTURE = "event_time_in_the_future"
+WORD_COUNT = {"type": "word_count", "text": "text"}
+
+
+def line(text: str, at: datetime) -> dict[str, Any]:
+    return {"text": text, "at": at.isoformat()}
+
+
+def run(spark: SparkSession, folder: Path, grouping: str, **changes: Any) -> Ran:
+    return Ran(
+        spark,
+        folder,
+        grouping,
+        operator=WORD_COUNT,
+        grouping={"type": grouping},
+        window=WINDOWS["tumbling"],
+        lateness="10 s",
+        **changes,
+    )
+
+
+def dead_letters(folder: Path) -> list[tuple[str, str]]:
+    """The reason and the text of each, in order."""
+    files = (folder / "bad").glob("batch_id=*/*.json")
+    rows = [json.loads(row) for file in files for row in file.read_text().splitlines()]
+    return sorted((row["reason"], row["value"]) for row in rows)
+
+
+@pytest.mark.parametrize("grouping", ["level", "none"])
+def test_one_record_of_the_year_9000_makes_no_other_late(
+    spark: SparkSession, tmp_path: Path, grouping: str
+) -> None:
+    now = datetime.now(UTC)
+    write_lines(
+        tmp_path / "in",
+        "0.json",
+        [line("early", START), line("poison", START + timedelta(days=365 * 6974))],
+    )
+    for batch in range(1, 4):
+        write_lines(tmp_path / "in", f"{batch}.json", [line("early", START), line("soon", now)])
+    ran = run(spark, tmp_path, grouping, lateness="3000 days")
+
+    assert {key: total["count"] for (_, _, key), total in ran.last.items()} == {
+        "early": 4,
+        "soon": 3,
+    }
+    assert [reason for reason, _ in dead_letters(tmp_path)] == [FUTURE]
+    assert sum(done.late_partials for done in ran.batches) == 0
+    if grouping != "none":
+        assert ran.rejected == {FUTURE: 1}
+
+
+def test_it_can_be_allowed(spark: SparkSession, tmp_path: Path) -> None:
+    at = datetime.now(UTC) + timedelta(days=400)
+    write_lines(tmp_path / "in", "0.json", [line("later", at)])
+    ran = run(spark, tmp_path, "level", max_future="off")
+    assert [key for _, _, key in ran.last] == ["later"]
+    assert ran.rejected == {}
+
+
+def forget_commit(checkpoint: Path, batch: int, began: datetime) -> None:
+    """As if the driver had died in the batch, which began at that time."""
+    for file in (checkpoint / "commits").iterdir():
+        if file.name.strip(".").split(".")[0] == str(batch):
+            file.unlink()
+    log = checkpoint / "offsets" / str(batch)
+    version, metadata, *offsets = log.read_text().splitlines()
+    metadata = json.dumps(
+        {**json.loads(metadata), "batchTimestampMs": int(began.timestamp() * 1000)}
+    )
+    log.write_text("\n".join([version, metadata, *offsets]))
+    (checkpoint / "offsets" / f".{batch}.crc").unlink()
+
+
+@pytest.mark.parametrize("grouping", ["level", "none"])
+def test_a_rerun_judges_by_the_time_of_the_first_run(
+    spark: SparkSession, tmp_path: Path, grouping: str
+) -> None:
+    rows = [line("near", START + timedelta(minutes=59)), line("far", START + timedelta(minutes=61))]
+    write_lines(tmp_path / "in", "0.json", rows)
+    first = run(spark, tmp_path, grouping)
+    assert sorted(key for _, _, key in first.last) == ["far", "near"]
+
+    checkpoint = Path(first.job.checkpoint)
+    for batch in sorted(int(file.name) for file in (checkpoint / "commits").glob("[0-9]*"))[1:]:
+        (checkpoint / "offsets" / str(batch)).unlink()
+        (checkpoint / "commits" / str(batch)).unlink()
+    forget_commit(checkpoint, 0, START)
+    if grouping == "none":
+        forget_commit(checkpoint / "unskew-refused", 0, START)
+    spark.catalog.dropTempView("totals")
+    again = run(spark, tmp_path, grouping)
+    assert sorted(key for _, _, key in again.last) == ["near"]
+    assert [(reason, json.loads(value)["text"]) for reason, value in dead_letters(tmp_path)] == [
+        (FUTURE, "far")
+    ]
+
+
+def judged(
+    spark: SparkSession, folder: Path, arrived: datetime, at: datetime, stamped: bool
+) -> Any:
+    """Why a record with this event time is rejected; None if it is not."""
+    raw: DataFrame = spark.createDataFrame(
+        [(None, bytearray(json.dumps(line("word", at)).encode()), "t", 0, 0, arrived, stamped)],
+        "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT,"
+        f" timestamp TIMESTAMP, {source.STAMPED_ON_ARRIVAL} BOOLEAN",
+    )
+    job = job_over({"type": "files", "path": str(folder)}, folder, "judged", operator=WORD_COUNT)
+    rows = prepare(decode(raw, job.decode, source.COLUMNS), operator_for(job.operator), job)
+    return rows.select(sf.col(f"{REJECTED}.reason")).collect()[0][0]
+
+
+def test_the_brokers_own_time_of_arrival_is_a_limit_too(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    late = timedelta(hours=1, seconds=1)
+    assert judged(spark, tmp_path, START, START + late, stamped=True) == FUTURE
+    assert judged(spark, tmp_path, START, START + late, stamped=False) is None
+    assert judged(spark, tmp_path, START, START + timedelta(hours=1), stamped=True) is None
+
+
+@pytest.mark.e2e
+def test_kafka_says_whose_time_a_topic_has(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    broker.create_topics(["stamped"], message_timestamp_type="LogAppendTime")
+    broker.create_topics(["unstamped"])
+    producer = Producer({"bootstrap.servers": broker.address, "log_level": 0})
+    for topic in ("stamped", "unstamped"):
+        producer.produce(topic, b"x")
+    assert producer.flush(30) == 0
+    kafka = KafkaSource.model_validate(
+        {
+            "type": "kafka",
+            "bootstrap_servers": broker.address,
+            "subscribe": ["stamped", "unstamped"],
+            "options": {},
+        }
+    )
+    query = (
+        source.read(spark, kafka)
+        .writeStream.format("memory")
+        .queryName("stamps")
+        .option("checkpointLocation", str(tmp_path))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    rows = spark.table("stamps").select("topic", source.STAMPED_ON_ARRIVAL).collect()
+    assert dict(map(tuple, rows)) == {"stamped": True, "unstamped": False}

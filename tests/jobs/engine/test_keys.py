@@ -1,0 +1,97 @@
+"""Records with keys that are too long or too many: one dead letter each, and the job goes on."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.in_process import Ran, write_lines
+from tests.support.oracles import START
+
+pytestmark = pytest.mark.spark
+
+AT = START.isoformat()
+TWO_KIB = 2048
+
+
+def counted(
+    spark: SparkSession, folder: Path, rows: list[dict[str, Any]], grouping: str, **changes: Any
+) -> tuple[dict[str, Any], list[tuple[str, dict[str, Any]]]]:
+    """The records counted by key, and each dead letter's reason and record."""
+    write_lines(folder / "in", "0.json", rows)
+    ran = Ran(
+        spark,
+        folder,
+        grouping,
+        **{"operator": {"type": "word_count", "text": "text"}, **changes},
+        window={"type": "none"},
+        lateness=None,
+        grouping={"type": grouping},
+    )
+    files = (folder / "bad").glob("batch_id=*/*.json")
+    letters = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    totals = {row["key"]: row.get("count", row.get("posts")) for row in ran.rows}
+    return totals, sorted(
+        ((letter["reason"], json.loads(letter["value"])) for letter in letters), key=str
+    )
+
+
+@pytest.mark.parametrize("grouping", ["level", "none"])
+def test_of_a_record_with_long_words_the_others_count(
+    spark: SparkSession, tmp_path: Path, grouping: str
+) -> None:
+    longest, long = "é" * (TWO_KIB // 2), "é" * (TWO_KIB // 2) + "e"
+    rows = [
+        {"text": f"a {long} b {long} {600_000 * 'x'}", "at": AT},
+        {"text": f"a {longest}", "at": AT},
+    ]
+    totals, letters = counted(spark, tmp_path, rows, grouping)
+    assert totals == {"a": 2, "b": 1, longest: 1}
+    assert letters == [("key_too_long", rows[0])]
+
+
+def test_an_operator_with_a_key_a_record_rejects_the_record(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = [{"symbol": symbol, "price": 1, "volume": 1, "at": AT} for symbol in ("ab", "abc")]
+    operator = {"type": "paced", "key": "symbol", "cost": "0 s"}
+    totals, letters = counted(
+        spark, tmp_path, rows, "level", operator=operator, max_key_bytes="2 B"
+    )
+    assert totals == {"ab": 1}
+    assert letters == [("key_too_long", rows[1])]
+
+
+@pytest.mark.parametrize("grouping", ["level", "none"])
+def test_a_record_of_too_many_keys_is_one_dead_letter(
+    spark: SparkSession, tmp_path: Path, grouping: str
+) -> None:
+    rows = [
+        {"user": "u", "hashtags": [str(tag) for tag in range(count)], "at": AT}
+        for count in (10_000, 10_001)
+    ]
+    totals, letters = counted(
+        spark,
+        tmp_path,
+        rows,
+        grouping,
+        operator={"type": "hashtags", "hashtags": "hashtags", "user": "user"},
+    )
+    assert totals == {str(tag): 1 for tag in range(10_000)}
+    assert letters == [("too_many_keys", rows[1])]
+
+
+def test_a_million_tags_do_not_hold_the_others_up(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [{"user": "u", "hashtags": [str(tag) for tag in range(10**6)], "at": AT}]
+    rows.append({"user": "u", "hashtags": ["one"], "at": AT})
+    totals, letters = counted(
+        spark,
+        tmp_path,
+        rows,
+        "level",
+        operator={"type": "hashtags", "hashtags": "hashtags", "user": "user"},
+    )
+    assert totals == {"one": 1}
+    assert [reason for reason, _ in letters] == ["too_many_keys"]
