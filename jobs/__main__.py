@@ -21,6 +21,7 @@ COMMANDS = {
     "schema": "write the JSON schema of job files",
     "run": "execute a job until it ends or is stopped",
     "inspect": "show the balance of a job by what its checkpoint keeps",
+    "repair": "set back a checkpoint's watermark that is in the future",
     "simulate": "route a trace with groupings and compare balance, state and time",
     "compare": "simulate all groupings on a trace, the best first, and say if one is needed",
     "jars": "fetch the JVM artifacts into the cache and print their paths",

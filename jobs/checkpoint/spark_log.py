@@ -18,10 +18,13 @@ def late_watermark(checkpoint: str, batch: int) -> int | None:
     It is that of the batch before: a batch's own watermark, which Spark's progress has, closes
     windows after the batch's rows were added to them. None if the log of offsets no longer has it.
     """
-    if batch == 0:
-        return 0
+    return 0 if batch == 0 else watermark_of(checkpoint, batch - 1)
+
+
+def watermark_of(checkpoint: str, batch: int) -> int | None:
+    """A batch's own watermark, in microseconds; None if the log of offsets does not have it."""
     try:
-        data = read_bytes(f"{checkpoint}/offsets/{batch - 1}")
+        data = read_bytes(f"{checkpoint}/offsets/{batch}")
     except OSError:
         return None  # only the displays need it: the job goes on
     lines = data.decode().splitlines() if data else []

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from statistics import fmean
 from typing import Any
 
@@ -86,6 +87,18 @@ class BatchDone:
     def late_records(self) -> int | None:
         """Records all whose windows were over; None if that is not known."""
         return self.stats.late_records if self.stats else None
+
+    @property
+    def watermark(self) -> float | None:
+        """The watermark of the batch as Unix time; None without windows, or before it first moved.
+
+        It closes the windows that end before it; what comes for those is late in the next batch.
+        """
+        text = (self.progress.get("eventTime") or {}).get("watermark")
+        try:
+            return (datetime.fromisoformat(text).timestamp() or None) if text else None
+        except ValueError:  # a year beyond 9999, of a checkpoint from before those were rejected
+            return None
 
     @property
     def lag(self) -> Lag:

@@ -206,6 +206,14 @@ FIGURES: tuple[Figure, ...] = (
         f" It is a lower bound if a partition has records of more than {WINDOW_ENDS} windows that"
         " are over, in one batch.",
         lambda done: done.late_records, inspect="late_records", column=("late", "{:,}")),
+    Figure("watermark_timestamp_seconds", "gauge",
+        "The watermark of the last batch, as Unix time; none without windows, or before it first"
+        " moved. Records whose windows end before it are late.",
+        lambda done: done.watermark, empty_batches=True, page="watermark", inspect="watermark"),
+    Figure("watermark_behind_seconds", "",
+        "How long before now the watermark is; below zero, it is in the future.",
+        lambda done: None if done.watermark is None else time.time() - done.watermark,
+        inspect="watermark_behind_seconds", column=("watermark behind s", "{:,.0f}")),
     Figure("dead_letters", "counter",
         "Rejected records, by reason.",
         lambda done: dict(done.stats.rejected) if done.stats else {}, ("reason",),

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.report import LATENCY_BOUNDS_SECONDS
 from unskew.jobs.checkpoint.files import journal_in, names_in
 from unskew.jobs.checkpoint.merge_state import MergePartition, merge_state
+from unskew.jobs.checkpoint.spark_log import watermark_of
 from unskew.jobs.observe.batch import BatchDone, Routing, read_routing
 from unskew.jobs.observe.batch_stats import HOT_KEYS, BatchStats, read_batch_stats
 from unskew.jobs.observe.figure import PARTITION, Figure, value_of
@@ -26,7 +28,7 @@ class Batch:
     """One batch of the journal."""
 
     done: BatchDone
-    """The batch without Spark's progress, which the journal does not hold."""
+    """The batch with what the checkpoint keeps of Spark's progress: number and watermark."""
     stats: BatchStats
     dead_letters_written: bool
 
@@ -170,7 +172,17 @@ def _read(journal: Journal, number: int) -> Batch | None:
         return None
     routing = read_routing(journal, number) or Routing(0, 0.0)
     written = journal.dead_letters_written(number) or not stats.rejected
-    return Batch(BatchDone({"batchId": number}, stats, routing), stats, written)
+    return Batch(BatchDone(_progress(journal, number), stats, routing), stats, written)
+
+
+def _progress(journal: Journal, number: int) -> dict[str, Any]:
+    """What the checkpoint keeps of a batch's progress: its number and its watermark."""
+    # The journal is beside the log of offsets, in the checkpoint.
+    watermark = watermark_of(journal.location.rpartition("/")[0], number)
+    if not watermark:
+        return {"batchId": number}
+    at = datetime.fromtimestamp(watermark / 1e6, UTC)
+    return {"batchId": number, "eventTime": {"watermark": at.isoformat()}}
 
 
 def _same_partitions(batches: list[Batch]) -> list[Batch]:

@@ -79,6 +79,8 @@ def test_numbers_are_those_of_the_reports(
         "state_keys": 4,
         "state_bytes": 400,
         "late_records": 0,
+        "watermark": None,
+        "watermark_behind_seconds": None,
         "dead_letters": {"not_utf8": 3},
         "dead_letters_published": False,
     }

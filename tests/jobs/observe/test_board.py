@@ -52,6 +52,7 @@ EXPORTED = {
     "unskew_grouping_signal": ("gauge", "over_sources", "signal"),
     "unskew_late_partials_total": ("counter",),
     "unskew_late_records_total": ("counter",),
+    "unskew_watermark_timestamp_seconds": ("gauge",),
     "unskew_dead_letters_total": ("counter", "reason"),
     "unskew_kafka_lag_records": ("gauge", "kafka_partition", "topic"),
     "unskew_merge_state_rows": ("gauge",),

@@ -52,6 +52,7 @@ def test_a_batch_has_the_numbers_of_its_reports() -> None:
         "imbalance": 0.25,
         "replication": 1.25,
         "hot_keys": [["ffffffffffffffff", 20], ["0000000000000005", 10]],
+        "watermark": None,
         "dead_letters": {"not_utf8": 2},
     }
 
