@@ -50,7 +50,8 @@ _STATE = re.compile(r"source-(\d+)\.state")
 _ROUTING = re.compile(r"source-(\d+)\.routing")
 _REPORT = re.compile(r"partition-(\d+)\.report")
 # Journals of the version before end the name in `.bad`.
-_REJECTED = re.compile(r"partition-(\d+)\.(?:rejected|bad)")
+_REJECTED = re.compile(r"partition-\d+\.(?:rejected|bad)|totals\.rejected")
+_UNTAKEN = "totals.rejected"
 
 
 @dataclass(frozen=True)
@@ -181,12 +182,27 @@ class Journal:
 
     def write_rejected(self, batch: int, partition: int, table: pa.Table) -> bool:
         """Keep the records that a partition rejected until they are written as dead letters."""
+        return self._write_rejected(batch, f"partition-{partition:05d}.rejected", table)
+
+    def write_untaken(self, batch: int, table: pa.Table) -> bool:
+        """Keep the totals that sinks could not take, likewise."""
+        return self._write_rejected(batch, _UNTAKEN, table)
+
+    def count_untaken(self, batch: int) -> int:
+        """Count the totals of one batch that are kept so."""
+        if _UNTAKEN not in self._names(f"{batch:012d}"):
+            return 0
+        system, root = self._open()
+        with system.open_input_file(f"{root}/{batch:012d}/{_UNTAKEN}") as file:
+            return int(pa.ipc.open_file(file).read_all().num_rows)
+
+    def _write_rejected(self, batch: int, name: str, table: pa.Table) -> bool:
         sink = pa.BufferOutputStream()
         rows = max(1, table.num_rows * PIECE_BYTES // max(1, table.nbytes))
         with pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table, max_chunksize=rows)
         data = sink.getvalue().to_pybytes()
-        return self._write(batch, f"partition-{partition:05d}.rejected", data)
+        return self._write(batch, name, data)
 
     def rejected(self, batch: int) -> Iterator[pa.Table]:
         """Read the rejected records of one batch that are kept, in pieces of each partition."""

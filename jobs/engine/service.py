@@ -19,6 +19,7 @@ from unskew.jobs.checkpoint.merge_state import MergePartition, merge_state
 from unskew.jobs.checkpoint.spark_log import last_commit
 from unskew.jobs.engine.dead_letter_query import DeadLetterQuery
 from unskew.jobs.engine.pipeline import Pipeline, with_trigger
+from unskew.jobs.engine.rejected_share import RejectedShare
 from unskew.jobs.engine.session import job_session, renames_without_processes
 from unskew.jobs.engine.spark_errors import SPARK_ERRORS, translate_spark_errors
 from unskew.jobs.local.signals import GRACE_SECONDS, Stop
@@ -28,6 +29,7 @@ from unskew.jobs.observe.follower import Follower
 from unskew.jobs.operators.registry import computed_by_spark
 from unskew.jobs.sinks import dead_letters
 from unskew.jobs.sinks.query import write
+from unskew.jobs.sinks.untaken import TOTAL_NOT_TAKEN
 
 _TASKS_CHECK_SECONDS = 5.0
 _POLL_SECONDS: Any = 0.2  # declared a whole number by pyspark, used as any
@@ -52,6 +54,7 @@ class Service:
         self._stop = stop or Stop()
         self._seen = -1
         self._published = -1
+        self._rejected_share = RejectedShare(job)
         self._sizes: tuple[tuple[MergePartition, ...], int, int] = ((), 0, 0)
         self._newest: object = None
 
@@ -134,6 +137,7 @@ class Service:
         if counts:
             for follower in self._followers:
                 follower.records_rejected(counts)
+            self._rejected_share.add(0, counts)
 
     def _progress(self, progress: dict[str, Any]) -> None:
         batch = int(progress["batchId"])
@@ -164,13 +168,22 @@ class Service:
         for follower in self._followers:
             follower.batch_done(done)
         self.journal.purge(batch - KEPT_BATCHES)
+        self._rejected_share.add(done.source_records, done.stats.rejected if done.stats else {})
 
     def _publish(self, newest: int) -> None:
         """Write the rejected records of committed batches; a crash may have left several."""
         for batch in self.journal.batches():
             if self._published < batch <= newest:
+                self._count_untaken(batch)
                 dead_letters.publish(self.spark, self.job, self.journal, batch)
         self._published = newest
+
+    def _count_untaken(self, batch: int) -> None:
+        """Show how many totals a sink could not take; no report has them."""
+        totals = self.journal.count_untaken(batch)
+        for follower in self._followers:
+            if totals:
+                follower.records_rejected({TOTAL_NOT_TAKEN: totals})
 
     def _enter(self, state: str) -> None:
         for follower in self._followers:

@@ -9,8 +9,10 @@ Arrow or a client before it writes: a test looks at `sys.modules`.
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from pydantic import Field
 
 from unskew.config.models.sink import TargetOptions
 
@@ -22,6 +24,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class UntakenTotal:
+    """A total that a sink cannot take; it becomes a dead letter."""
+
+    sink: str
+    """The sink's type and what it writes to."""
+    key: str
+    """Window and key, as JSON."""
+    why: str
+
+
+@dataclass(frozen=True)
 class Batch:
     """The micro-batch that is written."""
 
@@ -30,6 +43,8 @@ class Batch:
     job: "Job"
     session: "SparkSession"
     """The job's session; that of the rows is a copy, which ends with the query."""
+    untaken: list[UntakenTotal] = field(default_factory=list)
+    """The totals of the batch that could not be written; sinks add to it."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -78,7 +93,10 @@ class Sink(Target):
 
     @abstractmethod
     def write(self, results: "DataFrame", batch: Batch) -> None:
-        """Write a batch's results, such that writing them again changes nothing."""
+        """Write a batch's results, such that writing them again changes nothing.
+
+        What cannot be written whatever is tried goes to `batch.untaken`, and the rest is written.
+        """
 
     def stream(self, results: "DataFrame", job: "Job") -> "DataStreamWriter | None":
         """Spark's own writer for a stream, if there is one; it is used where a job has one sink."""
@@ -87,6 +105,10 @@ class Sink(Target):
 
 class DeadLetters(Target):
     """Takes rejected records, each with its reject reason and where it was read."""
+
+    max_share: Annotated[float, Field(gt=0, lt=1)] | None = Field(default=None, examples=[0.2])
+    """Stop the job when more than this share of its records is rejected, of a batch or of several
+    that together have 1,000 records; without it, it goes on whatever is rejected."""
 
     @abstractmethod
     def write(self, records: "DataFrame", batch: Batch, *, more: bool = False) -> None:

@@ -14,7 +14,14 @@ from unskew.config.rules.kafka import insecure_options, reader_of
 from unskew.config.rules.registry import Contradiction, agrees_with
 from unskew.jobs.kafka.options import connection_options
 from unskew.jobs.operators.base import RESULT_KEY
-from unskew.jobs.sinks.base import Batch, DeadLetters, Sink, Target, WrittenTopic
+from unskew.jobs.sinks.base import (
+    Batch,
+    DeadLetters,
+    Sink,
+    Target,
+    UntakenTotal,
+    WrittenTopic,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,6 +34,14 @@ _IN_UTC = {"timeZone": "UTC"}
 _HEADERS = ("reason", "topic", "partition", "offset", "timestamp")
 # The Kafka client's own limit is 1 MiB: a dead letter above it would end every attempt to send it.
 _REQUEST_BYTES = 16 << 20
+# What the client sends at most if it is not told otherwise, and what a record has around its key
+# and value.
+_CLIENT_REQUEST_BYTES = 1 << 20
+_OVERHEAD_BYTES = 128
+# A key is in a record's key and value, and JSON may write six bytes for one; the rest has columns
+# of a fixed size.
+_JSON_BYTES = 12
+_OTHER_BYTES = 4096
 _OPTIONS = {"kafka.compression.type": "zstd"}
 
 
@@ -102,13 +117,33 @@ class KafkaSink(KafkaTarget, Sink):
         options = self.client_options(job)
         return [WrittenTopic("topic", self.topic, options, {"cleanup.policy": policy})]
 
-    def stream(self, results: "DataFrame", job: "Job") -> "DataStreamWriter":
+    def stream(self, results: "DataFrame", job: "Job") -> "DataStreamWriter | None":
+        # Spark's own writer cannot leave a row out: only where none can be too large.
+        bound = job.max_key_bytes.bytes * _JSON_BYTES + _OTHER_BYTES
+        if _has_unbounded_columns(results) or bound > self._record_bytes_max(job):
+            return None
         writer = kafka_rows(results).writeStream.format("kafka")
         return writer.options(**self.client_options(job))
 
     def write(self, results: "DataFrame", batch: Batch) -> None:
-        writer = kafka_rows(results).write.format("kafka")
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as sf
+
+        most = self._record_bytes_max(batch.job)
+        size = sf.octet_length("key") + sf.octet_length("value") + sf.lit(_OVERHEAD_BYTES)
+        rows = kafka_rows(results).withColumn("size", size)
+        untaken = Observation()
+        larger = sf.when(sf.col("size") > most, sf.struct("key", "size"))
+        observed = rows.observe(untaken, sf.collect_list(larger).alias("larger"))
+        writer = observed.where(sf.col("size") <= most).drop("size").write.format("kafka")
         writer.options(**self.client_options(batch.job)).save()
+        for row in untaken.get["larger"]:
+            why = f"{row['size']} bytes are more than kafka.max.request.size, {most}"
+            batch.untaken.append(UntakenTotal(f"{self.type} {self.topic}", row["key"], why))
+
+    def _record_bytes_max(self, job: "Job") -> int:
+        """The largest record that the Kafka client sends."""
+        return int(self.client_options(job).get("kafka.max.request.size", _CLIENT_REQUEST_BYTES))
 
 
 class KafkaDeadLetters(KafkaTarget, DeadLetters):
@@ -157,6 +192,17 @@ class KafkaDeadLetters(KafkaTarget, DeadLetters):
             "includeHeaders": "true",
         }
         rows.write.format("kafka").options(**options).save()
+
+
+def _has_unbounded_columns(results: "DataFrame") -> bool:
+    """May a column beside the key be as large as it likes?"""
+    from pyspark.sql.types import AtomicType, BinaryType, StringType, VariantType
+
+    others = [field.dataType for field in results.schema if field.name != RESULT_KEY[-1]]
+    return any(
+        not isinstance(kind, AtomicType) or isinstance(kind, BinaryType | StringType | VariantType)
+        for kind in others
+    )
 
 
 def kafka_rows(results: "DataFrame") -> "DataFrame":

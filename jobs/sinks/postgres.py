@@ -1,10 +1,12 @@
 """Totals in a table of PostgreSQL: inserted, or updated where window and key are there already.
 
 Each partition of a result is one transaction: its rows are copied into a temporary table and from
-there put in order into the real one, so that a replay leaves what the first attempt left.
+there put in order into the real one, so that a replay leaves what the first attempt left. Where the
+table cannot take a row, halves are tried until that row is alone; the others are written.
 """
 
 import io
+import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -18,7 +20,7 @@ from unskew.config.models.sink import Identity
 from unskew.config.models.window import NoWindow
 from unskew.config.types.secrets import Secret, holds_secret
 from unskew.jobs.operators.base import RESULT_KEY
-from unskew.jobs.sinks.base import Batch, Sink
+from unskew.jobs.sinks.base import Batch, Sink, UntakenTotal
 
 if TYPE_CHECKING:
     import psycopg
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 5
 _INCOMING = "unskew_incoming"
+# Rows of a partition that are set apart before the table itself is taken for the mistake.
+_UNTAKEN_MAX = 1000
 # No text of PostgreSQL can hold it, and one such key must not stop all others.
 _NUL = "\N{SYMBOL FOR NULL}".encode()
 _TABLE = "SELECT to_regclass(%s)::oid"
@@ -40,8 +44,9 @@ WHERE i.indrelid = %s AND i.indisunique AND i.indpred IS NULL AND i.indexprs IS 
 GROUP BY i.indexrelid
 """
 _STATEMENTS = {
-    "empty": "CREATE TEMPORARY TABLE {incoming} ON COMMIT DROP AS"
+    "make": "CREATE TEMPORARY TABLE {incoming} ON COMMIT DROP AS"
     " SELECT {columns} FROM {table} WITH NO DATA",
+    "empty": "TRUNCATE {incoming}",
     "copy": "COPY {incoming} ({columns}) FROM STDIN (FORMAT csv)",
     # In order, so that an attempt that came late waits for the other one instead of for itself.
     "upsert": "INSERT INTO {table} ({columns}) SELECT {columns} FROM {incoming} ORDER BY {key}"
@@ -118,10 +123,12 @@ class PostgresSink(Sink):
         destination = self._destination()
 
         def upsert(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            written = pa.array([destination.upsert(rows)], pa.int64())
-            yield pa.RecordBatch.from_pydict({"written": written})
+            untaken = destination.upsert(rows)
+            columns = {name: [each[name] for each in untaken] for name in ("key", "why")}
+            yield pa.RecordBatch.from_pydict(columns, _untaken_schema())
 
-        results.mapInArrow(upsert, "written LONG").collect()
+        for row in results.mapInArrow(upsert, "key STRING, why STRING").collect():
+            batch.untaken.append(UntakenTotal(f"{self.type} {self.table}", row["key"], row["why"]))
 
     def _destination(self) -> "Destination":
         password = self.password.get_secret_value() if self.password else None
@@ -145,21 +152,46 @@ class Destination:
             self.url, user=self.user, password=self.password, connect_timeout=CONNECT_SECONDS
         )
 
-    def upsert(self, batches: "Iterable[pa.RecordBatch]") -> int:
-        """Insert or update the rows; how many there were."""
-        rows = 0
-        with self.connect() as connection, connection.cursor() as cursor:
-            for batch in batches:
-                if batch.num_rows == 0:
-                    continue
-                if rows == 0:
-                    cursor.execute(self._statement("empty", batch.schema.names))
-                with cursor.copy(self._statement("copy", batch.schema.names)) as copy:
+    def upsert(self, batches: "Iterable[pa.RecordBatch]") -> list[dict[str, str]]:
+        """Insert or update the rows; those that the table cannot take, each with the reason."""
+        import pyarrow as pa
+
+        held = [batch for batch in batches if batch.num_rows]
+        if not held:
+            return []
+        rows = pa.Table.from_batches(held)
+        with self.connect() as connection:
+            connection.execute(self._statement("make", rows.column_names))
+            return self._upsert(connection, rows, _UNTAKEN_MAX)
+
+    def _upsert(
+        self, connection: "psycopg.Connection[Any]", rows: "pa.Table", most: int
+    ) -> list[dict[str, str]]:
+        """The rows in a part of the transaction; if one is refused, their halves, each alone."""
+        import psycopg
+
+        try:
+            with connection.transaction():
+                self._copy(connection, rows)
+        except (psycopg.DataError, psycopg.IntegrityError, _too_large_error()) as error:
+            if most == 0:
+                # So many are a table that does not fit the job, which is for a person to mend.
+                raise
+            if rows.num_rows == 1:
+                return [{"key": _key_of(rows), "why": _first_line(error)}]
+        else:
+            return []
+        half = rows.num_rows // 2
+        untaken = self._upsert(connection, rows.slice(0, half), most)
+        return untaken + self._upsert(connection, rows.slice(half), most - len(untaken))
+
+    def _copy(self, connection: "psycopg.Connection[Any]", rows: "pa.Table") -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(self._statement("empty", rows.column_names))
+            with cursor.copy(self._statement("copy", rows.column_names)) as copy:
+                for batch in rows.to_batches():
                     copy.write(_csv(batch))
-                rows += batch.num_rows
-            if rows:
-                cursor.execute(self._statement("upsert", batch.schema.names))
-        return rows
+            cursor.execute(self._statement("upsert", rows.column_names))
 
     def _statement(self, kind: str, columns: list[str]) -> "sql.Composed":
         from psycopg import sql
@@ -178,6 +210,25 @@ class Destination:
             "update": sql.SQL(", ").join(update),
         }
         return sql.SQL(_STATEMENTS[kind]).format(**parts)
+
+
+def _untaken_schema() -> "pa.Schema":
+    import pyarrow as pa
+
+    return pa.schema({"key": pa.string(), "why": pa.string()})
+
+
+def _too_large_error() -> type[Exception]:
+    """What PostgreSQL raises for a row that is larger than an index can take."""
+    from psycopg.errors import ProgramLimitExceeded
+
+    return ProgramLimitExceeded
+
+
+def _key_of(row: "pa.Table") -> str:
+    """Window and key of a table's only row, as JSON."""
+    names = [name for name in RESULT_KEY if name in row.column_names]
+    return json.dumps(row.select(names).to_pylist()[0], default=str, ensure_ascii=False)
 
 
 def _libpq(url: str) -> str:

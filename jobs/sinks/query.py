@@ -11,6 +11,7 @@ from unskew.jobs.operators.base import KEY, RESULT_KEY
 from unskew.jobs.operators.registry import operator_for
 from unskew.jobs.sinks.base import Batch
 from unskew.jobs.sinks.registry import sinks_of
+from unskew.jobs.sinks.untaken import UntakenTotals
 
 _RANK = "rank_in_window"
 
@@ -41,6 +42,7 @@ def _write_batch(
 ) -> Callable[[DataFrame, int], None]:
     sinks = sinks_of(job)
     compute = not all(sink.computes_every_row for sink in sinks)
+    untaken = UntakenTotals(job)
 
     def write_batch(results: DataFrame, batch_id: int) -> None:
         written = results if top is None else top_of_each_window(results, *top)
@@ -50,8 +52,10 @@ def _write_batch(
                 # A look at a few rows computes no more partitions of the merge than have those; the
                 # others would commit no state, and Spark fails a batch in which one does not.
                 kept.count()
+            batch = Batch(batch_id, job, session)
             for sink in sinks:
-                sink.write(kept, Batch(batch_id, job, session))
+                sink.write(kept, batch)
+            untaken.keep(batch)
         finally:
             kept.unpersist()
 

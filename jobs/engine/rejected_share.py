@@ -1,0 +1,42 @@
+"""Stopping a job that rejects too many of its records, where the job asks for that."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from unskew.config.errors import ExternalError
+from unskew.config.models.job import Job
+from unskew.jobs.sinks.registry import dead_letters_of
+
+RECORDS_MIN = 1000
+"""Of fewer records the share says too little: batches are taken together until they have these."""
+
+
+class RejectedShare:
+    """The rejected records of the newest batches, against `dead_letters.max_share`."""
+
+    def __init__(self, job: Job) -> None:
+        self._most = dead_letters_of(job).max_share
+        self._records = 0
+        self._rejected: Counter[str] = Counter()
+
+    def add(self, records: int, rejected: Mapping[str, int]) -> None:
+        """Count a batch's records, and those that were rejected; an ExternalError if too many."""
+        if self._most is None:
+            return
+        if records and self._records >= RECORDS_MIN:
+            self._records = 0
+            self._rejected.clear()
+        self._records += records
+        # With grouping none they come from a query of their own, before the records or after.
+        self._rejected.update(rejected)
+        share = self._rejected.total() / max(1, self._records)
+        if self._records >= RECORDS_MIN and share > self._most:
+            raise ExternalError(self._message(share, self._most))
+
+    def _message(self, share: float, most: float) -> str:
+        ((reason, count),) = self._rejected.most_common(1)
+        return (
+            f"dead_letters.max_share: {share:.1%} of the last {self._records:,} records were"
+            f" rejected, more than {most:.1%} (most often {reason}: {count:,}); mend the producer"
+            " or the job file, and start the job again: it goes on from its checkpoint"
+        )

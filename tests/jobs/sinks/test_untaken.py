@@ -1,0 +1,135 @@
+"""A total that a sink cannot take: a dead letter, and the others are written."""
+
+import json
+import random
+import string
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.in_process import Ran, write_lines
+from tests.support.job_process import consumed
+from tests.support.oracles import START
+from tests.support.postgres_server import PostgresServer, postgres_server
+from unskew.jobs.kafka.broker import Broker
+from unskew.jobs.observe.batch import BatchDone
+from unskew.jobs.sinks.postgres import Destination
+
+pytestmark = pytest.mark.e2e
+
+TABLE = "CREATE TABLE {} (key text PRIMARY KEY, count bigint)"
+# More than a row of an index may have, and nothing that compresses.
+LONG = "".join(random.Random(7).choices(string.ascii_lowercase + string.digits, k=5000))
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    with postgres_server() as running:
+        yield running
+
+
+def destination(server: PostgresServer, table: str) -> Destination:
+    url = server.url.removeprefix("jdbc:postgresql:///")
+    return Destination(f"postgresql:///{url}", "me", None, (table,))
+
+
+def totals(rows: dict[str, int | None]) -> list[pa.RecordBatch]:
+    """The rows in two batches."""
+    table = pa.table({"key": list(rows), "count": pa.array(rows.values(), pa.int64())})
+    return table.to_batches(max_chunksize=max(1, len(rows) // 2))
+
+
+def test_postgres_writes_all_rows_but_the_one_that_it_refuses(server: PostgresServer) -> None:
+    with server.connect() as connection:
+        connection.execute(TABLE.format("most"))
+        rows = {**{f"k{number}": number for number in range(100)}, LONG: 7, "last": 1}
+        (untaken,) = destination(server, "most").upsert(totals(rows))
+        written = dict(connection.execute("SELECT key, count FROM most").fetchall())
+    assert json.loads(untaken["key"]) == {"key": LONG}
+    assert untaken["why"].startswith("index row ")
+    assert written == {key: count for key, count in rows.items() if key != LONG}
+
+
+def test_a_table_that_refuses_everything_still_stops_the_job(server: PostgresServer) -> None:
+    with server.connect() as connection:
+        connection.execute(
+            "CREATE TABLE none (key text PRIMARY KEY, count bigint CHECK (count < 0))"
+        )
+        with pytest.raises(psycopg.IntegrityError):
+            destination(server, "none").upsert(totals({f"k{n}": n for n in range(1100)}))
+        assert connection.execute("SELECT count(*) FROM none").fetchall() == [(0,)]
+
+
+def run(
+    spark: SparkSession, folder: Path, sinks: list[dict[str, Any]], texts: list[str]
+) -> tuple[Ran, list[dict[str, Any]]]:
+    """A job over a file more, and its dead letters."""
+    number = len(list(folder.glob("in/*")))
+    rows = [{"text": text, "at": START.isoformat()} for text in texts]
+    write_lines(folder / "in", f"{number}.json", rows)
+    ran = Ran(
+        spark,
+        folder,
+        "untaken",
+        operator={"type": "word_count", "text": "text"},
+        window={"type": "none"},
+        lateness=None,
+        max_key_bytes="10 KiB",
+        sinks=sinks,
+    )
+    files = sorted((folder / "bad").glob("batch_id=*/*.json"))
+    return ran, [json.loads(line) for file in files for line in file.read_text().splitlines()]
+
+
+@pytest.mark.spark
+def test_in_a_job_it_becomes_a_dead_letter(
+    spark: SparkSession, server: PostgresServer, tmp_path: Path
+) -> None:
+    (tmp_path / "in").mkdir()
+    with server.connect() as connection:
+        connection.execute(TABLE.format("words"))
+        postgres = {"type": "postgres", "url": server.url, "table": "words", "user": "me"}
+        ran, letters = run(spark, tmp_path, [postgres], [f"a {LONG} b", "a"])
+        written = dict(connection.execute("SELECT key, count FROM words").fetchall())
+    assert written == {"a": 2, "b": 1}
+    (letter,) = letters
+    assert letter["reason"] == "total_not_taken"
+    assert json.loads(letter["key"]) == {"key": LONG}
+    about = json.loads(letter["value"])
+    assert about["sink"] == "postgres words"
+    assert about["why"].startswith("index row ")
+    assert all(isinstance(done, BatchDone) for done in ran.batches)
+
+
+@pytest.mark.spark
+def test_kafka_gets_all_but_the_one_that_is_too_large(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    broker.create_topics(["untaken"])
+    (tmp_path / "in").mkdir()
+    for number in range(2):
+        # The total that is too large grows: its dead letter is written once.
+        write_lines(
+            tmp_path / "in", f"{number}.json", [{"text": f"c {LONG}", "at": START.isoformat()}]
+        )
+    kafka = {
+        "type": "kafka",
+        "topic": "untaken",
+        "bootstrap_servers": broker.address,
+        "options": {"kafka.max.request.size": 8_000},
+    }
+    _, letters = run(spark, tmp_path, [kafka], [f"a {LONG} b", "a"])
+    last = {
+        json.loads(message.key())["key"]: json.loads(message.value())["count"]
+        for message in consumed(broker, "untaken")
+    }
+    assert last == {"a": 2, "b": 1, "c": 2}
+    (letter,) = letters
+    assert letter["reason"] == "total_not_taken"
+    assert json.loads(letter["value"])["sink"] == "kafka untaken"
+    assert "more than kafka.max.request.size, 8000" in json.loads(letter["value"])["why"]
