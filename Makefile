@@ -51,7 +51,8 @@ layers: setup
 
 fresh: setup
 	@.venv/bin/unskew schema --check && $(RUN) -m docs.reference.metrics --check && $(RUN) deploy/prometheus_rule.py --check && \
-	$(RUN) -m docs.reference.configuration --check && $(RUN) -m docs.reference.groupings --check && $(RUN) -m dashboards --check
+	$(RUN) -m docs.reference.configuration --check && $(RUN) -m docs.reference.groupings --check && $(RUN) -m docs.reference.counts --check && \
+	$(RUN) -m dashboards --check
 
 rules: # only where promtool is: no package index has it
 	@! command -v promtool >/dev/null || out=$$(promtool check rules deploy/prometheus/rules/*.yml && \
@@ -69,7 +70,7 @@ golden: setup ## Write the golden files anew; review them as a diff
 
 references: setup ## Write the schema, pages, dashboards and manifests that follow from code anew
 	@.venv/bin/unskew schema --output config/schema.json && $(RUN) -m docs.reference.metrics && $(RUN) -m docs.reference.configuration && \
-	$(RUN) -m docs.reference.groupings && $(RUN) -m dashboards && $(RUN) deploy/prometheus_rule.py
+	$(RUN) -m docs.reference.groupings && $(RUN) -m docs.reference.counts && $(RUN) -m dashboards && $(RUN) deploy/prometheus_rule.py
 
 coverage: setup ## Tests with coverage of config and grouping
 	@$(RUN) -m coverage run -m pytest -q -m "not slow and not long and not spark and not e2e" && \

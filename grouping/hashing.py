@@ -72,6 +72,22 @@ def partition_weight(key: np.uint64, salt: np.uint64, partition: np.int32) -> np
     return mix64(mix64(key ^ salt) ^ (np.uint64(partition + 1) * _FIRST))
 
 
+def hash_partitions(keys: NDArray[np.uint64], partitions: int, seed: int) -> NDArray[np.int32]:
+    """The partition of each key by its hash alone, as the grouping `key` chooses it."""
+    out = np.empty(keys.size, np.int32)
+    pick_each(keys, salts(seed, 1)[0], partitions, out)
+    return out
+
+
+@kernel
+def pick_each(
+    keys: NDArray[np.uint64], salt: np.uint64, partitions: int, out: NDArray[np.int32]
+) -> None:
+    """Write the pick of each key into `out`."""
+    for i in range(keys.size):
+        out[i] = pick(keys[i], salt, partitions)
+
+
 def salts(seed: int, count: int) -> NDArray[np.uint64]:
     """`count` salts for independent hashes; a longer list begins with the shorter."""
     steps = np.arange(1, count + 1, dtype=np.uint64)

@@ -1,4 +1,7 @@
-"""What generators of committed files share: write them, or check that they are fresh."""
+"""What generators of committed files share: write them, or check that they are fresh.
+
+A page of which only a part is generated has that part between `<!-- MARK -->` and `<!-- /MARK -->`.
+"""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -20,3 +23,18 @@ def write_or_check(words: list[str], pages: Callable[[], Mapping[Path, str]], co
         else:
             file.write_text(text, "utf-8")
     return 1 if stale else 0
+
+
+def section(page: str, mark: str) -> str:
+    """The generated part of a page."""
+    _, begin, rest = page.partition(f"<!-- {mark} -->\n")
+    text, end, _ = rest.partition(f"<!-- /{mark} -->\n")
+    assert begin, f"no <!-- {mark} -->"
+    assert end, f"no <!-- /{mark} -->"
+    return text
+
+
+def with_section(page: str, mark: str, text: str) -> str:
+    """The page with another generated part."""
+    old = f"<!-- {mark} -->\n{section(page, mark)}<!-- /{mark} -->\n"
+    return page.replace(old, f"<!-- {mark} -->\n{text}<!-- /{mark} -->\n")

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew.grouping.base import Grouping, GroupingParams, Int32s, Int64s, Setting, UInt64s
-from unskew.grouping.hashing import pick, pick_active, salts
+from unskew.grouping.hashing import pick_active, pick_each, salts
 from unskew.grouping.kernels import kernel
 
 
@@ -40,22 +40,9 @@ class Key(Grouping):
 
     def _route(self, keys: UInt64s, timestamps: Int64s | None, out: Int32s) -> None:
         if self.active.size == self.setting.partitions:
-            _route_all(keys, self._salt, self.setting.partitions, out)
+            pick_each(keys, self._salt, self.setting.partitions, out)
         else:
             _route_active(keys, self._salt, self.state["active"], self.active, out)
-
-
-def home_partitions(keys: UInt64s, partitions: int, seed: int) -> Int32s:
-    """Where this grouping sends each key, if all partitions are active."""
-    homes = np.empty(keys.size, np.int32)
-    _route_all(keys, salts(seed, 1)[0], partitions, homes)
-    return homes
-
-
-@kernel
-def _route_all(keys: UInt64s, salt: np.uint64, partitions: int, out: Int32s) -> None:
-    for i in range(keys.size):
-        out[i] = pick(keys[i], salt, partitions)
 
 
 @kernel

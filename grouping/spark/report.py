@@ -14,9 +14,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from unskew.grouping.algorithms.key import home_partitions
 from unskew.grouping.base import Feedback, Float64s, Int32s, Int64s, UInt64s
 from unskew.grouping.errors import SnapshotError
+from unskew.grouping.hashing import hash_partitions
 from unskew.grouping.snapshot import Snapshot
 
 VERSION = 4
@@ -207,7 +207,7 @@ def loads_under_key(
 
     Each distinct key is routed once (5 ns), so a record costs nothing.
     """
-    homes = home_partitions(hashes, partitions, seed)
+    homes = hash_partitions(hashes, partitions, seed)
     loads = np.zeros(partitions, np.int64)
     np.add.at(loads, homes, records)
     used = np.flatnonzero(loads)

@@ -48,7 +48,7 @@ def _import_router() -> Callable[[int], str]:
     # A nested function is sent as code; one of a module would be imported by the worker.
     def import_router(_: int) -> str:
         try:
-            import unskew.grouping.spark.route  # noqa: F401, PLC0415 - in the worker
+            import unskew.grouping.spark.router  # noqa: F401, PLC0415 - in the worker
         except ImportError as error:
             return str(error)
         return ""

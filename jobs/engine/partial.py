@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from unskew.config.models.window import Window
 from unskew.grouping.spark.journal import Journal
-from unskew.grouping.spark.route import task_position
+from unskew.grouping.spark.router import task_position
 from unskew.jobs.engine.meter import Meter, windows_of
 from unskew.jobs.engine.prepare import REJECTED
 from unskew.jobs.operators.base import Operator
@@ -83,11 +82,6 @@ class PartialStage:
         self.journal.write_rejected(batch, partition, table)
         counted = pc.value_counts(table["reason"])
         return {entry["values"]: entry["counts"] for entry in counted.to_pylist()}
-
-
-def partial_stage(routed: DataFrame, stage: PartialStage) -> DataFrame:
-    """`routed` as partials; its partitions are the routed ones, nothing moves in between."""
-    return routed.mapInArrow(stage, stage.schema)
 
 
 def _chunked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

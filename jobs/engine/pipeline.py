@@ -14,10 +14,11 @@ from unskew.config.models.grouping import NoGrouping, grouping_options
 from unskew.config.models.job import Job
 from unskew.config.models.window import IntervalTrigger, NoWindow, SlidingWindow
 from unskew.grouping.spark.journal import Journal
-from unskew.grouping.spark.route import PARTITION_KEY, Router, route_hashes
+from unskew.grouping.spark.route import PARTITION_KEY, route_hashes
+from unskew.grouping.spark.router import Router
 from unskew.jobs.engine import source
 from unskew.jobs.engine.decode import decode
-from unskew.jobs.engine.partial import PartialStage, partial_stage
+from unskew.jobs.engine.partial import PartialStage
 from unskew.jobs.engine.prepare import ARRIVED, REJECTED, prepare
 from unskew.jobs.operators.base import EVENT_TIME, KEY, KEY_HASH, RECORDS, Operator
 from unskew.jobs.operators.registry import computed_by_spark, operator_for
@@ -40,7 +41,8 @@ class Pipeline:
             accepted = prepared.where(sf.col(REJECTED).isNull())
             totals = self._grouped(accepted).agg(*_aggregates(operator.direct))
         else:
-            partials = partial_stage(self._partitioned(prepared), self.stage(operator))
+            stage = self.stage(operator)
+            partials = self._partitioned(prepared).mapInArrow(stage, stage.schema)
             totals = self._grouped(partials).agg(*_aggregates(operator.merge))
         return _finished(totals, operator)
 

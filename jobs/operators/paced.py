@@ -92,7 +92,7 @@ class Paced(Operator):
         """Counts by key; then the time of all of them, shared out as it was declared."""
         import pyarrow as pa
 
-        from unskew.grouping.spark.route import task_position
+        from unskew.grouping.spark.router import task_position
         from unskew.jobs.operators.arrow import aggregate
 
         partials = aggregate(rows, ())

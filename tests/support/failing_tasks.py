@@ -16,7 +16,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from unskew.grouping.base import Chunk
-from unskew.grouping.spark.route import Router, task_position
+from unskew.grouping.spark.router import Router, task_position
 from unskew.jobs.engine.partial import PartialStage
 from unskew.jobs.engine.pipeline import Pipeline
 from unskew.jobs.operators.base import Operator

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from unskew.grouping.spark.journal import KEPT_BATCHES, Journal, Routes, RoutingFigures
-from unskew.grouping.spark.route import Router
+from unskew.grouping.spark.router import Router
 
 
 class Clock:

@@ -14,7 +14,7 @@ from unskew.grouping.errors import SnapshotError
 from unskew.grouping.snapshot import Snapshot
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.report import MeasuredLoad, PartitionReport, feedback_from_reports
-from unskew.grouping.spark.route import Router
+from unskew.grouping.spark.router import Router
 
 JOURNAL = Journal(str(REPORTS_OF_VERSION_3 / "unskew"))
 INSPECT = """

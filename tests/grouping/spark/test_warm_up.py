@@ -15,7 +15,7 @@ from unskew.grouping.spark.journal import Journal
 from unskew.grouping.registry import create
 from unskew.grouping.spark.warm_up import warm_up
 from unskew.grouping.spark.report import PartitionReport
-from unskew.grouping.spark.route import Router
+from unskew.grouping.spark.router import Router
 
 name, cache, folder = sys.argv[1:]
 warm_up(create(name, partitions=4, seed=1))

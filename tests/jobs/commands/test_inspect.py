@@ -7,7 +7,7 @@ import pytest
 
 from unskew.grouping.spark.journal import Journal, RoutingFigures
 from unskew.grouping.spark.report import LATENCY_BOUNDS_SECONDS, PartitionReport
-from unskew.grouping.spark.route import Router
+from unskew.grouping.spark.router import Router
 from unskew.jobs.__main__ import main
 from unskew.jobs.checkpoint.files import JOURNAL_FOLDER
 

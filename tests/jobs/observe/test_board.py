@@ -9,7 +9,7 @@ from docs.reference.metrics import PAGE, main, page
 from tests.support.batches import done, progress
 from unskew.grouping.spark.journal import Journal, RoutingFigures
 from unskew.grouping.spark.report import PartitionReport
-from unskew.grouping.spark.route import Router
+from unskew.grouping.spark.router import Router
 from unskew.jobs.observe.batch import BatchDone, lag_of, read_routing
 from unskew.jobs.observe.batch_stats import read_batch_stats
 from unskew.jobs.observe.board import Board

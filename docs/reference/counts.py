@@ -1,0 +1,93 @@
+"""How many files a change touches, and how long a record's way is: counted from the code.
+
+`python -m docs.reference.counts [--check]` prints the table and puts it into
+docs/ARCHITECTURE.md.
+
+What it takes to add a member of a family is counted by the members there are: the files of the
+rooms that name its class, as an identifier or in a text `module:Class`; and a test and a changelog
+fragment. The greatest of the family counts. A figure that a task measures is counted by
+`latency_seconds`: the files that have it as a name.
+"""
+
+import ast
+import sys
+from collections.abc import Iterable, Mapping
+from functools import cache
+
+from docs.reference.record_way import PAGE, ROOT, read_way, turns_back
+from docs.reference.write_or_check import with_section, write_or_check
+from unskew.config.specs import OPERATORS, SINKS
+from unskew.grouping.registry import GROUPINGS
+
+MARK = "counts"
+ROOMS = ("jobs", "config", "grouping")
+FILES_BESIDE = 2
+"""A test and a changelog fragment."""
+
+
+@cache
+def sources() -> Mapping[str, ast.Module]:
+    """The modules of the rooms."""
+    paths = [path for room in ROOMS for path in (ROOT / room).rglob("*.py")]
+    return {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in paths}
+
+
+def files_naming(name: str) -> list[str]:
+    """The modules that name a class or an attribute."""
+    return sorted(
+        file
+        for file, module in sources().items()
+        if any(_names(node, name) for node in ast.walk(module))
+    )
+
+
+def _names(node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value == name or node.value.endswith(f":{name}")
+    return name in (getattr(node, field, None) for field in ("id", "attr", "name", "arg"))
+
+
+def files_for(classes: Iterable[type]) -> int:
+    """Files that another member of a family touches, by the classes of those there are."""
+    return FILES_BESIDE + max(len(files_naming(member.__name__)) for member in classes)
+
+
+def folder_sizes() -> dict[str, int]:
+    """How many modules are in each folder of the rooms, without its `__init__`."""
+    sizes: dict[str, int] = {}
+    for file in sources():
+        folder, _, name = file.rpartition("/")
+        sizes[folder] = sizes.get(folder, 0) + (name != "__init__.py")
+    return sizes
+
+
+def counts(page: str) -> dict[str, int | str]:
+    """What is counted, by what it is."""
+    way = read_way(page)
+    sizes = folder_sizes()
+    largest = max(sizes, key=lambda folder: sizes[folder])
+    return {
+        "files of a record's way": len({call.file for calls in way.values() for call in calls}),
+        "turns back on it": turns_back(way.values()),
+        "files for a sink": files_for(map(SINKS.load, SINKS.shipped_names())),
+        "files for an operator": files_for(map(OPERATORS.load, OPERATORS.shipped_names())),
+        "files for a grouping": files_for(GROUPINGS.values()),
+        "files for a figure that a task measures": FILES_BESIDE
+        + len(files_naming("latency_seconds")),
+        "largest folder": f"`{largest}`, {sizes[largest]} modules",
+    }
+
+
+def main(words: list[str]) -> int:
+    """Print the table and write it, or check it."""
+    page = PAGE.read_text("utf-8")
+    rows = [f"| {name} | {value} |\n" for name, value in counts(page).items()]
+    text = "\n| what | how many |\n|---|---|\n" + "".join(rows) + "\n"
+    if not words:
+        print(text.strip())
+    pages = {PAGE: with_section(page, MARK, text)}
+    return write_or_check(words, lambda: pages, "python -m docs.reference.counts")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

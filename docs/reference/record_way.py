@@ -1,0 +1,194 @@
+"""The way of one record from Kafka to Prometheus: `python -m docs.reference.record_way [--check]`.
+
+Runs `word_count` under `level` on a real Kafka and a real Spark, with the driver and its Python
+workers traced, and writes into docs/ARCHITECTURE.md which of the project's functions are entered,
+file by file.
+
+The way has five stretches: the driver plans the query, a source's task routes, a partition's task
+makes partials, the driver takes up the finished batch, Prometheus asks. Of each stretch the list
+has every function once, under its file, in the order of first calls; numba reports calls of
+compiled functions from Python as calls, too. A *turn back* is a file in a stretch that an earlier
+stretch had left.
+
+Left out is what handles neither the record nor its batch's figures: `config/` and what makes parts
+from options (OMITTED), the cache of compiled functions, and the sinks, which are not on the way to
+Prometheus.
+"""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from urllib.request import urlopen
+
+from docs.reference.trace import FOLDER, Call, Tracer, read_calls
+from docs.reference.write_or_check import section, with_section, write_or_check
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PAGE = ROOT / "docs" / "ARCHITECTURE.md"
+MARK = "record-way"
+PLAN = "The driver plans the query"
+ROUTE = "A source's task routes"
+PARTIAL = "A partition's task makes partials"
+BATCH = "The driver takes up the finished batch"
+SCRAPE = "Prometheus asks"
+STRETCHES = {
+    Call("jobs/engine/pipeline.py", "Pipeline.results"): PLAN,
+    Call("grouping/spark/router.py", "Router.route_keys"): ROUTE,
+    Call("grouping/spark/router.py", "Router._route"): ROUTE,
+    Call("jobs/engine/partial.py", "PartialStage.__call__"): PARTIAL,
+    Call("jobs/engine/service.py", "Service._after_batch"): BATCH,
+    Call("jobs/observe/server.py", "_Handler.do_GET"): SCRAPE,
+}
+OMITTED = {
+    Call("grouping/base.py", "Grouping.wants_timestamps"): "says which columns are needed",
+    Call("grouping/registry.py", "create"): "makes a grouping of its options",
+    Call(
+        "grouping/spark/journal.py", "Journal.__reduce__"
+    ): "sends the journal's location to tasks",
+    Call("grouping/spark/router.py", "task_position"): "asks Spark for batch and partition",
+    Call("grouping/spark/warm_up.py", "warm_up"): "routes made-up records",
+    Call("grouping/spark/locations.py", "open_location"): "opens a filesystem",
+    Call("jobs/operators/registry.py", "operator_for"): "makes an operator of its options",
+    Call("jobs/operators/registry.py", "computed_by_spark"): "looks at the job",
+    Call("jobs/kafka/options.py", "connection_options"): "makes options for Spark",
+    Call("jobs/engine/service.py", "Service._publish"): "writes rejected records",
+    Call("jobs/observe/health.py", "Health.state"): "tells the query's state",
+}
+PASSED_OVER = ("config/", "grouping/kernels.py", "grouping/cache.py", "docs/", ".venv/")
+_LINES = (b"to be or not to be", b"that is the question")
+
+
+def tracer() -> Tracer:
+    """For the driver, and for each of its workers."""
+    return Tracer(ROOT, STRETCHES, frozenset(OMITTED), PASSED_OVER)
+
+
+def run() -> None:
+    """Run the job over two batches, then ask for its metrics."""
+    from confluent_kafka import Producer  # noqa: PLC0415 - workers import this module too
+
+    from unskew.config.loader import load_job  # noqa: PLC0415
+    from unskew.jobs.engine.service import run_in_session  # noqa: PLC0415
+    from unskew.jobs.kafka.broker import Broker  # noqa: PLC0415
+    from unskew.jobs.observe.board import board_of  # noqa: PLC0415
+    from unskew.jobs.observe.health import Health, stall_seconds  # noqa: PLC0415
+    from unskew.jobs.observe.server import MetricsServer  # noqa: PLC0415
+
+    with Broker() as broker, tempfile.TemporaryDirectory() as folder:
+        job = load_job(
+            "word_count",
+            {
+                "source.bootstrap_servers": broker.address,
+                "source.records_per_batch": len(_LINES),
+                "partitions": 2,
+                "merge.partitions": 1,
+                "trigger": {"type": "available_now"},
+                "metrics.port": "auto",
+                "checkpoint": f"{folder}/checkpoint",
+                "spark": {
+                    "spark.master": "local[2]",
+                    "spark.python.daemon.module": "docs.reference.traced_workers",
+                },
+            },
+        )
+        broker.create_topics(["lines", "word-counts"])
+        producer = Producer({"bootstrap.servers": broker.address, "log_level": 0})
+        for line in _LINES * 2:
+            producer.produce("lines", line)
+        assert producer.flush(30) == 0
+        health = Health(stall_seconds(job))
+        board = board_of(job, health)
+        tracer().start()
+        with MetricsServer(job.metrics, board, health) as server:
+            run_in_session(job, board)
+            urlopen(server.url).close()  # noqa: S310 - the job's own page
+
+
+def trace() -> dict[str, list[Call]]:
+    """The calls of each stretch of such a run, in order."""
+    with tempfile.TemporaryDirectory() as folder:
+        # In a process of its own, where no Spark session is yet.
+        environment = {**os.environ, FOLDER: folder, "PYTHONPATH": str(ROOT)}
+        command = [sys.executable, "-c", "from docs.reference.record_way import run; run()"]
+        subprocess.run(command, cwd=ROOT, env=environment, check=True)
+        return read_calls(Path(folder))
+
+
+def first_lines(file: str) -> dict[str, str]:
+    """Of each function of a file, the first line of its docstring."""
+    lines: dict[str, str] = {}
+
+    def read(node: ast.AST, prefix: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.ClassDef | ast.FunctionDef):
+                name = f"{prefix}{child.name}"
+                if isinstance(child, ast.FunctionDef):
+                    lines[name] = (ast.get_docstring(child) or "").partition("\n")[0]
+                read(child, f"{name}.")
+
+    read(ast.parse((ROOT / file).read_text()), "")
+    return lines
+
+
+def by_file(calls: Iterable[Call]) -> dict[str, list[str]]:
+    """The functions of each file, both in the order of first calls."""
+    files: dict[str, list[str]] = {}
+    for call in calls:
+        files.setdefault(call.file, []).append(call.function)
+    return files
+
+
+def written(stretches: Mapping[str, Iterable[Call]]) -> str:
+    """The way as it stands in the page."""
+    parts: list[str] = []
+    visited: set[str] = set()
+    for stretch, calls in stretches.items():
+        parts.append(f"\n{stretch}:\n\n")
+        for file, names in by_file(calls).items():
+            lines = first_lines(file)
+            about = next((lines[name] for name in names if lines.get(name)), "")
+            functions = ", ".join(f"`{name}`" for name in names)
+            back = " (turn back)" if file in visited else ""
+            parts.append(f"- `{file}`{back}: {functions} - {about}\n")
+        visited.update(by_file(calls))
+    return "".join(parts) + "\n"
+
+
+def read_way(page: str) -> dict[str, list[Call]]:
+    """The calls of each stretch that the page lists."""
+    stretches: dict[str, list[Call]] = {}
+    calls: list[Call] = []
+    for line in section(page, MARK).splitlines():
+        match = re.match(r"- `(.+?)`.*?: (`.+?`) - ", line)
+        if match:
+            calls += [Call(match.group(1), name) for name in re.findall("`(.+?)`", match.group(2))]
+        elif line:
+            calls = stretches.setdefault(line.removesuffix(":"), [])
+    return stretches
+
+
+def turns_back(stretches: Iterable[Iterable[Call]]) -> int:
+    """How often a stretch enters a file that an earlier stretch had left."""
+    turns = 0
+    visited: set[str] = set()
+    for calls in stretches:
+        files = {call.file for call in calls}
+        turns += len(files & visited)
+        visited |= files
+    return turns
+
+
+def main(words: list[str]) -> int:
+    """Write the way into the page, or check that the page has it."""
+    text = PAGE.read_text("utf-8")
+    way = {PAGE: with_section(text, MARK, written(trace()))}
+    return write_or_check(words, lambda: way, "python -m docs.reference.record_way")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

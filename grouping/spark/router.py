@@ -1,0 +1,127 @@
+"""What a source's task runs: the routing UDF's body, from the journal's state to the next one."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from pyspark import TaskContext
+
+from unskew.grouping.base import Chunk, Feedback, Grouping, Int32s, Int64s, UInt64s
+from unskew.grouping.registry import create
+from unskew.grouping.spark.journal import KEPT_BATCHES, Journal, Routes, RoutingFigures
+from unskew.grouping.spark.report import feedback_from_reports
+
+_BATCH_ID = "streaming.sql.batchId"
+_Item = TypeVar("_Item")
+
+
+@dataclass(frozen=True)
+class Router:
+    """The body of the routing UDF: one instance a query, one call a source task."""
+
+    grouping: str
+    partitions: int
+    seed: int = 0
+    sources: int = 1
+    options: dict[str, Any] = field(default_factory=dict)
+    journal: Journal | None = None
+    clock: Callable[[], float] | None = None
+    """Measures what routing takes, for the journal; routes never depend on it."""
+    purges: bool = False
+    """Remove old batches from the journal, where there is no service that does."""
+
+    # Spark reads the kind of a UDF from its annotations: hence one method a number of columns.
+    def route_keys(self, chunks: Iterator[pa.Array]) -> Iterator[pa.Array]:
+        """Route a task's rows by their hashes."""
+        return self._route((_uint64s(hashes), None) for hashes in chunks)
+
+    def route_timed(self, chunks: Iterator[tuple[pa.Array, pa.Array]]) -> Iterator[pa.Array]:
+        """Route a task's rows by their hashes and times."""
+        return self._route((_uint64s(hashes), _int64s(times)) for hashes, times in chunks)
+
+    def _route(self, chunks: Iterable[Chunk]) -> Iterator[pa.Array]:
+        batch, source = task_position()
+        watch, done = _Stopwatch(self.clock), Routes()
+        router = self.grouping_for(batch, source)
+        for routes in watch.inside(router.route_chunks(watch.outside(chunks))):
+            done = done.plus(routes)
+            yield pa.array(routes)
+        if self.journal is not None:
+            figures = None
+            if self.clock is not None:
+                figures = RoutingFigures(watch.seconds, router.hot_keys(), router.signals())
+            self.journal.write_routing(batch, source, figures, done)
+            self.journal.write_state(batch, source, router.snapshot())
+            if self.purges and source == 0:
+                self.journal.purge(batch - KEPT_BATCHES)
+
+    def grouping_for(self, batch: int, source: int) -> Grouping:
+        """The grouping of one source as the batches before this one left it."""
+        sources = self.journal.newest_sources(batch) if self.journal else 0
+        router = create(
+            self.grouping,
+            partitions=self.partitions,
+            source=source,
+            sources=max(sources or self.sources, source + 1),
+            seed=self.seed,
+            **self.options,
+        )
+        if self.journal is None:
+            router.begin_batch()
+            return router
+        state = self.journal.state_before(batch, source)
+        if state is not None and state.partitions == self.partitions:
+            router.restore(state)
+        router.begin_batch(self._feedback(batch, router))
+        return router
+
+    def _feedback(self, batch: int, router: Grouping) -> Feedback | None:
+        if self.journal is None or not router.wants_feedback:
+            return None
+        return feedback_from_reports(self.journal.reports_before(batch), self.partitions)
+
+
+class _Stopwatch:
+    """Time spent in making routes, without the time spent in waiting for rows."""
+
+    def __init__(self, clock: Callable[[], float] | None) -> None:
+        self._clock = clock or float  # which is always 0.0
+        self.seconds = 0.0
+
+    def inside(self, routes: Iterable[Int32s]) -> Iterator[Int32s]:
+        """Pass routes on; the time to make each is added."""
+        return self._passed(iter(routes), 1)
+
+    def outside(self, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+        """Pass chunks on; waiting for each, which happens while a route is made, is subtracted."""
+        return self._passed(iter(chunks), -1)
+
+    def _passed(self, items: Iterator[_Item], sign: int) -> Iterator[_Item]:
+        while True:
+            started = self._clock()
+            try:
+                item = next(items)
+            except StopIteration:
+                return
+            finally:
+                self.seconds += sign * (self._clock() - started)
+            yield item
+
+
+def task_position() -> tuple[int, int]:
+    """The micro-batch and the partition of the running task; batch 0 outside a stream."""
+    context = TaskContext.get()
+    if context is None:
+        return 0, 0
+    return int(context.getLocalProperty(_BATCH_ID) or 0), context.partitionId()
+
+
+def _uint64s(array: pa.Array) -> UInt64s:
+    return _int64s(array).view(np.uint64)
+
+
+def _int64s(array: pa.Array) -> Int64s:
+    values: Int64s = array.to_numpy(zero_copy_only=False)
+    return values

@@ -1,0 +1,81 @@
+"""docs/ARCHITECTURE.md says what the code does: the rooms, and the way of one record."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from docs.reference.counts import files_naming, main
+from docs.reference.record_way import (
+    MARK,
+    PAGE,
+    first_lines,
+    read_way,
+    trace,
+    turns_back,
+    written,
+)
+from docs.reference.trace import Call
+from docs.reference.write_or_check import section
+
+FILES_MAX = 30
+TURNS_BACK_MAX = 8
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return PAGE.read_text()
+
+
+def test_every_function_on_the_way_exists(page: str) -> None:
+    calls = [call for calls in read_way(page).values() for call in calls]
+    assert calls
+    assert [call for call in calls if call.function not in first_lines(call.file)] == []
+
+
+def test_a_function_that_is_not_there_is_missed() -> None:
+    assert "Pipeline.results" in first_lines("jobs/engine/pipeline.py")
+    assert "Pipeline.gone" not in first_lines("jobs/engine/pipeline.py")
+
+
+def test_the_way_is_short(page: str) -> None:
+    way = read_way(page)
+    assert len({call.file for calls in way.values() for call in calls}) <= FILES_MAX
+    assert turns_back(way.values()) <= TURNS_BACK_MAX
+
+
+@pytest.mark.parametrize(
+    ("stretches", "turns"), [([""], 0), (["abab"], 0), (["ab", "c"], 0), (["ab", "ca", "ba"], 3)]
+)
+def test_a_turn_back_is_a_file_that_an_earlier_stretch_had(
+    stretches: list[str], turns: int
+) -> None:
+    assert turns_back([Call(file, "f") for file in files] for files in stretches) == turns
+
+
+@pytest.mark.spark
+@pytest.mark.e2e
+def test_a_run_enters_what_the_page_lists(page: str) -> None:
+    assert section(page, MARK) == written(trace())
+
+
+def test_the_counts_are_fresh() -> None:
+    assert main(["--check"]) == 0
+
+
+def test_a_class_is_found_by_name_and_in_a_table_of_texts() -> None:
+    files = files_naming("WordCount")
+    assert files == ["config/specs.py", "jobs/operators/word_count.py"]
+
+
+def test_every_room_has_its_line_and_its_layer(root: Path, page: str) -> None:
+    (layers,) = [
+        " ".join(contract["layers"])
+        for contract in tomllib.loads((root / "pyproject.toml").read_text())["tool"][
+            "importlinter"
+        ]["contracts"]
+        if contract["type"] == "layers"
+    ]
+    rooms = [folder.parent.name for folder in (root / "jobs").glob("*/__init__.py")]
+    assert [room for room in rooms if f"unskew.jobs.{room}" not in layers.split()] == []
+    assert [room for room in rooms if f"| `jobs/{room}/` |" not in page] == []
