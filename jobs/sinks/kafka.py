@@ -119,27 +119,40 @@ class KafkaSink(KafkaTarget, Sink):
 
     def stream(self, results: "DataFrame", job: "Job") -> "DataStreamWriter | None":
         # Spark's own writer cannot leave a row out: only where none can be too large.
-        bound = job.max_key_bytes.bytes * _JSON_BYTES + _OTHER_BYTES
-        if _has_unbounded_columns(results) or bound > self._record_bytes_max(job):
+        if self._may_be_too_large(results, job):
             return None
         writer = kafka_rows(results).writeStream.format("kafka")
         return writer.options(**self.client_options(job))
 
     def write(self, results: "DataFrame", batch: Batch) -> None:
-        from pyspark.sql import Observation
+        rows = kafka_rows(results)
+        if self._may_be_too_large(results, batch.job):
+            self._write_apart(rows, batch)
+        else:
+            self._write(rows, batch)
+
+    def _write(self, rows: "DataFrame", batch: Batch) -> None:
+        rows.write.format("kafka").options(**self.client_options(batch.job)).save()
+
+    def _write_apart(self, rows: "DataFrame", batch: Batch) -> None:
+        """Write the records that Kafka's client sends; the others are not taken."""
         from pyspark.sql import functions as sf
 
         most = self._record_bytes_max(batch.job)
         size = sf.octet_length("key") + sf.octet_length("value") + sf.lit(_OVERHEAD_BYTES)
-        rows = kafka_rows(results).withColumn("size", size)
-        untaken = Observation()
-        larger = sf.when(sf.col("size") > most, sf.struct("key", "size"))
-        observed = rows.observe(untaken, sf.collect_list(larger).alias("larger"))
-        writer = observed.where(sf.col("size") <= most).drop("size").write.format("kafka")
-        writer.options(**self.client_options(batch.job)).save()
-        for row in untaken.get["larger"]:
-            why = f"{row['size']} bytes are more than kafka.max.request.size, {most}"
-            batch.untaken.append(UntakenTotal(f"{self.type} {self.topic}", row["key"], why))
+        # Kept, because they are read twice, and to compute them again would be the whole batch.
+        kept = rows.withColumn("size", size).persist()
+        try:
+            self._write(kept.where(sf.col("size") <= most).drop("size"), batch)
+            for row in kept.where(sf.col("size") > most).toLocalIterator():
+                why = f"{row['size']} bytes are more than kafka.max.request.size, {most}"
+                batch.untaken.append(UntakenTotal(f"{self.type} {self.topic}", row["key"], why))
+        finally:
+            kept.unpersist()
+
+    def _may_be_too_large(self, results: "DataFrame", job: "Job") -> bool:
+        bound = job.max_key_bytes.bytes * _JSON_BYTES + _OTHER_BYTES
+        return _has_unbounded_columns(results) or bound > self._record_bytes_max(job)
 
     def _record_bytes_max(self, job: "Job") -> int:
         """The largest record that the Kafka client sends."""
