@@ -15,7 +15,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from unskew.config.models.job import Job
 from unskew.config.models.source import KafkaSource
-from unskew.grouping.spark.route import PARTITION_KEY
+from unskew.grouping.spark.router import PARTITION_KEY
 from unskew.jobs.engine.pipeline import Pipeline
 from unskew.jobs.engine.service import Service
 from unskew.jobs.engine.source import kafka_options

@@ -11,8 +11,8 @@ compiled functions from Python as calls, too. A *turn back* is a file in a stret
 stretch had left.
 
 Left out is what handles neither the record nor its batch's figures: `config/` and what makes parts
-from options (OMITTED), the cache of compiled functions, and the sinks, which are not on the way to
-Prometheus.
+from options (OMITTED), tools that hold no step of their own (PASSED_OVER), and the sinks, which are
+not on the way to Prometheus.
 """
 
 import ast
@@ -59,7 +59,24 @@ OMITTED = {
     Call("jobs/engine/service.py", "Service._publish"): "writes rejected records",
     Call("jobs/observe/health.py", "Health.state"): "tells the query's state",
 }
-PASSED_OVER = ("config/", "grouping/kernels.py", "grouping/cache.py", "docs/", ".venv/")
+PASSED_OVER = (
+    "config/",
+    "docs/",
+    ".venv/",
+    # Tools that many call and that hold no step: compiled loops, hashing, checks of arguments, the
+    # parts of an algorithm, the bytes of a snapshot, reading a file.
+    "grouping/arguments.py",
+    "grouping/cache.py",
+    "grouping/hashing.py",
+    "grouping/kernels.py",
+    "grouping/parts/",
+    "grouping/snapshot.py",
+    "jobs/checkpoint/files.py",
+    # What tells rejected records from the others.
+    "jobs/engine/expressions.py",
+    "jobs/engine/rejected_share.py",
+    "jobs/operators/failing_rows.py",
+)
 _LINES = (b"to be or not to be", b"that is the question")
 
 

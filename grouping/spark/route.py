@@ -20,16 +20,10 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
-from pyspark.sql.pandas.functions import arrow_udf
 
-from unskew.grouping.errors import GroupingError
-from unskew.grouping.registry import create
 from unskew.grouping.spark.journal import Journal
-from unskew.grouping.spark.router import Router
-from unskew.grouping.spark.warm_up import warm_up
+from unskew.grouping.spark.router import Router, column, route_hashes
 from unskew.grouping.spark.workers_python import choose_workers_python
-
-PARTITION_KEY = "partition_key"
 
 
 def route(
@@ -66,31 +60,4 @@ def route(
     parallel = max(1, frame.sparkSession.sparkContext.defaultParallelism)
     settings = dict(options or {})
     router = Router(grouping, partitions, seed, parallel, settings, opened, purges=True)
-    return route_hashes(frame, sf.xxhash64(_column(key)), router, timestamp)
-
-
-def route_hashes(
-    frame: DataFrame, hashes: Column, router: Router, timestamp: str | Column | None = None
-) -> DataFrame:
-    """Like `route`, for keys that are 64-bit hashes (BIGINT) already."""
-    # Made once here so that a wrong option is an error now, not in a task.
-    probe = create(
-        router.grouping, partitions=router.partitions, seed=router.seed, **router.options
-    )
-    inputs = [hashes]
-    body: Any = router.route_keys
-    if probe.wants_timestamps:
-        if timestamp is None:
-            raise GroupingError(f"{router.grouping}: timestamp: missing, but needed by it")
-        inputs.append(sf.unix_micros(_column(timestamp)))
-        body = router.route_timed
-    warm_up(probe)
-    # Routing is deterministic. Without the mark a filter on the result makes Spark evaluate it
-    # twice.
-    udf: Any = arrow_udf(body, returnType="int")  # type: ignore[call-overload]
-    routed = frame.withColumn(PARTITION_KEY, udf.asNondeterministic()(*inputs))
-    return routed.repartitionById(router.partitions, sf.col(PARTITION_KEY))
-
-
-def _column(column: str | Column) -> Column:
-    return sf.col(column) if isinstance(column, str) else column
+    return route_hashes(frame, sf.xxhash64(column(key)), router, timestamp)

@@ -1,4 +1,4 @@
-"""What a source's task runs: the routing UDF's body, from the journal's state to the next one."""
+"""The routing UDF: how a DataFrame gets it, and what it does in a source's task."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -7,12 +7,18 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql.pandas.functions import arrow_udf
 
 from unskew.grouping.base import Chunk, Feedback, Grouping, Int32s, Int64s, UInt64s
+from unskew.grouping.errors import GroupingError
 from unskew.grouping.registry import create
 from unskew.grouping.spark.journal import KEPT_BATCHES, Journal, Routes, RoutingFigures
 from unskew.grouping.spark.report import feedback_from_reports
+from unskew.grouping.spark.warm_up import warm_up
 
+PARTITION_KEY = "partition_key"
 _BATCH_ID = "streaming.sql.batchId"
 _Item = TypeVar("_Item")
 
@@ -83,11 +89,39 @@ class Router:
         return feedback_from_reports(self.journal.reports_before(batch), self.partitions)
 
 
+def route_hashes(
+    frame: DataFrame, hashes: Column, router: Router, timestamp: str | Column | None = None
+) -> DataFrame:
+    """Like `route`, for keys that are 64-bit hashes (BIGINT) already."""
+    # Made once here so that a wrong option is an error now, not in a task.
+    probe = create(
+        router.grouping, partitions=router.partitions, seed=router.seed, **router.options
+    )
+    inputs = [hashes]
+    body: Any = router.route_keys
+    if probe.wants_timestamps:
+        if timestamp is None:
+            raise GroupingError(f"{router.grouping}: timestamp: missing, but needed by it")
+        inputs.append(sf.unix_micros(column(timestamp)))
+        body = router.route_timed
+    warm_up(probe)
+    # Routing is deterministic. Without the mark a filter on the result makes Spark evaluate it
+    # twice.
+    udf: Any = arrow_udf(body, returnType="int")  # type: ignore[call-overload]
+    routed = frame.withColumn(PARTITION_KEY, udf.asNondeterministic()(*inputs))
+    return routed.repartitionById(router.partitions, sf.col(PARTITION_KEY))
+
+
+def column(given: str | Column) -> Column:
+    """A column that may be given by its name."""
+    return sf.col(given) if isinstance(given, str) else given
+
+
 class _Stopwatch:
     """Time spent in making routes, without the time spent in waiting for rows."""
 
     def __init__(self, clock: Callable[[], float] | None) -> None:
-        self._clock = clock or float  # which is always 0.0
+        self._clock = clock or (lambda: 0.0)  # without a clock no time is measured
         self.seconds = 0.0
 
     def inside(self, routes: Iterable[Int32s]) -> Iterator[Int32s]:

@@ -14,8 +14,7 @@ from unskew.config.models.grouping import NoGrouping, grouping_options
 from unskew.config.models.job import Job
 from unskew.config.models.window import IntervalTrigger, NoWindow, SlidingWindow
 from unskew.grouping.spark.journal import Journal
-from unskew.grouping.spark.route import PARTITION_KEY, route_hashes
-from unskew.grouping.spark.router import Router
+from unskew.grouping.spark.router import PARTITION_KEY, Router, route_hashes
 from unskew.jobs.engine import source
 from unskew.jobs.engine.decode import decode
 from unskew.jobs.engine.partial import PartialStage

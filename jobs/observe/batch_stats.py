@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,10 @@ from unskew.jobs.checkpoint.spark_log import late_watermark
 
 HOT_KEYS = 10
 KEY_TEXT_MAX = 80
-_COUNTS = ("records", "keys", "state_bytes")
-_TIMES = ("busy_seconds", "latency_seconds")
+_NUMBERS = tuple(
+    field.name for field in fields(PartitionReport) if isinstance(field.default, int | float)
+)
+"""The fields of a report that are one number each, and are only shown."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +39,11 @@ class BatchStats:
 
     batch: int
     records: Int64s
-    keys: Int64s
     busy_seconds: Float64s
-    state_bytes: Int64s
+    numbers: Mapping[str, Int64s | Float64s]
+    """By name, the numbers that reports have only to be shown."""
     latency_counts: Int64s
     """For each partition, records by bucket of latency."""
-    latency_seconds: Float64s
     under_key: Int64s
     """Records that each partition would have had under the grouping `key`."""
     replication: float
@@ -98,15 +99,17 @@ def read_batch_stats(
     }
     size = partitions or next(iter(snapshots.values())).partitions
     latencies = np.zeros((size, len(LATENCY_BOUNDS_SECONDS) + 1), np.int64)
-    columns: dict[str, Any] = {
-        name: np.zeros(size, kind)
-        for kind, names in ((np.int64, _COUNTS), (np.float64, _TIMES))
-        for name in names
+    numbers: dict[str, Int64s | Float64s] = {
+        name: np.zeros(size, type(getattr(PartitionReport, name))) for name in _NUMBERS
+    }
+    measured: dict[str, Any] = {
+        "records": np.zeros(size, np.int64),
+        "busy_seconds": np.zeros(size, np.float64),
     }
     under_key = np.zeros(size, np.int64)
     rejected: Counter[str] = Counter()
     for partition, report in reports.items():
-        for name, column in columns.items():
+        for name, column in (measured | numbers).items():
             column[partition] = getattr(report, name)
         if report.latency_counts.size == latencies.shape[1]:
             latencies[partition] = report.latency_counts
@@ -114,7 +117,8 @@ def read_batch_stats(
         rejected.update(report.rejected)
     return BatchStats(
         batch,
-        **columns,
+        **measured,
+        numbers=numbers,
         latency_counts=latencies,
         under_key=under_key,
         replication=estimate_replication(reports),

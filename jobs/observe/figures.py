@@ -21,6 +21,16 @@ def _stats(take: Callable[[BatchStats], Any]) -> Value:
     return lambda done: None if done.stats is None else take(done.stats)
 
 
+def _numbers(name: str) -> Value:
+    """A number that each partition reported, by its name in the report."""
+    return _stats(lambda stats: stats.numbers[name])
+
+
+def _sum(name: str) -> Value:
+    """The same, summed over the partitions."""
+    return _stats(lambda stats: int(stats.numbers[name].sum()))
+
+
 def _routing(name: str) -> Value:
     """An attribute of the batch's routing; none if nothing was routed."""
     return lambda done: None if done.routing is None else getattr(done.routing, name)
@@ -37,10 +47,11 @@ def _signals(done: BatchDone) -> dict[tuple[str, str], float] | None:
 
 
 def _latencies(stats: BatchStats) -> dict[str, Buckets]:
-    parts = zip(stats.latency_counts.tolist(), stats.latency_seconds.tolist(), strict=True)
+    seconds = stats.numbers["latency_seconds"]
+    parts = zip(stats.latency_counts.tolist(), seconds.tolist(), strict=True)
     return {
-        str(partition): Buckets(tuple(counts), seconds)
-        for partition, (counts, seconds) in enumerate(parts)
+        str(partition): Buckets(tuple(counts), sum_seconds)
+        for partition, (counts, sum_seconds) in enumerate(parts)
     }
 
 
@@ -127,11 +138,11 @@ FIGURES: tuple[Figure, ...] = (
         _stats(_latencies), PARTITION, LATENCY_BOUNDS_SECONDS),
     Figure("partition_state_keys", "gauge",
         "Distinct keys of a partition in the last batch.",
-        _stats(lambda stats: stats.keys), PARTITION, page="partitions.keys",
+        _numbers("keys"), PARTITION, page="partitions.keys",
         inspect="state_keys", column=("keys", "{:,}")),
     Figure("partition_state_bytes", "gauge",
         "Bytes of its partial results in the last batch.",
-        _stats(lambda stats: stats.state_bytes), PARTITION, inspect="state_bytes",
+        _numbers("state_bytes"), PARTITION, inspect="state_bytes",
         column=("bytes", "{:,}")),
     Figure("max_over_mean_ratio", "gauge",
         "Records of the fullest partition over the mean.",
@@ -189,11 +200,11 @@ FIGURES: tuple[Figure, ...] = (
         _signals, ("signal", "over_sources")),
     Figure("state_keys", "",
         "Distinct keys of each partition, summed.",
-        _stats(lambda stats: int(stats.keys.sum())), inspect="state_keys",
+        _sum("keys"), inspect="state_keys",
         column=("keys", "{:,}")),
     Figure("state_bytes", "",
         "Bytes of the partial results of all partitions.",
-        _stats(lambda stats: int(stats.state_bytes.sum())), inspect="state_bytes",
+        _sum("state_bytes"), inspect="state_bytes",
         column=("bytes", "{:,}")),
     Figure("late_partials", "counter",
         "Results of a key and window in a batch, each of one record or many, that were dropped"

@@ -1,35 +1,10 @@
-"""What partials are made with: Arrow tables of rows, grouped by pane and key."""
-
-from collections.abc import Sequence
+"""What operators need that work on groups themselves: groups by number, decimals as integers."""
 
 import numpy as np
 import pyarrow as pa
 
 from unskew.grouping.base import Int64s
-from unskew.jobs.operators.base import (
-    EVENT_TIME,
-    KEY,
-    KEY_HASH,
-    NUMBER,
-    PANE,
-    RECORDS,
-    Aggregation,
-)
-
-
-def aggregate(rows: pa.Table, aggregations: Sequence[Aggregation]) -> pa.Table:
-    """Group `rows` by pane and key: their hash, latest time and number, and `aggregations`."""
-    asked = [
-        (KEY_HASH, "min", KEY_HASH),
-        (EVENT_TIME, "max", EVENT_TIME),
-        (KEY_HASH, "count", RECORDS),
-        *aggregations,
-    ]
-    grouped = rows.group_by([PANE, KEY], use_threads=False).aggregate(
-        [(column, function) for column, function, _ in asked]
-    )
-    made = {f"{column}_{function}": name for column, function, name in asked}
-    return grouped.rename_columns([made.get(name, name) for name in grouped.column_names])
+from unskew.jobs.operators.base import KEY, NUMBER, PANE
 
 
 def numbered(rows: pa.Table) -> pa.Table:

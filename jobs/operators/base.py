@@ -81,8 +81,6 @@ class Operator(ABC):
 
         An operator that knows what each key took adds the column `seconds`.
         """
-        from unskew.jobs.operators.arrow import aggregate
-
         return aggregate(rows, self.aggregations)
 
     @property
@@ -104,3 +102,18 @@ class Operator(ABC):
     def top(self) -> tuple[str, int] | None:
         """Keep only so many results a window, those with the most of this column."""
         return None
+
+
+def aggregate(rows: "pa.Table", aggregations: Sequence[Aggregation]) -> "pa.Table":
+    """Group `rows` by pane and key: their hash, latest time and number, and `aggregations`."""
+    asked = [
+        (KEY_HASH, "min", KEY_HASH),
+        (EVENT_TIME, "max", EVENT_TIME),
+        (KEY_HASH, "count", RECORDS),
+        *aggregations,
+    ]
+    grouped = rows.group_by([PANE, KEY], use_threads=False).aggregate(
+        [(column, function) for column, function, _ in asked]
+    )
+    made = {f"{column}_{function}": name for column, function, name in asked}
+    return grouped.rename_columns([made.get(name, name) for name in grouped.column_names])

@@ -23,7 +23,7 @@ from unskew.config.models.base import Expression
 from unskew.config.models.operator import OperatorOptions
 from unskew.config.rules.registry import Contradiction, agrees_with
 from unskew.grouping.base import Int64s
-from unskew.jobs.operators.base import EVENT_TIME, NUMBER, RECORDS, Operator
+from unskew.jobs.operators.base import EVENT_TIME, NUMBER, RECORDS, Operator, aggregate
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -93,7 +93,7 @@ class Hashtags(Operator):
         """Counts by Arrow; then each distinct user of a group goes into the group's sketch."""
         import pyarrow.compute as pc
 
-        from unskew.jobs.operators.arrow import aggregate, numbered, numbers_of
+        from unskew.jobs.operators.arrow import numbered, numbers_of
 
         rows = numbered(rows)
         partials = aggregate(

@@ -17,7 +17,7 @@ from unskew.config.models.operator import OperatorOptions
 from unskew.config.rules.registry import Contradiction, agrees_with
 from unskew.config.types.units import Duration
 from unskew.grouping.base import Float64s
-from unskew.jobs.operators.base import KEY_HASH, RECORDS, SECONDS, Operator
+from unskew.jobs.operators.base import KEY_HASH, RECORDS, SECONDS, Operator, aggregate
 from unskew.jobs.operators.word_count import words_of
 
 if TYPE_CHECKING:
@@ -93,7 +93,6 @@ class Paced(Operator):
         import pyarrow as pa
 
         from unskew.grouping.spark.router import task_position
-        from unskew.jobs.operators.arrow import aggregate
 
         partials = aggregate(rows, ())
         declared = self.declared_seconds(partials, task_position()[1])

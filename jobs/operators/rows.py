@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from unskew.jobs.operators.base import EVENT_TIME, KEY, NUMBER, SECONDS, Operator
+from unskew.jobs.operators.base import EVENT_TIME, KEY, NUMBER, SECONDS, Operator, aggregate
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,7 +73,7 @@ class RowOperator(Operator):
         """Each group's rows through `add`, the group's result, and the time it took."""
         import pyarrow as pa
 
-        from unskew.jobs.operators.arrow import aggregate, numbered
+        from unskew.jobs.operators.arrow import numbered
 
         rows = numbered(rows)
         partials = aggregate(rows, [(NUMBER, "min", NUMBER)]).sort_by(NUMBER)

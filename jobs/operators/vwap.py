@@ -22,7 +22,7 @@ from unskew.config.models.base import Expression
 from unskew.config.models.operator import OperatorOptions
 from unskew.grouping.base import Int64s
 from unskew.grouping.kernels import kernel
-from unskew.jobs.operators.base import EVENT_TIME, NUMBER, RECORDS, Operator
+from unskew.jobs.operators.base import EVENT_TIME, NUMBER, RECORDS, Operator, aggregate
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -111,7 +111,7 @@ class Vwap(Operator):
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        from unskew.jobs.operators.arrow import aggregate, numbered, numbers_of, unscaled
+        from unskew.jobs.operators.arrow import numbered, numbers_of, unscaled
 
         amounts = pc.multiply(rows["price"], rows["volume"])
         rows = numbered(rows.append_column("amount", amounts))

@@ -37,11 +37,13 @@ def stats(batch: int, names: bool = False) -> BatchStats:
     return BatchStats(
         batch,
         records=np.array([30, 10]),
-        keys=np.array([3, 1]),
         busy_seconds=np.array([0.5, 0.25]),
-        state_bytes=np.array([300, 100]),
+        numbers={
+            "keys": np.array([3, 1]),
+            "state_bytes": np.array([300, 100]),
+            "latency_seconds": np.array([1.2, 0.6]),
+        },
         latency_counts=latencies,
-        latency_seconds=np.array([1.2, 0.6]),
         under_key=np.array([35, 5]),
         replication=1.25,
         rejected={"not_utf8": 2},

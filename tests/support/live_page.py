@@ -60,11 +60,13 @@ def skewed(
     stats = BatchStats(
         number,
         records=load,
-        keys=np.bincount(pairs[1].astype(np.int64), minlength=partitions),
         busy_seconds=load * 1e-4,
-        state_bytes=load,
+        numbers={
+            "keys": np.bincount(pairs[1].astype(np.int64), minlength=partitions),
+            "state_bytes": load,
+            "latency_seconds": np.zeros(partitions),
+        },
         latency_counts=np.zeros((partitions, len(LATENCY_BOUNDS_SECONDS) + 1), np.int64),
-        latency_seconds=np.zeros(partitions),
         under_key=under_key,
         replication=pairs.shape[1] / hashes.size,
         rejected={"not_utf8": 3} if number % 10 == 7 else {},

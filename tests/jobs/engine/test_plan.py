@@ -20,8 +20,8 @@ from tests.support.in_process import Ran, write_lines
 from tests.support.oracles import OPERATORS, SCHEMA, WINDOWS, keys_of, records
 from unskew.grouping.base import Chunk
 from unskew.grouping.spark.journal import Journal
-from unskew.grouping.spark.route import PARTITION_KEY, route, route_hashes
-from unskew.grouping.spark.router import Router
+from unskew.grouping.spark.route import route
+from unskew.grouping.spark.router import PARTITION_KEY, Router, route_hashes
 from unskew.jobs.engine.pipeline import Pipeline
 
 pytestmark = pytest.mark.spark

@@ -24,7 +24,7 @@ from unskew.jobs.observe.terminal import Line, Log
 
 
 def _pauses(stats: BatchStats | None) -> np.ndarray | None:
-    return None if stats is None else stats.keys * 2
+    return None if stats is None else stats.numbers["keys"] * 2
 
 
 TABLE = (

@@ -17,8 +17,7 @@ from unskew.config.models.operator import OperatorOptions
 from unskew.config.specs import OPERATORS
 from unskew.config.types.units import Duration
 from unskew.grouping.simulation.key_files import hash_text
-from unskew.jobs.operators.arrow import aggregate
-from unskew.jobs.operators.base import EVENT_TIME, KEY, KEY_HASH, PANE, RECORDS, Operator
+from unskew.jobs.operators.base import EVENT_TIME, KEY, KEY_HASH, PANE, RECORDS, Operator, aggregate
 from unskew.jobs.operators.hashtags import Hashtags
 from unskew.jobs.operators.mergeability import mergeability_violations
 from unskew.jobs.operators.paced import PacedOptions
