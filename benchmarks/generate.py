@@ -17,7 +17,7 @@ from unskew.jobs.commands import generate
 from unskew.jobs.generator.options import STREAMS, read_plan
 from unskew.jobs.generator.outputs import open_output
 from unskew.jobs.generator.progress import Progress
-from unskew.jobs.generator.streams import stream_of
+from unskew.jobs.generator.registry import stream_of
 from unskew.jobs.generator.writer import Writer
 from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.local.signals import Stop

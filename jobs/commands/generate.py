@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     from unskew.jobs.generator.oracle import Oracle  # noqa: PLC0415
     from unskew.jobs.generator.outputs import open_output  # noqa: PLC0415
     from unskew.jobs.generator.progress import Progress  # noqa: PLC0415
-    from unskew.jobs.generator.streams import stream_of, totals_of  # noqa: PLC0415
+    from unskew.jobs.generator.registry import stream_of, totals_of  # noqa: PLC0415
     from unskew.jobs.generator.writer import Writer  # noqa: PLC0415
     from unskew.jobs.local.signals import Stop, signals_to  # noqa: PLC0415
 

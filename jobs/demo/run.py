@@ -31,7 +31,7 @@ from unskew.jobs.generator.oracle import Oracle
 from unskew.jobs.generator.outputs import KafkaOutput
 from unskew.jobs.generator.progress import Progress
 from unskew.jobs.generator.settings import KafkaTarget, OracleSettings, Settings
-from unskew.jobs.generator.streams import stream_of, totals_of
+from unskew.jobs.generator.registry import stream_of, totals_of
 from unskew.jobs.generator.writer import Writer
 from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.local.signals import EXIT_INTERRUPTED, Stop, signals_to

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from unskew.grouping.base import Int64s
-from unskew.jobs.generator.draws import Flare, Keys, Zipf
+from unskew.jobs.generator.streams.draws import Flare, Keys, Zipf
 from unskew.jobs.generator.settings import Settings
 
 CHUNK_RECORDS = 4096

@@ -11,7 +11,7 @@ import numpy as np
 
 from unskew.grouping.base import Int64s
 from unskew.jobs.generator.stream import Chunk, Stream
-from unskew.jobs.generator.trades import TICKS
+from unskew.jobs.generator.streams.trades import TICKS
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DECIMALS = Decimal("0.000001")

@@ -17,9 +17,9 @@ import pytest
 import yaml
 
 from tests.support.dashboards import UIDS, Query, annotations, page, queries, substituted, variable
-from tests.support.job_process import job_words, make_topics, produce, running
-from tests.support.processes import end_process
-from tests.support.programs import find_program
+from tests.support.running.job_process import job_words, make_topics, produce, running
+from tests.support.running.processes import end_process
+from tests.support.running.programs import find_program
 from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.local.child_processes import free_ports
 

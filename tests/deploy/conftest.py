@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.kustomize import Resource, resolved
+from tests.support.deploy.kustomize import Resource, resolved
 
 WAYS = ("deployment", "spark-operator")
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.compose.compose_file import ROOT, Native, in_order, resolved
-from tests.support.compose_checks import CHECKS, Compose, texts_of_the_checkout
-from tests.support.compose_doubles import BROKEN, broken
-from tests.support.programs import find_program
+from tests.support.deploy.compose_checks import CHECKS, Compose, texts_of_the_checkout
+from tests.support.deploy.compose_doubles import BROKEN, broken
+from tests.support.running.programs import find_program
 from unskew.jobs.kafka.broker import Broker
 
 Check = Callable[[Compose], list[str]]

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.compose.compose_file import ROOT, resolved
-from tests.support.programs import find_program
+from tests.support.running.programs import find_program
 
 pytestmark = [pytest.mark.spark, pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(1200)]
 JOBS = {"word-count": "word_count", "vwap": "vwap", "hashtags": "hashtags"}

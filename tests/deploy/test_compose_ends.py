@@ -9,7 +9,7 @@ import pytest
 
 from tests.compose.compose_file import ROOT, resolved, seconds
 from tests.compose.dry import Dry
-from tests.support.programs import find_program
+from tests.support.running.programs import find_program
 from unskew.config.errors import ExternalError
 from unskew.jobs.local.child_processes import Child
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.compose.compose_file import dockerfile_health_check
-from tests.support.dockerfile import (
+from tests.support.deploy.dockerfile import (
     DOCKERFILE,
     ROOT,
     Image,

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.support.crds import SOURCES, problems
-from tests.support.kustomize import Resource, built, program, resolved
-from tests.support.promtool import promtool, rules_of
+from tests.support.deploy.crds import SOURCES, problems
+from tests.support.deploy.kustomize import Resource, built, program, resolved
+from tests.support.deploy.promtool import promtool, rules_of
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from typing import Any
 import pyspark
 import pytest
 
-from tests.support.api_server import Cluster, image_environment, serving
-from tests.support.kustomize import Resource
-from tests.support.pods import schema_problems, unsafe
+from tests.support.deploy.api_server import Cluster, image_environment, serving
+from tests.support.deploy.kustomize import Resource
+from tests.support.deploy.pods import schema_problems, unsafe
 from unskew.grouping.registry import GROUPINGS
 from unskew.jobs.local.java import java_home
 
@@ -62,7 +62,7 @@ def drive(resources: list[Resource], root: Path, folder: Path, url: str) -> dict
     job = configured(resources, folder)
     changes = json.dumps({"spark.spark.master": f"k8s://{url}"})
     done = subprocess.run(
-        [sys.executable, "-m", "tests.support.driver_in_a_pod", job, changes],
+        [sys.executable, "-m", "tests.support.deploy.driver_in_a_pod", job, changes],
         cwd=root,
         env=environment,
         capture_output=True,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.promtool import OF_EVERY_TARGET, promtool, rules_of, unknown
+from tests.support.deploy.promtool import OF_EVERY_TARGET, promtool, rules_of, unknown
 
 SEVERITIES = {"warning", "critical"}
 WHATEVER_THE_INSTANCE = {

@@ -9,7 +9,7 @@ from tests.storm import damage, drivers, executors, frozen, outages, queries
 from tests.storm.counts import Counts
 from tests.storm.in_process import Jvm, jvm
 from tests.storm.services import Services
-from tests.support.cluster import Cluster, cluster
+from tests.support.running.cluster import Cluster, cluster
 
 
 class Storm:

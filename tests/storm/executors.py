@@ -17,7 +17,7 @@ from tests.storm.points import POINTS, Checkpoint, wait_for_point
 from tests.storm.services import Services
 from tests.storm.stage import SPARK, Stage
 from tests.storm.world import routing_of, world_of
-from tests.support.cluster import Cluster
+from tests.support.running.cluster import Cluster
 
 _KILLS = 3
 _POINT_SECONDS = 400.0

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from tests.storm.checks import check_text
 from tests.storm.counts import StormError
 from tests.storm.stage import SPARK
-from tests.support.cluster import python_workers
+from tests.support.running.cluster import python_workers
 from unskew import load_job
 from unskew.config.errors import UnskewError
 from unskew.jobs.engine.service import Service

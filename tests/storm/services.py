@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.support.postgres_server import PostgresServer, postgres_server
+from tests.support.running.postgres_server import PostgresServer, postgres_server
 from unskew.jobs.kafka.broker import Broker
 
 

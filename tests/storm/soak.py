@@ -23,7 +23,7 @@ import psutil
 from confluent_kafka import Producer
 
 from tests.storm.outcome import messages_of, topic_rows, totals_of
-from tests.support.job_process import Running, job_words, running
+from tests.support.running.job_process import Running, job_words, running
 from unskew.jobs.kafka.broker import Broker
 
 WORDS = 5_000

@@ -10,7 +10,7 @@ import numpy as np
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.support.batches import progress
-from tests.support.programs import find_program
+from tests.support.running.programs import find_program
 from unskew.config.loader import load_job
 from unskew.config.models.job import Job
 from unskew.grouping.registry import create

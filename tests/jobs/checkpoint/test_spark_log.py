@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from tests.support.in_process import job_over
+from tests.support.running.in_process import job_over
 from unskew.jobs.checkpoint.spark_log import last_commit, late_watermark
 
 

@@ -11,7 +11,7 @@ import yaml
 from pyspark.sql import SparkSession
 
 from tests.support.generated_streams import generated, read_oracle
-from tests.support.in_process import Ran
+from tests.support.running.in_process import Ran
 from unskew.jobs.generator.options import STREAMS
 
 pytestmark = [pytest.mark.spark]

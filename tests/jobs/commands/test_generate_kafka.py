@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.generated_streams import counted, read_oracle
-from tests.support.processes import default_signals
-from tests.support.topics import topic_records
+from tests.support.running.processes import default_signals
+from tests.support.running.topics import topic_records
 from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.local.child_processes import free_ports
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.jobs.engine.test_dead_letters import rejected_records
-from tests.support.job_process import (
+from tests.support.running.job_process import (
     Samples,
     consumed,
     finished,

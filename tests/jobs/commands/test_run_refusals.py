@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.job_process import job_words, make_topics
+from tests.support.running.job_process import job_words, make_topics
 from unskew.config.loader import load_job
 from unskew.jobs.__main__ import main
 from unskew.jobs.checkpoint.files import JOURNAL_FOLDER, journal_of

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.processes import default_signals
+from tests.support.running.processes import default_signals
 
 pytestmark = [pytest.mark.spark, pytest.mark.e2e]
 

@@ -9,8 +9,8 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from tests.support.in_process import Ran, job_over
-from tests.support.job_process import consumed
+from tests.support.running.in_process import Ran, job_over
+from tests.support.running.job_process import consumed
 from unskew.config.models.job import Job
 from unskew.grouping.spark.journal import PIECE_BYTES, Journal
 from unskew.jobs.checkpoint.files import journal_of

@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from tests.support.in_process import Ran, job_over, write_lines
+from tests.support.running.in_process import Ran, job_over, write_lines
 from tests.support.oracles import START, WINDOWS
 from unskew.config.models.source import KafkaSource
 from unskew.jobs.engine import source

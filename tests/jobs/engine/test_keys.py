@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.in_process import Ran, write_lines
+from tests.support.running.in_process import Ran, write_lines
 from tests.support.oracles import START
 
 pytestmark = pytest.mark.spark

@@ -13,8 +13,8 @@ import psutil
 import pytest
 
 from tests.jobs.engine.test_replay import seen
-from tests.support.cluster import cluster, python_workers
-from tests.support.job_process import (
+from tests.support.running.cluster import cluster, python_workers
+from tests.support.running.job_process import (
     Running,
     finished,
     job_words,

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.batches import board_value
-from tests.support.in_process import Ran, utc, write_lines
+from tests.support.running.in_process import Ran, utc, write_lines
 from tests.support.oracles import EPOCH, OPERATORS, START, WINDOWS, keys_of, windows_of
 from unskew.jobs.observe.batch import BatchDone
 from unskew.jobs.observe.board import Board

@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from tests.support.in_process import Ran, utc
+from tests.support.running.in_process import Ran, utc
 from tests.support.oracles import OPERATORS, WINDOWS, WindowedKey, expected, records
 from unskew.config.models.grouping import GROUPING_MODELS
 from unskew.jobs.kafka.broker import Broker

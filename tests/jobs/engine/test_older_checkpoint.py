@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.checkpoints import REPORTS_OF_VERSION_3, copy_checkpoint
-from tests.support.in_process import Ran, utc, write_lines
+from tests.support.running.in_process import Ran, utc, write_lines
 from unskew.jobs.observe.inspection import inspect
 
 pytestmark = pytest.mark.spark

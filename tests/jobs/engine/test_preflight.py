@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.in_process import job_over
+from tests.support.running.in_process import job_over
 from tests.support.oracles import WINDOWS
 from unskew.config.errors import ExternalError
 from unskew.grouping.snapshot import Snapshot

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.in_process import Ran, job_over
+from tests.support.running.in_process import Ran, job_over
 from tests.support.oracles import START
 from unskew.config.errors import ExternalError
 from unskew.jobs.engine.rejected_share import RejectedShare

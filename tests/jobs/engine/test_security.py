@@ -18,7 +18,7 @@ from confluent_kafka.admin import (
 )
 
 from tests.support.blocks import blocks
-from tests.support.job_process import finished, produce, totals
+from tests.support.running.job_process import finished, produce, totals
 from unskew.config.explain import as_yaml, explain
 from unskew.config.lint import lint
 from unskew.config.loader import load_job

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.in_process import Ran, write_lines
+from tests.support.running.in_process import Ran, write_lines
 from unskew.config.errors import UnskewError
 from unskew.config.loader import load_job
 from unskew.jobs.engine.spark_errors import brief, explain_spark_error

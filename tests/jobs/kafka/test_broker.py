@@ -13,7 +13,7 @@ import psutil
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from tests.support.processes import default_signals
+from tests.support.running.processes import default_signals
 from unskew.config.errors import ExternalError
 from unskew.jobs.kafka.admin import NoBrokerError, TopicError, admin
 from unskew.jobs.kafka.broker import Broker, Identity

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.in_process import Ran, utc, write_lines
+from tests.support.running.in_process import Ran, utc, write_lines
 from tests.support.oracles import OPERATORS, START, WINDOWS, expected, records
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.in_process import job_over, write_lines
+from tests.support.running.in_process import job_over, write_lines
 from tests.support.oracles import START
 from unskew.config.errors import ExternalError, UsageError
 from unskew.config.explain import explain

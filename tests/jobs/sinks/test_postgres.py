@@ -10,8 +10,8 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.job_process import finished, job_words, make_topics, produce
-from tests.support.postgres_server import postgres_server
+from tests.support.running.job_process import finished, job_words, make_topics, produce
+from tests.support.running.postgres_server import postgres_server
 from unskew.config.loader import load_job
 from unskew.config.models.job import Job
 from unskew.jobs.kafka.broker import Broker

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.in_process import Ran, write_lines
-from tests.support.job_process import consumed
+from tests.support.running.in_process import Ran, write_lines
+from tests.support.running.job_process import consumed
 from tests.support.oracles import START
-from tests.support.postgres_server import PostgresServer, postgres_server
+from tests.support.running.postgres_server import PostgresServer, postgres_server
 from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.observe.batch import BatchDone
 from unskew.jobs.sinks.postgres import Destination

@@ -5,8 +5,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from unskew.grouping.base import Int64s
-from unskew.jobs.generator import names
-from unskew.jobs.generator.draws import Zipf
+from unskew.jobs.generator.streams import names
+from unskew.jobs.generator.streams.draws import Zipf
 from unskew.jobs.generator.settings import Settings
 from unskew.jobs.generator.stream import CHUNK_RECORDS, Chunk, Stream, as_bytes, as_texts, joined
 

@@ -19,7 +19,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.support.processes import end_process
+from tests.support.running.processes import end_process
 from unskew.jobs.kafka.broker import Broker
 
 WAIT_SECONDS = 400.0

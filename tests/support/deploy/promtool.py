@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from tests.support.programs import find_program
+from tests.support.running.programs import find_program
 from unskew.jobs.observe.figures import METRICS
 from unskew.jobs.observe.health import STATES
 

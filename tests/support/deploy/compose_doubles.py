@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.support.compose_checks import (
+from tests.support.deploy.compose_checks import (
     Compose,
     brokers_are_the_broker,
     commands_are_understood,

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from tests.support.kustomize import Resource
-from tests.support.processes import end_process
+from tests.support.deploy.kustomize import Resource
+from tests.support.running.processes import end_process
 
 _PATH = re.compile(r"/api/v1/namespaces/([^/]+)/(\w+)(?:/([^/]+))?")
 ADDRESS = "127.0.0.1"

@@ -1,0 +1,1 @@
+"""The streams, a file each, and what their records are drawn with."""
