@@ -166,14 +166,14 @@ def paced(
 
 def measure(spark: SparkSession, meter: Meter, job: Job, skip: int = 1) -> Cell:
     """Run a job to its end; its first batches, where all is cold or unlearned, do not count."""
-    stats = _Facts()
+    stats = _KeepStats()
     Service(job, spark, (stats,)).run()
     run = settle(meter)
     run.skip = skip
     return Cell(run, [stats.by_batch[batch.number] for batch in run.warm])
 
 
-class _Facts(Follower):
+class _KeepStats(Follower):
     """Keeps what the partitions reported."""
 
     def __init__(self) -> None:

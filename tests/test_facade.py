@@ -14,6 +14,7 @@ from unskew import load_job, run_job
 from unskew.config.errors import UsageError
 
 PUBLIC = {
+    "Batch",
     "DeadLetters",
     "Grouping",
     "GroupingParams",
@@ -33,11 +34,13 @@ from typing import Any, ClassVar, Literal
 from pyspark.sql import DataFrame
 
 from unskew import (
+    Batch,
     Grouping,
     GroupingParams,
     Operator,
     OperatorOptions,
     RowOperator,
+    Sink,
     __version__,
     load_job,
     route,
@@ -72,6 +75,13 @@ class Longest(RowOperator):
 
     def result(self, state: int) -> dict[str, int]:
         return {"longest": state}
+
+
+class WebhookSink(Sink):
+    url: str
+
+    def write(self, results: DataFrame, batch: Batch) -> None:
+        print(self.url, batch.id, batch.job.name, results.count())
 
 
 class Params(GroupingParams):

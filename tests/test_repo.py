@@ -87,7 +87,10 @@ def test_files_and_functions_stay_readable(root: Path) -> None:
 
 
 def _is_kernel(node: ast.FunctionDef) -> bool:
-    return any(isinstance(one, ast.Name) and one.id == "kernel" for one in node.decorator_list)
+    return any(
+        isinstance(decorator, ast.Name) and decorator.id == "kernel"
+        for decorator in node.decorator_list
+    )
 
 
 def test_make_help_lists_every_target_for_users(root: Path) -> None:

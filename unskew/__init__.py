@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from unskew.jobs.engine.run import run_job
     from unskew.jobs.operators.base import Operator
     from unskew.jobs.operators.rows import RowOperator
-    from unskew.jobs.sinks.base import DeadLetters, Sink
+    from unskew.jobs.sinks.base import Batch, DeadLetters, Sink
 
 __version__ = "0.1.0"
 __all__ = [
+    "Batch",
     "DeadLetters",
     "Grouping",
     "GroupingParams",
@@ -38,6 +39,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "Batch": "unskew.jobs.sinks.base",
     "DeadLetters": "unskew.jobs.sinks.base",
     "Grouping": "unskew.grouping.base",
     "GroupingParams": "unskew.grouping.base",

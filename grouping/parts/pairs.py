@@ -14,7 +14,7 @@ from unskew.grouping.kernels import kernel
 
 ENTRIES_MAX = 2**28
 _START = 2**12
-_ONE = np.uint64(1)
+_UINT64_ONE = np.uint64(1)
 
 
 class PairCounter:
@@ -117,7 +117,7 @@ def _count(
         route = routes[i]
         slot = mix64(key) & slot_mask
         while slots[slot] != 0 and hashes[slots[slot] - 1] != key:
-            slot = (slot + _ONE) & slot_mask
+            slot = (slot + _UINT64_ONE) & slot_mask
         if slots[slot] == 0:
             number = sizes[0]
             sizes[0] += 1
@@ -132,7 +132,7 @@ def _count(
             entry = np.uint64(number * partitions + route + 1)
             probe = mix64(entry) & further_mask
             while further[probe] != 0 and further[probe] != entry:
-                probe = (probe + _ONE) & further_mask
+                probe = (probe + _UINT64_ONE) & further_mask
             if further[probe] == 0:
                 further[probe] = entry
                 sizes[1] += 1
@@ -145,7 +145,7 @@ def _number_again(hashes: UInt64s, count: int, slots: Int32s) -> None:
     for number in range(count):
         slot = mix64(hashes[number]) & mask
         while slots[slot] != 0:
-            slot = (slot + _ONE) & mask
+            slot = (slot + _UINT64_ONE) & mask
         slots[slot] = number + 1
 
 
@@ -156,5 +156,5 @@ def _insert_again(old: UInt64s, new: UInt64s) -> None:
         if entry != 0:
             probe = mix64(entry) & mask
             while new[probe] != 0:
-                probe = (probe + _ONE) & mask
+                probe = (probe + _UINT64_ONE) & mask
             new[probe] = entry

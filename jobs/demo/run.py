@@ -30,8 +30,8 @@ from unskew.jobs.engine.spark_errors import translate_spark_errors
 from unskew.jobs.generator.oracle import Oracle
 from unskew.jobs.generator.outputs import KafkaOutput
 from unskew.jobs.generator.progress import Progress
-from unskew.jobs.generator.settings import KafkaTarget, OracleSettings, Settings
 from unskew.jobs.generator.registry import stream_of, totals_of
+from unskew.jobs.generator.settings import KafkaTarget, OracleSettings, Settings
 from unskew.jobs.generator.writer import Writer
 from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.local.signals import EXIT_INTERRUPTED, Stop, signals_to

@@ -1,11 +1,11 @@
 """The streams by name, each with what counts it."""
 
-from unskew.jobs.generator.streams.lines import Lines
-from unskew.jobs.generator.streams.posts import Posts
 from unskew.jobs.generator.settings import Settings
 from unskew.jobs.generator.stream import Stream
-from unskew.jobs.generator.totals import PostTotals, Totals, TradeTotals, WordTotals
+from unskew.jobs.generator.streams.lines import Lines
+from unskew.jobs.generator.streams.posts import Posts
 from unskew.jobs.generator.streams.trades import Trades
+from unskew.jobs.generator.totals import PostTotals, Totals, TradeTotals, WordTotals
 
 _STREAMS: dict[str, tuple[type[Stream], type[Totals]]] = {
     "lines": (Lines, WordTotals),

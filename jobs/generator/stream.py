@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from unskew.grouping.base import Int64s
-from unskew.jobs.generator.streams.draws import Flare, Keys, Zipf
 from unskew.jobs.generator.settings import Settings
+from unskew.jobs.generator.streams.draws import Flare, Keys, Zipf
 
 CHUNK_RECORDS = 4096
 """Records made at once. A stream's bytes depend on it: it is part of what a seed means."""

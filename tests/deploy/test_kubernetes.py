@@ -11,7 +11,14 @@ import yaml
 from kubeflow_spark_api.models import SparkV1beta2SparkApplication
 
 from tests.support.deploy.kustomize import Resource, built, program, resolved
-from tests.support.deploy.pods import as_pod, dangling, referenced, schema_problems, unsafe, variables
+from tests.support.deploy.pods import (
+    as_pod,
+    dangling,
+    referenced,
+    schema_problems,
+    unsafe,
+    variables,
+)
 from tests.support.deploy.spark_settings import known, settings_of
 from unskew.config.lint import lint
 

@@ -21,7 +21,7 @@ from tests.storm.xxhash import xxhash64
 
 Bounds = tuple[int, ...]
 Totals = dict[tuple[Any, ...], dict[str, Any]]
-Letters = Counter[tuple[int, int, str]]
+DeadLetters = Counter[tuple[int, int, str]]
 """Rejected records by partition, offset and reason."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -31,7 +31,7 @@ class Outcome:
     """Totals by window and key, and the dead letters."""
 
     totals: Totals = field(default_factory=dict)
-    letters: Letters = field(default_factory=Counter)
+    dead_letters: DeadLetters = field(default_factory=Counter)
 
 
 def millis(at: datetime) -> int:
@@ -50,16 +50,16 @@ def expected(world: World, batches: list[list[Record]]) -> Outcome:
         late, before = before, max(0, newest - world.lateness_seconds * 1000)
         for record in batch:
             if record.reason:
-                outcome.letters[record.partition, record.offset, record.reason] += 1
+                outcome.dead_letters[record.partition, record.offset, record.reason] += 1
                 continue
             newest = max(newest, millis(record.at))
-            for place in _windows(world, record, late):
+            for result_key in _windows(world, record, late):
                 for key in keys_of(record, world.operator):
-                    groups[*place, key].append(record)
+                    groups[*result_key, key].append(record)
     closed = max(0, newest - world.lateness_seconds * 1000)
-    for place, members in groups.items():
-        if world.output == "update" or place[1] <= closed:
-            outcome.totals[place] = TOTALS[world.operator](members)
+    for result_key, members in groups.items():
+        if world.output == "update" or result_key[1] <= closed:
+            outcome.totals[result_key] = TOTALS[world.operator](members)
     return outcome
 
 

@@ -15,11 +15,11 @@ from confluent_kafka import Consumer, TopicPartition
 from psycopg import sql
 from psycopg.rows import dict_row
 
-from tests.storm.oracle import Letters, Outcome, Totals, millis
+from tests.storm.oracle import DeadLetters, Outcome, Totals, millis
 from tests.storm.world import World
 
 _TIMES = frozenset({"window_start", "window_end", "first_seen", "last_seen"})
-_PLACE = ("window_start", "window_end", "key")
+_RESULT_KEY = ("window_start", "window_end", "key")
 _COLUMNS = {
     "word_count": "count bigint",
     "vwap": "vwap numeric, volume numeric, trades bigint, high numeric, low numeric,"
@@ -32,13 +32,13 @@ _READ_SECONDS = 60.0
 
 def postgres_columns(world: World) -> str:
     """The columns of a table for the world's totals."""
-    place = "key text PRIMARY KEY"
+    result_key = "key text PRIMARY KEY"
     if world.windowed:
-        place = (
+        result_key = (
             "window_start timestamptz, window_end timestamptz, key text,"
             " PRIMARY KEY (window_start, window_end, key)"
         )
-    return f"{place}, {_COLUMNS[world.operator]}"
+    return f"{result_key}, {_COLUMNS[world.operator]}"
 
 
 def differences(want: Outcome, got: Outcome, *, letters_once: bool) -> list[str]:
@@ -47,37 +47,43 @@ def differences(want: Outcome, got: Outcome, *, letters_once: bool) -> list[str]
     Kafka has each dead letter at least once, a folder of files exactly once.
     """
     lines = _differing("total", want.totals, got.totals)
-    had: Letters = got.letters if letters_once else Counter(dict.fromkeys(got.letters, 1))
-    return lines + _differing("dead letter", dict(want.letters), dict(had))
+    had: DeadLetters = (
+        got.dead_letters if letters_once else Counter(dict.fromkeys(got.dead_letters, 1))
+    )
+    return lines + _differing("dead letter", dict(want.dead_letters), dict(had))
 
 
 def _differing(what: str, want: dict[Any, Any], got: dict[Any, Any]) -> list[str]:
     kinds = {
-        "missing": [f"{place}: {want[place]}" for place in want if place not in got],
-        "too many": [f"{place}: {got[place]}" for place in got if place not in want],
+        "missing": [
+            f"{result_key}: {want[result_key]}" for result_key in want if result_key not in got
+        ],
+        "too many": [
+            f"{result_key}: {got[result_key]}" for result_key in got if result_key not in want
+        ],
         "wrong": [
-            f"{place}: {got[place]} instead of {want[place]}"
-            for place in want
-            if place in got and got[place] != want[place]
+            f"{result_key}: {got[result_key]} instead of {want[result_key]}"
+            for result_key in want
+            if result_key in got and got[result_key] != want[result_key]
         ],
     }
     return [
-        f"{len(found)} {what}s {kind}, such as {'; '.join(found[:_SHOWN])}"
-        for kind, found in kinds.items()
-        if found
+        f"{len(read)} {what}s {kind}, such as {'; '.join(read[:_SHOWN])}"
+        for kind, read in kinds.items()
+        if read
     ]
 
 
 def totals_of(rows: Iterable[dict[str, Any]], *, once: bool) -> Totals:
     """Rows of results by window and key: each only `once`, or else the last one counts."""
-    found: Totals = {}
+    read: Totals = {}
     for row in rows:
         plain = {name: _plain(name, value) for name, value in row.items()}
-        place = tuple(plain.pop(name) for name in _PLACE if name in plain)
-        if once and place in found:
+        result_key = tuple(plain.pop(name) for name in _RESULT_KEY if name in plain)
+        if once and result_key in read:
             plain["written"] = "more than once"
-        found[place] = plain
-    return found
+        read[result_key] = plain
+    return read
 
 
 def _plain(name: str, value: Any) -> Any:
@@ -110,18 +116,18 @@ def topic_rows(messages: Iterable[Any]) -> Iterator[dict[str, Any]]:
         yield json.loads(message.value(), parse_float=Decimal)
 
 
-def file_letters(folder: Path) -> Letters:
+def file_letters(folder: Path) -> DeadLetters:
     """Dead letters in a folder."""
     return Counter((row["partition"], row["offset"], row["reason"]) for row in file_rows(folder))
 
 
-def topic_letters(messages: Iterable[Any]) -> Letters:
+def topic_letters(messages: Iterable[Any]) -> DeadLetters:
     """Dead letters in a topic, by their headers."""
-    found: Letters = Counter()
+    read: DeadLetters = Counter()
     for message in messages:
         headers = {name: value.decode() for name, value in message.headers()}
-        found[int(headers["partition"]), int(headers["offset"]), headers["reason"]] += 1
-    return found
+        read[int(headers["partition"]), int(headers["offset"]), headers["reason"]] += 1
+    return read
 
 
 def messages_of(address: str, topic: str) -> list[Any]:

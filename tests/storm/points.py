@@ -69,7 +69,7 @@ class Checkpoint:
         """State partitions that have written the version which the batch leaves."""
         version = re.compile(rf"{batch + 1}(_[^.]*)?\.(changelog|zip)")
         folders = (self.folder / "state" / "0").glob("[0-9]*")
-        return sum(any(version.fullmatch(name) for name in _names(one)) for one in folders)
+        return sum(any(version.fullmatch(name) for name in _names(folder)) for folder in folders)
 
     def _numbers(self, folder: str) -> list[int]:
         return [int(name) for name in _names(self.folder / folder) if name.isdecimal()]

@@ -1,6 +1,6 @@
 """The outcome of a stage: from wherever its world writes to."""
 
-from tests.storm.oracle import Letters, Outcome, Totals
+from tests.storm.oracle import DeadLetters, Outcome, Totals
 from tests.storm.outcome import (
     differences,
     file_letters,
@@ -16,7 +16,7 @@ from tests.storm.stage import Stage
 
 def outcome_of(stage: Stage) -> Outcome:
     """What the stage's job has written so far."""
-    return Outcome(_totals(stage), _letters(stage))
+    return Outcome(_totals(stage), _dead_letters(stage))
 
 
 def compared(stage: Stage) -> list[str]:
@@ -35,7 +35,7 @@ def _totals(stage: Stage) -> Totals:
     return totals_of(topic_rows(messages), once=False)
 
 
-def _letters(stage: Stage) -> Letters:
+def _dead_letters(stage: Stage) -> DeadLetters:
     if stage.world.dead_letters == "files":
         return file_letters(stage.folder / "dead")
     return topic_letters(messages_of(stage.services.broker.address, stage.topic("dead")))

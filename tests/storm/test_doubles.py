@@ -32,22 +32,22 @@ def stage(tmp_path: Path) -> Stage:
     return made
 
 
-def write(stage: Stage, totals: slice = slice(None), letters: slice = slice(None)) -> None:
+def write(stage: Stage, totals: slice = slice(None), dead_letters: slice = slice(None)) -> None:
     """Write the oracle's outcome as the job's sinks would, or a part of it."""
     results = [
         {
-            "window_start": _EPOCH + timedelta(milliseconds=place[0]),
-            "window_end": _EPOCH + timedelta(milliseconds=place[1]),
-            "key": place[2],
+            "window_start": _EPOCH + timedelta(milliseconds=result_key[0]),
+            "window_end": _EPOCH + timedelta(milliseconds=result_key[1]),
+            "key": result_key[2],
             **columns,
         }
-        for place, columns in stage.want.totals.items()
+        for result_key, columns in stage.want.totals.items()
     ]
     rejected = [
         {"partition": partition, "offset": offset, "reason": reason}
-        for partition, offset, reason in stage.want.letters.elements()
+        for partition, offset, reason in stage.want.dead_letters.elements()
     ]
-    for folder, rows in (("results", results[totals]), ("dead", rejected[letters])):
+    for folder, rows in (("results", results[totals]), ("dead", rejected[dead_letters])):
         path = stage.folder / folder / "batch_id=0"
         path.mkdir(parents=True)
         pq.write_table(pa.Table.from_pylist(rows), path / "part-0.parquet")
@@ -58,7 +58,7 @@ def test_a_whole_outcome_passes(stage: Stage) -> None:
     write(stage)
     check(stage, counts)
     assert len(stage.want.totals) > 10
-    assert stage.want.letters.total() > 10
+    assert stage.want.dead_letters.total() > 10
     assert counts.outcomes == {"exact": 1}
 
 
@@ -69,7 +69,7 @@ def test_a_sink_that_loses_one_row_is_caught(stage: Stage) -> None:
 
 
 def test_a_journal_that_forgets_one_rejected_record_is_caught(stage: Stage) -> None:
-    write(stage, letters=slice(1, None))
+    write(stage, dead_letters=slice(1, None))
     with pytest.raises(StormError, match="1 dead letters missing"):
         check(stage, Counts())
 

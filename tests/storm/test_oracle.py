@@ -65,10 +65,10 @@ def test_words_are_counted_by_window_and_late_ones_dropped() -> None:
     batches = [[record(30, "a a")], [record(65, "a")], [record(1, "a b"), record(41, "b")]]
     base = int(START.timestamp()) * 1000
 
-    found = expected(world, batches).totals
+    totals = expected(world, batches).totals
 
     # When the third batch runs, late is what ended by 12:00:10: the watermark of the second one.
-    assert found == {
+    assert totals == {
         (base, base + 20_000, "a"): {"count": 1},
         (base, base + 20_000, "b"): {"count": 1},
         (base + 20_000, base + 40_000, "a"): {"count": 2},
@@ -77,28 +77,28 @@ def test_words_are_counted_by_window_and_late_ones_dropped() -> None:
     }
     # A batch later it is what ended by 12:00:45.
     later = expected(world, [*batches, [record(1, "c"), record(41, "c")]]).totals
-    assert later.keys() - found.keys() == {(base + 40_000, base + 60_000, "c")}
+    assert later.keys() - totals.keys() == {(base + 40_000, base + 60_000, "c")}
 
 
 def test_in_append_mode_only_closed_windows_are_written() -> None:
     world = small(window="tumbling", output="append", lateness_seconds=20)
-    found = expected(world, [[record(5, "a")], [record(45, "b")]]).totals
-    assert [place[2] for place in found] == ["a"]
+    totals = expected(world, [[record(5, "a")], [record(45, "b")]]).totals
+    assert [result_key[2] for result_key in totals] == ["a"]
 
 
 def test_a_lost_a_wrong_and_a_repeated_row_are_told() -> None:
     want = Outcome({("a",): {"count": 1}, ("b",): {"count": 2}}, Counter({(0, 1, "not_utf8"): 1}))
 
     assert differences(want, want, letters_once=True) == []
-    lost = Outcome({("a",): {"count": 1}}, want.letters)
+    lost = Outcome({("a",): {"count": 1}}, want.dead_letters)
     assert differences(want, lost, letters_once=True) == [
         "1 totals missing, such as ('b',): {'count': 2}"
     ]
     twice = totals_of([{"key": "a", "count": 1}] * 2, once=True)
     assert "more than once" in str(differences(want, Outcome(twice), letters_once=True))
-    letters = Outcome(want.totals, Counter({(0, 1, "not_utf8"): 2}))
-    assert len(differences(want, letters, letters_once=True)) == 1
-    assert differences(want, letters, letters_once=False) == []
+    dead_letters = Outcome(want.totals, Counter({(0, 1, "not_utf8"): 2}))
+    assert len(differences(want, dead_letters, letters_once=True)) == 1
+    assert differences(want, dead_letters, letters_once=False) == []
 
 
 def test_a_batch_s_point_is_read_from_the_files(tmp_path: Path) -> None:

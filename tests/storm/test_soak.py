@@ -13,8 +13,10 @@ FLAT = Sample(0.0, 0, 1 << 30, 1 << 30, 1 << 30, 100, 5, 1 << 20, 1 << 24, 500)
 
 def test_what_grows_is_told_and_what_is_level_is_not() -> None:
     level = [replace(FLAT, batch=number) for number in range(100)]
-    leaking = [replace(one, jvm_bytes=(1 << 30) + one.batch * (20 << 20)) for one in level]
-    files = [replace(one, checkpoint_files=500 + 20 * one.batch) for one in level]
+    leaking = [
+        replace(figures, jvm_bytes=(1 << 30) + figures.batch * (20 << 20)) for figures in level
+    ]
+    files = [replace(figures, checkpoint_files=500 + 20 * figures.batch) for figures in level]
 
     assert grown(level) == []
     assert [line.split()[0] for line in grown(leaking)] == ["jvm_bytes"]

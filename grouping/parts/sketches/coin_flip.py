@@ -54,7 +54,7 @@ SIZE, GAP, TOUCHES, DROPPED = 0, 1, 2, 3
 """Indices of `counts`: vectors held, trials before the next shift, touches, keys without room."""
 
 _GAP_POWERS = 32
-_ONE = np.uint64(1)
+_UINT64_ONE = np.uint64(1)
 _MANTISSA_SHIFT = np.uint64(11)
 _UNIT = 1.0 / (1 << 53)
 
@@ -128,9 +128,9 @@ def draw_gap(decline: UInt64s, powers: Float64s) -> np.int64:
 def trailing_ones(value: np.uint64) -> int:
     """The run of heads in a draw: its ones below the lowest zero."""
     heads = 0
-    while value & _ONE != 0:
+    while value & _UINT64_ONE != 0:
         heads += 1
-        value >>= _ONE
+        value >>= _UINT64_ONE
     return heads
 
 
@@ -139,7 +139,7 @@ def count_ones(value: np.uint64) -> int:
     """How many bits are set."""
     ones = 0
     while value != 0:
-        value &= value - _ONE
+        value &= value - _UINT64_ONE
         ones += 1
     return ones
 
@@ -161,7 +161,7 @@ def touch(synopsis: Synopsis, key: np.uint64, bit: int, zeta: int) -> bool:
         synopsis.bits[slot] = np.uint64(0)
         synopsis.hot[slot] = np.uint8(0)
         synopsis.table[entry] = np.int32(slot)
-    synopsis.bits[slot] |= _ONE << np.uint64(bit)
+    synopsis.bits[slot] |= _UINT64_ONE << np.uint64(bit)
     if synopsis.hot[slot] == 0 and count_ones(synopsis.bits[slot]) >= zeta:
         synopsis.hot[slot] = np.uint8(1)
         return True
@@ -179,7 +179,7 @@ def decline_all(synopsis: Synopsis, powers: Float64s, zeta: int, cooled: UInt64s
     cold_again = 0
     slot = synopsis.counts[SIZE] - 1 - synopsis.counts[GAP]
     while slot >= 0:
-        bits[slot] >>= _ONE
+        bits[slot] >>= _UINT64_ONE
         if hot[slot] != 0 and count_ones(bits[slot]) < zeta:
             hot[slot] = np.uint8(0)
             cooled[cold_again] = keys[slot]

@@ -34,7 +34,7 @@ WORDS_MIN = 1 << 10
 WORDS_START_MAX = 1 << 15
 _TAG = np.uint64(0xFFFFFFFF00000000)
 _NUMBER = np.uint64(0x00000000FFFFFFFF)
-_ONE = np.uint64(1)
+_UINT64_ONE = np.uint64(1)
 _FREE = np.uint64(0)
 _SHRINK = 16
 _BLOCK = 64
@@ -130,8 +130,8 @@ def count_keys(
             i = first + j
             key = keys[i]
             if words[j] != _FREE and guesses[j] == key:
-                number = (words[j] & _NUMBER) - _ONE
-                entries[number, 1] += _ONE
+                number = (words[j] & _NUMBER) - _UINT64_ONE
+                entries[number, 1] += _UINT64_ONE
                 numbers[i] = np.int32(number)
                 continue
             tag = values[j] & _TAG
@@ -143,18 +143,18 @@ def count_keys(
                         used[0] = known
                         return i
                     entries[known, 0] = key
-                    entries[known, 1] = _ONE
+                    entries[known, 1] = _UINT64_ONE
                     numbers[i] = known
                     known += 1
                     table[slot] = tag | np.uint64(known)
                     break
                 if (word & _TAG) == tag:
-                    number = (word & _NUMBER) - _ONE
+                    number = (word & _NUMBER) - _UINT64_ONE
                     if entries[number, 0] == key:
-                        entries[number, 1] += _ONE
+                        entries[number, 1] += _UINT64_ONE
                         numbers[i] = np.int32(number)
                         break
-                slot = (slot + _ONE) & mask
+                slot = (slot + _UINT64_ONE) & mask
     used[0] = known
     return keys.size
 
@@ -167,7 +167,7 @@ def insert_keys(entries: NDArray[np.uint64], known: int, salt: np.uint64, table:
         value = mix64(entries[number, 0] ^ salt)
         slot = value & mask
         while table[slot] != _FREE:
-            slot = (slot + _ONE) & mask
+            slot = (slot + _UINT64_ONE) & mask
         table[slot] = (value & _TAG) | np.uint64(number + 1)
 
 
@@ -186,8 +186,8 @@ def find_keys(
         slot = value & mask
         numbers[i] = -1
         while table[slot] != _FREE:
-            number = (table[slot] & _NUMBER) - _ONE
+            number = (table[slot] & _NUMBER) - _UINT64_ONE
             if (table[slot] & _TAG) == (value & _TAG) and entries[number, 0] == keys[i]:
                 numbers[i] = np.int64(number)
                 break
-            slot = (slot + _ONE) & mask
+            slot = (slot + _UINT64_ONE) & mask

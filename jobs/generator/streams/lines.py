@@ -5,9 +5,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from unskew.grouping.base import Int64s
-from unskew.jobs.generator.streams import names
 from unskew.jobs.generator.settings import Settings
 from unskew.jobs.generator.stream import CHUNK_RECORDS, Chunk, Stream, as_bytes, joined
+from unskew.jobs.generator.streams import names
 
 
 class Lines(Stream):

@@ -5,10 +5,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from unskew.grouping.base import Int64s
-from unskew.jobs.generator.streams import names
-from unskew.jobs.generator.streams.draws import Zipf
 from unskew.jobs.generator.settings import Settings
 from unskew.jobs.generator.stream import CHUNK_RECORDS, Chunk, Stream, as_bytes, as_texts, joined
+from unskew.jobs.generator.streams import names
+from unskew.jobs.generator.streams.draws import Zipf
 
 _USER_SKEW = 0.6
 _TAGS = np.array([0, 1, 1, 1, 1, 2, 2, 3])

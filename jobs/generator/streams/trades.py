@@ -5,9 +5,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from unskew.grouping.base import Int64s
-from unskew.jobs.generator.streams import names
 from unskew.jobs.generator.settings import Settings
 from unskew.jobs.generator.stream import CHUNK_RECORDS, Chunk, Stream, as_bytes, as_texts, joined
+from unskew.jobs.generator.streams import names
 
 TICKS = 10_000
 """A price is a whole number of ticks, so many to one: four decimals."""

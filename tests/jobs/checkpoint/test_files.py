@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.running.in_process import Ran, write_lines
 from tests.support.oracles import records
+from tests.support.running.in_process import Ran, write_lines
 from unskew.jobs.__main__ import main
 
 

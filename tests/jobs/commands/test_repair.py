@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.running.in_process import Ran, write_lines
 from tests.support.oracles import START, WINDOWS
+from tests.support.running.in_process import Ran, write_lines
 from unskew.jobs.__main__ import main
 from unskew.jobs.checkpoint.lock import lock_checkpoint
 from unskew.jobs.checkpoint.spark_log import watermark_of

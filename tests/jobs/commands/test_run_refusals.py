@@ -17,11 +17,11 @@ from unskew.jobs.engine.pipeline import Pipeline
 from unskew.jobs.kafka.broker import Broker
 
 pytestmark = pytest.mark.e2e
-Refused = Callable[..., list[str]]
+ProblemsOf = Callable[..., list[str]]
 
 
 @pytest.fixture
-def refused(broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Refused:
+def problems_of(broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> ProblemsOf:
     """Runs the job with these settings; its lines of error."""
     make_topics(broker, "refusals")
 
@@ -46,16 +46,18 @@ def claim(started: Pipeline) -> bool:
     return not changed
 
 
-def test_topics_that_are_missing_are_named_all_at_once(refused: Refused, broker: Broker) -> None:
-    lines = refused(source__subscribe="[refusal, refusals]", dead_letters__topic="nowhere")
+def test_topics_that_are_missing_are_named_all_at_once(
+    problems_of: ProblemsOf, broker: Broker
+) -> None:
+    lines = problems_of(source__subscribe="[refusal, refusals]", dead_letters__topic="nowhere")
     assert lines == [
         f'source.subscribe: refusal on {broker.address}: no such topic; did you mean "refusals"?',
         next(line for line in lines if line.startswith("dead_letters.topic: nowhere on")),
     ]
 
 
-def test_a_broker_that_is_away_is_named(refused: Refused) -> None:
-    lines = refused(source__bootstrap_servers="127.0.0.1:1")
+def test_a_broker_that_is_away_is_named(problems_of: ProblemsOf) -> None:
+    lines = problems_of(source__bootstrap_servers="127.0.0.1:1")
     (line,) = lines
     assert line.startswith("bootstrap_servers: 127.0.0.1:1: no broker answers within 5 s; start it")
 
@@ -71,18 +73,22 @@ def test_brokers_that_ask_who_we_are_are_left_to_spark(broker: Broker, tmp_path:
     check(Pipeline(known.job.model_copy(update={"source": source}), known.journal))
 
 
-def test_a_checkpoint_of_another_job(refused: Refused, broker: Broker, tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_job(
+    problems_of: ProblemsOf, broker: Broker, tmp_path: Path
+) -> None:
     made(broker, tmp_path)
-    (line,) = refused(name="other")
+    (line,) = problems_of(name="other")
     assert line == (
         f'checkpoint: {tmp_path}/refusals: belongs to the job "word_count", not to "other"; name'
         " another checkpoint folder to begin anew"
     )
 
 
-def test_settings_that_a_checkpoint_fixes(refused: Refused, broker: Broker, tmp_path: Path) -> None:
+def test_settings_that_a_checkpoint_fixes(
+    problems_of: ProblemsOf, broker: Broker, tmp_path: Path
+) -> None:
     made(broker, tmp_path)
-    lines = refused(
+    lines = problems_of(
         merge__partitions=3, window="{type: tumbling, duration: 1 minute}", lateness="10 s"
     )
     assert [line.split(" when ")[0] for line in lines] == [
@@ -101,16 +107,16 @@ def test_settings_of_the_routing_may_change_and_begin_anew(broker: Broker, tmp_p
 
 
 def test_a_checkpoint_that_unskew_did_not_make(
-    refused: Refused, broker: Broker, tmp_path: Path
+    problems_of: ProblemsOf, broker: Broker, tmp_path: Path
 ) -> None:
     made(broker, tmp_path)
     (tmp_path / "refusals" / FILE).unlink()
-    assert "belongs to a query that Unskew did not start" in refused()[0]
+    assert "belongs to a query that Unskew did not start" in problems_of()[0]
     (tmp_path / "refusals" / FILE).write_text("{")
-    assert "cannot be read; restore it" in refused()[0]
+    assert "cannot be read; restore it" in problems_of()[0]
     newer = identity(pipeline(broker, tmp_path).job) | {"version": 99}
     (tmp_path / "refusals" / FILE).write_text(json.dumps(newer))
-    assert "of another version of Unskew (format 99)" in refused()[0]
+    assert "of another version of Unskew (format 99)" in problems_of()[0]
 
 
 def test_a_job_that_failed_before_its_query_began_holds_no_checkpoint(
@@ -120,40 +126,40 @@ def test_a_job_that_failed_before_its_query_began_holds_no_checkpoint(
     assert claim(pipeline(broker, tmp_path, merge__partitions=3)) is True
 
 
-def test_a_damaged_journal(refused: Refused, broker: Broker, tmp_path: Path) -> None:
+def test_a_damaged_journal(problems_of: ProblemsOf, broker: Broker, tmp_path: Path) -> None:
     made(broker, tmp_path)
     folder = tmp_path / "refusals" / JOURNAL_FOLDER / f"{3:012d}"
     folder.mkdir(parents=True)
     (folder / "source-00000.state").write_bytes(b"garbage")
-    (line,) = refused()
+    (line,) = problems_of()
     assert line.startswith(f"journal: {folder}/source-00000.state: ")
     assert "remove the journal's folder" in line
 
 
-def test_folders_that_cannot_be_made(refused: Refused, tmp_path: Path) -> None:
+def test_folders_that_cannot_be_made(problems_of: ProblemsOf, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    lines = refused(checkpoint=tmp_path / "file" / "c")
+    lines = problems_of(checkpoint=tmp_path / "file" / "c")
     assert lines[0].startswith(f"checkpoint: {tmp_path}/file/c: cannot be written: ")
     assert len(lines) == 1
 
 
-def test_a_port_that_is_taken_and_a_master_that_is_none(refused: Refused) -> None:
+def test_a_port_that_is_taken_and_a_master_that_is_none(problems_of: ProblemsOf) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        (line,) = refused(metrics__port=port)
+        (line,) = problems_of(metrics__port=port)
         assert line.startswith(f"metrics: 127.0.0.1:{port}: cannot be listened on: Address already")
-    (line,) = refused(spark__spark__master="loca")
+    (line,) = problems_of(spark__spark__master="loca")
     assert line.startswith("spark.spark.master: loca: no master that Spark knows")
 
 
 def test_debug_shows_the_trace_and_json_logs_stay_json(
-    refused: Refused, capsys: pytest.CaptureFixture[str]
+    problems_of: ProblemsOf, capsys: pytest.CaptureFixture[str]
 ) -> None:
     away = {"source__bootstrap_servers": "127.0.0.1:1"}
-    assert "Traceback" in refused("--debug", **away)[0]
-    (line,) = refused("--log", "json", **away)
+    assert "Traceback" in problems_of("--debug", **away)[0]
+    (line,) = problems_of("--log", "json", **away)
     event = json.loads(line)
     assert (event["event"], event["level"]) == ("failed", "error")
     assert event["problems"][0].startswith("bootstrap_servers: 127.0.0.1:1: no broker")

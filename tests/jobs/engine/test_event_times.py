@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.jobs.operators import test_installed_in_jobs as longest
-from tests.support.running.in_process import Ran, write_lines
 from tests.support.oracles import START, WINDOWS
+from tests.support.running.in_process import Ran, write_lines
 from unskew.grouping.spark.report import PartitionReport
 from unskew.jobs.engine.service import Service
 

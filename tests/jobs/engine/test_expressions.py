@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.running.in_process import Ran, write_lines
 from tests.support.oracles import START
+from tests.support.running.in_process import Ran, write_lines
 from unskew.config.errors import UsageError
 from unskew.config.loader import load_job
 
@@ -33,8 +33,8 @@ def run(
         **changes,
     )
     files = (folder / "bad").glob("batch_id=*/*.json")
-    letters = [json.loads(line) for file in files for line in file.read_text().splitlines()]
-    texts = [(each["reason"], json.loads(each["value"]).get("text")) for each in letters]
+    dead_letters = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    texts = [(each["reason"], json.loads(each["value"]).get("text")) for each in dead_letters]
     return ran, sorted(texts, key=str)
 
 
@@ -59,9 +59,11 @@ def test_the_record_is_rejected(
     spark: SparkSession, tmp_path: Path, grouping: str, operator: dict[str, Any], event_time: str
 ) -> None:
     rows = [{"text": text, "at": AT} for text in TEXTS]
-    ran, letters = run(spark, tmp_path, grouping, rows, operator=operator, event_time=event_time)
+    ran, dead_letters = run(
+        spark, tmp_path, grouping, rows, operator=operator, event_time=event_time
+    )
     assert {row["key"]: row["count"] for row in ran.rows} == {"1": 2, "2": 1}
-    assert letters == [
+    assert dead_letters == [
         ("expression_failed", "9999999999"),
         ("expression_failed", "x"),
         ("null_key", None),
@@ -76,10 +78,10 @@ def test_inputs_that_several_rules_look_at(
         {"text": text, "symbol": "s", "volume": 1, "at": AT} for text in ("1", "3", "x", "0", None)
     ]
     operator = {"type": "vwap", "price": "12 / int(text)", "volume": "volume * int(text)"}
-    ran, letters = run(spark, tmp_path, grouping, rows, operator=operator)
+    ran, dead_letters = run(spark, tmp_path, grouping, rows, operator=operator)
     (row,) = ran.rows
     assert (row["trades"], float(row["high"]), float(row["low"])) == (2, 12.0, 4.0)
-    assert letters == [
+    assert dead_letters == [
         ("expression_failed", "0"),
         ("expression_failed", "x"),
         ("price_null", None),

@@ -10,8 +10,8 @@ from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from tests.support.running.in_process import Ran, job_over, write_lines
 from tests.support.oracles import START, WINDOWS
+from tests.support.running.in_process import Ran, job_over, write_lines
 from unskew.config.models.source import KafkaSource
 from unskew.jobs.engine import source
 from unskew.jobs.engine.decode import decode

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.running.in_process import Ran, write_lines
 from tests.support.oracles import START
+from tests.support.running.in_process import Ran, write_lines
 
 pytestmark = pytest.mark.spark
 
@@ -31,10 +31,10 @@ def counted(
         grouping={"type": grouping},
     )
     files = (folder / "bad").glob("batch_id=*/*.json")
-    letters = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    dead_letters = [json.loads(line) for file in files for line in file.read_text().splitlines()]
     totals = {row["key"]: row.get("count", row.get("posts")) for row in ran.rows}
     return totals, sorted(
-        ((letter["reason"], json.loads(letter["value"])) for letter in letters), key=str
+        ((letter["reason"], json.loads(letter["value"])) for letter in dead_letters), key=str
     )
 
 
@@ -47,9 +47,9 @@ def test_of_a_record_with_long_words_the_others_count(
         {"text": f"a {long} b {long} {600_000 * 'x'}", "at": AT},
         {"text": f"a {longest}", "at": AT},
     ]
-    totals, letters = counted(spark, tmp_path, rows, grouping)
+    totals, dead_letters = counted(spark, tmp_path, rows, grouping)
     assert totals == {"a": 2, "b": 1, longest: 1}
-    assert letters == [("key_too_long", rows[0])]
+    assert dead_letters == [("key_too_long", rows[0])]
 
 
 def test_an_operator_with_a_key_a_record_rejects_the_record(
@@ -57,11 +57,11 @@ def test_an_operator_with_a_key_a_record_rejects_the_record(
 ) -> None:
     rows = [{"symbol": symbol, "price": 1, "volume": 1, "at": AT} for symbol in ("ab", "abc")]
     operator = {"type": "paced", "key": "symbol", "cost": "0 s"}
-    totals, letters = counted(
+    totals, dead_letters = counted(
         spark, tmp_path, rows, "level", operator=operator, max_key_bytes="2 B"
     )
     assert totals == {"ab": 1}
-    assert letters == [("key_too_long", rows[1])]
+    assert dead_letters == [("key_too_long", rows[1])]
 
 
 @pytest.mark.parametrize("grouping", ["level", "none"])
@@ -72,7 +72,7 @@ def test_a_record_of_too_many_keys_is_one_dead_letter(
         {"user": "u", "hashtags": [str(tag) for tag in range(count)], "at": AT}
         for count in (10_000, 10_001)
     ]
-    totals, letters = counted(
+    totals, dead_letters = counted(
         spark,
         tmp_path,
         rows,
@@ -80,13 +80,13 @@ def test_a_record_of_too_many_keys_is_one_dead_letter(
         operator={"type": "hashtags", "hashtags": "hashtags", "user": "user"},
     )
     assert totals == {str(tag): 1 for tag in range(10_000)}
-    assert letters == [("too_many_keys", rows[1])]
+    assert dead_letters == [("too_many_keys", rows[1])]
 
 
 def test_a_million_tags_do_not_hold_the_others_up(spark: SparkSession, tmp_path: Path) -> None:
     rows = [{"user": "u", "hashtags": [str(tag) for tag in range(10**6)], "at": AT}]
     rows.append({"user": "u", "hashtags": ["one"], "at": AT})
-    totals, letters = counted(
+    totals, dead_letters = counted(
         spark,
         tmp_path,
         rows,
@@ -94,4 +94,4 @@ def test_a_million_tags_do_not_hold_the_others_up(spark: SparkSession, tmp_path:
         operator={"type": "hashtags", "hashtags": "hashtags", "user": "user"},
     )
     assert totals == {"one": 1}
-    assert [reason for reason, _ in letters] == ["too_many_keys"]
+    assert [reason for reason, _ in dead_letters] == ["too_many_keys"]

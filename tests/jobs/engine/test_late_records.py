@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.batches import board_value
-from tests.support.running.in_process import Ran, utc, write_lines
 from tests.support.oracles import EPOCH, OPERATORS, START, WINDOWS, keys_of, windows_of
+from tests.support.running.in_process import Ran, utc, write_lines
 from unskew.jobs.observe.batch import BatchDone
 from unskew.jobs.observe.board import Board
 from unskew.jobs.observe.health import Health

@@ -14,8 +14,8 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from tests.support.running.in_process import Ran, utc
 from tests.support.oracles import OPERATORS, WINDOWS, WindowedKey, expected, records
+from tests.support.running.in_process import Ran, utc
 from unskew.config.models.grouping import GROUPING_MODELS
 from unskew.jobs.kafka.broker import Broker
 

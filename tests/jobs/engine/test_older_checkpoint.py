@@ -41,6 +41,6 @@ def test_totals_routing_and_dead_letters_go_on(spark: SparkSession, tmp_path: Pa
     batches = inspect(ran.job.checkpoint).data()["batches"]
     assert [(batch["batch"], batch["records"]) for batch in batches] == [(0, 48), (1, 48), (3, 3)]
     assert [batch["dead_letters_published"] for batch in batches] == [True, True, True]
-    (letters,) = (tmp_path / "bad" / "batch_id=1").glob("*.json")
-    assert json.loads(letters.read_text())["reason"] == "not_decoded"
+    (dead_letters,) = (tmp_path / "bad" / "batch_id=1").glob("*.json")
+    assert json.loads(dead_letters.read_text())["reason"] == "not_decoded"
     assert list(ran.journal.rejected(1)) == []

@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.functions import arrow_udf
 
-from tests.support.running.in_process import Ran, write_lines
 from tests.support.oracles import OPERATORS, SCHEMA, WINDOWS, keys_of, records
+from tests.support.running.in_process import Ran, write_lines
 from unskew.grouping.base import Chunk
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.route import route

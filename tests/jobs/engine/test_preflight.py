@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.running.in_process import job_over
 from tests.support.oracles import WINDOWS
+from tests.support.running.in_process import job_over
 from unskew.config.errors import ExternalError
 from unskew.grouping.snapshot import Snapshot
 from unskew.jobs.checkpoint.files import journal_of

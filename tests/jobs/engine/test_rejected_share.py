@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.running.in_process import Ran, job_over
 from tests.support.oracles import START
+from tests.support.running.in_process import Ran, job_over
 from unskew.config.errors import ExternalError
 from unskew.jobs.engine.rejected_share import RejectedShare
 

@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.batches import board_value
+from tests.support.oracles import OPERATORS, START, WINDOWS, WindowedKey, expected, records
 from tests.support.running.failing_tasks import MOMENTS, STAGES, FailingPipeline, ImpurePipeline
 from tests.support.running.in_process import Ran, utc, write_lines
-from tests.support.oracles import OPERATORS, START, WINDOWS, WindowedKey, expected, records
 from unskew.config.models.grouping import GROUPING_MODELS
 from unskew.grouping.registry import create
 from unskew.grouping.spark.journal import Journal

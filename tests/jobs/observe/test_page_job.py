@@ -6,8 +6,15 @@ from typing import Any
 
 import pytest
 
-from tests.support.running.job_process import Running, inspected, job_words, make_topics, produce, running
 from tests.support.live_page import Seen, browser
+from tests.support.running.job_process import (
+    Running,
+    inspected,
+    job_words,
+    make_topics,
+    produce,
+    running,
+)
 from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.local.child_processes import free_ports
 

@@ -158,8 +158,8 @@ def test_a_job_may_go_on_without_the_record(
     rows = spark.table("fragile").orderBy("key").collect()
     assert [(row.key, row.texts) for row in rows] == [("u", 2), ("v", 1)]
     files = (tmp_path / "dead_letters").glob("batch_id=*/*.json")
-    letters = [json.loads(line) for file in files for line in file.read_text().splitlines()]
-    assert sorted((each["reason"], json.loads(each["value"])["text"]) for each in letters) == [
+    dead_letters = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    assert sorted((each["reason"], json.loads(each["value"])["text"]) for each in dead_letters) == [
         ("null_key", "x"),
         ("operator_failed", "boom"),
         ("operator_failed", "boom"),

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.running.in_process import Ran, utc, write_lines
 from tests.support.oracles import OPERATORS, START, WINDOWS, expected, records
+from tests.support.running.in_process import Ran, utc, write_lines
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.running.in_process import job_over, write_lines
 from tests.support.oracles import START
+from tests.support.running.in_process import job_over, write_lines
 from unskew.config.errors import ExternalError, UsageError
 from unskew.config.explain import explain
 from unskew.config.json_schema import schema_text

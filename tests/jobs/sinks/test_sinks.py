@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.running.in_process import Ran, write_lines
 from tests.support.oracles import START
+from tests.support.running.in_process import Ran, write_lines
 from unskew.jobs.sinks.kafka import kafka_rows
 
 pytestmark = pytest.mark.spark

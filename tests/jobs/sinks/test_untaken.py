@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support.oracles import START
 from tests.support.running.in_process import Ran, write_lines
 from tests.support.running.job_process import consumed
-from tests.support.oracles import START
 from tests.support.running.postgres_server import PostgresServer, postgres_server
 from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.observe.batch import BatchDone
@@ -94,10 +94,10 @@ def test_in_a_job_it_becomes_a_dead_letter(
     with server.connect() as connection:
         connection.execute(TABLE.format("words"))
         postgres = {"type": "postgres", "url": server.url, "table": "words", "user": "me"}
-        ran, letters = run(spark, tmp_path, [postgres], [f"a {LONG} b", "a"])
+        ran, dead_letters = run(spark, tmp_path, [postgres], [f"a {LONG} b", "a"])
         written = dict(connection.execute("SELECT key, count FROM words").fetchall())
     assert written == {"a": 2, "b": 1}
-    (letter,) = letters
+    (letter,) = dead_letters
     assert letter["reason"] == "total_not_taken"
     assert json.loads(letter["key"]) == {"key": LONG}
     about = json.loads(letter["value"])
@@ -123,13 +123,13 @@ def test_kafka_gets_all_but_the_one_that_is_too_large(
         "bootstrap_servers": broker.address,
         "options": {"kafka.max.request.size": 8_000},
     }
-    _, letters = run(spark, tmp_path, [kafka], [f"a {LONG} b", "a"])
+    _, dead_letters = run(spark, tmp_path, [kafka], [f"a {LONG} b", "a"])
     last = {
         json.loads(message.key())["key"]: json.loads(message.value())["count"]
         for message in consumed(broker, "untaken")
     }
     assert last == {"a": 2, "b": 1, "c": 2}
-    (letter,) = letters
+    (letter,) = dead_letters
     assert letter["reason"] == "total_not_taken"
     assert json.loads(letter["value"])["sink"] == "kafka untaken"
     assert "more than kafka.max.request.size, 8000" in json.loads(letter["value"])["why"]

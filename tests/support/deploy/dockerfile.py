@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent.parent
 DOCKERFILE = ROOT / "deploy" / "Dockerfile"
 _PATHS = ("/build", "/opt/unskew", "/opt/entrypoint.sh", "/var/lib/unskew", "/tmp")  # noqa: S108
 _PATH = re.compile(rf"(?<![\w.])({'|'.join(_PATHS)})(?![\w.-])")

@@ -95,8 +95,8 @@ class Ran(Follower):
             self.types = {field.name: field.dataType.simpleString() for field in table.schema}
         self.rejected: Counter[str] = Counter()
         for batch in service.journal.batches():
-            facts = read_batch_stats(service.journal, batch)
-            self.rejected.update(facts.rejected if facts else {})
+            stats = read_batch_stats(service.journal, batch)
+            self.rejected.update(stats.rejected if stats else {})
 
     def batch_done(self, done: BatchDone) -> None:
         self.batches.append(done)
