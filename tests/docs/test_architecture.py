@@ -18,7 +18,7 @@ from docs.reference.record_way import (
 from docs.reference.trace import Call
 from docs.reference.write_or_check import section
 
-FILES_MAX = 30
+FILES_MAX = 22
 TURNS_BACK_MAX = 8
 
 
