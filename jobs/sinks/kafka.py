@@ -146,7 +146,7 @@ class KafkaSink(KafkaTarget, Sink):
             self._write(kept.where(sf.col("size") <= most).drop("size"), batch)
             for row in kept.where(sf.col("size") > most).toLocalIterator():
                 why = f"{row['size']} bytes are more than kafka.max.request.size, {most}"
-                batch.untaken.append(UntakenTotal(f"{self.type} {self.topic}", row["key"], why))
+                batch.untaken.append(UntakenTotal(f"kafka {self.topic}", row["key"], why))
         finally:
             kept.unpersist()
 

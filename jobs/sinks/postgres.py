@@ -128,7 +128,7 @@ class PostgresSink(Sink):
             yield pa.RecordBatch.from_pydict(columns, _untaken_schema())
 
         for row in results.mapInArrow(upsert, "key STRING, why STRING").collect():
-            batch.untaken.append(UntakenTotal(f"{self.type} {self.table}", row["key"], row["why"]))
+            batch.untaken.append(UntakenTotal(f"postgres {self.table}", row["key"], row["why"]))
 
     def _destination(self) -> "Destination":
         password = self.password.get_secret_value() if self.password else None

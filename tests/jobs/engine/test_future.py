@@ -10,6 +10,11 @@ from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+<<<<<<< HEAD
+=======
+from tests.support.dead_letters import dead_letters_in
+from tests.support.in_process import Ran, job_over, write_lines
+>>>>>>> dd50614 (sinks: the dead letter of a total names its sink; tests: dead letters in a folder are read by one helper)
 from tests.support.oracles import START, WINDOWS
 from tests.support.running.in_process import Ran, job_over, write_lines
 from unskew.config.models.source import KafkaSource
@@ -37,16 +42,13 @@ def run(spark: SparkSession, folder: Path, grouping: str, **changes: Any) -> Ran
         operator=WORD_COUNT,
         grouping={"type": grouping},
         window=WINDOWS["tumbling"],
-        lateness="10 s",
-        **changes,
+        **{"lateness": "10 s", **changes},
     )
 
 
 def dead_letters(folder: Path) -> list[tuple[str, str]]:
     """The reason and the text of each, in order."""
-    files = (folder / "bad").glob("batch_id=*/*.json")
-    rows = [json.loads(row) for file in files for row in file.read_text().splitlines()]
-    return sorted((row["reason"], row["value"]) for row in rows)
+    return sorted((row["reason"], row["value"]) for row in dead_letters_in(folder / "bad"))
 
 
 @pytest.mark.parametrize("grouping", ["level", "none"])
@@ -128,7 +130,9 @@ def judged(
         "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT,"
         f" timestamp TIMESTAMP, {source.STAMPED_ON_ARRIVAL} BOOLEAN",
     )
-    job = job_over({"type": "files", "path": str(folder)}, folder, "judged", operator=WORD_COUNT)
+    job = job_over(
+        {"type": "files", "path": str(folder / "in")}, folder, "judged", operator=WORD_COUNT
+    )
     rows = prepare(decode(raw, job.decode, source.COLUMNS), operator_for(job.operator), job)
     return rows.select(sf.col(f"{REJECTED}.reason")).collect()[0][0]
 
