@@ -7,11 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-<<<<<<< HEAD
-=======
 from tests.support.dead_letters import dead_letters_in
-from tests.support.in_process import Ran, write_lines
->>>>>>> dd50614 (sinks: the dead letter of a total names its sink; tests: dead letters in a folder are read by one helper)
 from tests.support.oracles import START
 from tests.support.running.in_process import Ran, write_lines
 from unskew.config.errors import UsageError
@@ -37,14 +33,8 @@ def run(
         grouping={"type": grouping},
         **changes,
     )
-<<<<<<< HEAD
-    files = (folder / "bad").glob("batch_id=*/*.json")
-    dead_letters = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    dead_letters = dead_letters_in(folder / "bad")
     texts = [(each["reason"], json.loads(each["value"]).get("text")) for each in dead_letters]
-=======
-    letters = dead_letters_in(folder / "bad")
-    texts = [(each["reason"], json.loads(each["value"]).get("text")) for each in letters]
->>>>>>> dd50614 (sinks: the dead letter of a total names its sink; tests: dead letters in a folder are read by one helper)
     return ran, sorted(texts, key=str)
 
 

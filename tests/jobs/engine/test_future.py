@@ -10,11 +10,7 @@ from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-<<<<<<< HEAD
-=======
 from tests.support.dead_letters import dead_letters_in
-from tests.support.in_process import Ran, job_over, write_lines
->>>>>>> dd50614 (sinks: the dead letter of a total names its sink; tests: dead letters in a folder are read by one helper)
 from tests.support.oracles import START, WINDOWS
 from tests.support.running.in_process import Ran, job_over, write_lines
 from unskew.config.models.source import KafkaSource

@@ -7,11 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-<<<<<<< HEAD
-=======
 from tests.support.dead_letters import dead_letters_in
-from tests.support.in_process import Ran, write_lines
->>>>>>> dd50614 (sinks: the dead letter of a total names its sink; tests: dead letters in a folder are read by one helper)
 from tests.support.oracles import START
 from tests.support.running.in_process import Ran, write_lines
 
@@ -35,12 +31,7 @@ def counted(
         lateness=None,
         grouping={"type": grouping},
     )
-<<<<<<< HEAD
-    files = (folder / "bad").glob("batch_id=*/*.json")
-    dead_letters = [json.loads(line) for file in files for line in file.read_text().splitlines()]
-=======
-    letters = dead_letters_in(folder / "bad")
->>>>>>> dd50614 (sinks: the dead letter of a total names its sink; tests: dead letters in a folder are read by one helper)
+    dead_letters = dead_letters_in(folder / "bad")
     totals = {row["key"]: row.get("count", row.get("posts")) for row in ran.rows}
     return totals, sorted(
         ((letter["reason"], json.loads(letter["value"])) for letter in dead_letters), key=str

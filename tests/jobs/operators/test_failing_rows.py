@@ -158,14 +158,8 @@ def test_a_job_may_go_on_without_the_record(
     service_of(spark, tmp_path, **changes).run()
     rows = spark.table("fragile").orderBy("key").collect()
     assert [(row.key, row.texts) for row in rows] == [("u", 2), ("v", 1)]
-<<<<<<< HEAD
-    files = (tmp_path / "dead_letters").glob("batch_id=*/*.json")
-    dead_letters = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    dead_letters = dead_letters_in(tmp_path / "dead_letters")
     assert sorted((each["reason"], json.loads(each["value"])["text"]) for each in dead_letters) == [
-=======
-    letters = dead_letters_in(tmp_path / "dead_letters")
-    assert sorted((each["reason"], json.loads(each["value"])["text"]) for each in letters) == [
->>>>>>> dd50614 (sinks: the dead letter of a total names its sink; tests: dead letters in a folder are read by one helper)
         ("null_key", "x"),
         ("operator_failed", "boom"),
         ("operator_failed", "boom"),

@@ -12,12 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-<<<<<<< HEAD
-=======
 from tests.support.dead_letters import dead_letters_in
-from tests.support.in_process import Ran, write_lines
-from tests.support.job_process import consumed
->>>>>>> dd50614 (sinks: the dead letter of a total names its sink; tests: dead letters in a folder are read by one helper)
 from tests.support.oracles import START
 from tests.support.running.in_process import Ran, write_lines
 from tests.support.running.job_process import consumed
