@@ -49,7 +49,7 @@ def test_the_next_batch_is_routed_from_the_states_and_reports_of_the_version_bef
     assert feedback.records.tolist() == [16, 16, 16]
     first, second, third = feedback.busy_seconds.tolist()
     assert first > second > third
-    options = {"epsilon": 0.3, "delta": 0.3, "window": 8}
+    options = dict(JOURNAL.states(1)[0].options)
     grouping = Router("posg", 3, options=options, journal=JOURNAL).grouping_for(2, 0)
     again = Router("posg", 3, options=options, journal=JOURNAL).grouping_for(2, 0)
     keys = np.arange(100, dtype=np.uint64)
