@@ -1,8 +1,8 @@
-"""What ends a command early, as a tree: one clear line a problem, and the exit code."""
+"""Errors that end a command: one line for each problem, and the exit code."""
 
 
 class UnskewError(Exception):
-    """Something a user can mend. `problems` are whole lines, ready to print."""
+    """An error that the user can fix. `problems` are whole lines, ready to print."""
 
     exit_code = 1
 

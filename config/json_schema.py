@@ -31,13 +31,13 @@ def _installed(section: str) -> Iterator[type[Model]]:
 
 
 def job_schema() -> dict[str, Any]:
-    """The schema of the models alone, before references may stand where they may."""
+    """The schema of the models alone, which does not allow references yet."""
     schema: dict[str, Any] = Job.model_json_schema(by_alias=True, schema_generator=_Generator)
     return schema
 
 
 def schema_is_fresh() -> bool:
-    """Is the committed schema the one that the models give?"""
+    """Does the committed schema match the models?"""
     try:
         return SCHEMA_FILE.read_text("utf-8") == schema_text()
     except OSError:
@@ -63,7 +63,7 @@ def _schema(models: Mapping[str, Sequence[type[Model]]]) -> dict[str, Any]:
 
 
 class _Generator(GenerateJsonSchema):
-    """Titles made of field names say nothing that the names do not say."""
+    """Drop pydantic's generated titles; they repeat the field names."""
 
     def generate(self, schema: Any, mode: JsonSchemaMode = "validation") -> dict[str, Any]:
         generated = super().generate(schema, mode)
@@ -74,7 +74,7 @@ class _Generator(GenerateJsonSchema):
 
 
 def _put_type_first(model: dict[str, Any]) -> None:
-    """What chooses a section is its first field, as in a job file."""
+    """Make `type` the first property of a section, as in a job file."""
     fields = model.get("properties", {})
     if "type" in fields:
         model["properties"] = {"type": fields.pop("type"), **fields}
@@ -94,7 +94,7 @@ def _drop_titles(node: Any) -> None:
 
 
 def _allow_references(node: Any, *, key: str = "") -> None:
-    """Let `${env:PORT}` stand where a number, a switch or a text of a certain form is asked for."""
+    """Allow a reference such as `${env:PORT}` in place of numbers, switches and patterned texts."""
     if isinstance(node, list):
         for child in node:
             _allow_references(child)
@@ -120,7 +120,7 @@ def _is_checked_scalar(node: dict[str, Any]) -> bool:
 
 
 def _allow_other_types(section: dict[str, Any]) -> None:
-    """An operator or sink of the user's own has options that only its package knows."""
+    """Accept other types (a user's own operator or sink) with any options."""
     known = sorted(section["discriminator"]["mapping"])
     section.pop("discriminator")
     section["anyOf"] = [

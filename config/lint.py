@@ -18,7 +18,7 @@ _SHARED: list[tuple[Path, Callable[[Job], str], str]] = [
 
 
 class Findings(NamedTuple):
-    """What is printed of some files, by file and position."""
+    """The printed lines for some files, sorted by file and position."""
 
     problems: list[str]
     warnings: list[str]

@@ -1,4 +1,4 @@
-"""From a job file to a `Job`, or to every problem of the file."""
+"""Loads a job file: the result is a `Job`, or every problem of the file."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -30,14 +30,14 @@ from unskew.config.yaml.references import SECRET_IN_FILE, expand, is_reference
 
 @dataclass
 class Loaded:
-    """What was read of one file: its job if it is right, and its problems if it is not."""
+    """The result of loading one file: the job, or None if there are problems."""
 
     file: str
     job: Job | None = None
     root: Node | None = None
     problems: list[Problem] = field(default_factory=list)
     warnings: list[Problem] = field(default_factory=list)
-    """What may be wrong with a job that can be used all the same."""
+    """Warnings about a job that can be used all the same."""
     hidden: set[str] = field(default_factory=set)
 
     def lines(self) -> list[str]:
@@ -183,12 +183,12 @@ def _expanded_text(root: Node, error: ErrorDetails) -> Node | None:
 
 
 def _derived(error: ErrorDetails) -> bool:
-    """Found again, with its place, from the sections."""
+    """Is this a contradiction of sections? `contradictions` reports it again, with its position."""
     return error.get("ctx", {}).get("kind") == CONTRADICTION
 
 
 def _valid_sections(model: type[Job], root: Node, context: dict[str, Any]) -> dict[str, Any]:
-    """Each section that is right by itself."""
+    """The sections that are valid by themselves, by name."""
     data = _data(root)
     sections: dict[str, Any] = {}
     for name, field_info in model.model_fields.items():

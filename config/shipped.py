@@ -12,7 +12,7 @@ def shipped_names() -> list[str]:
 
 
 def resolve_job(path_or_name: str | Path) -> Path:
-    """The file that is meant: a path, or else the shipped job of that name."""
+    """Resolve a path, or the name of a shipped job, to the file."""
     path = Path(path_or_name)
     bare = path.parent == Path() and not path.suffix
     if bare and not path.exists() and path.name in shipped_names():

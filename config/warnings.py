@@ -1,4 +1,4 @@
-"""What may be wrong with a job that can be used all the same: `unskew lint` prints it."""
+"""Warnings about a valid job, which `unskew lint` prints."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from unskew.config.types.ddl import parse_columns
 
 
 class JobWarning(NamedTuple):
-    """Shown at `path` of the job."""
+    """A warning, reported at `path` of the job."""
 
     path: Path
     rule: str
@@ -18,7 +18,7 @@ class JobWarning(NamedTuple):
 
 
 def warnings(job: Job) -> Iterator[JobWarning]:
-    """All of them."""
+    """Yield every warning of a job."""
     if isinstance(job.decode, JsonDecode | CsvDecode):
         for doubt in parse_columns(job.decode.ddl).doubts:
             rule = f"character {doubt.column} of the Spark DDL schema: {doubt.rule}"

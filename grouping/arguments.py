@@ -1,4 +1,4 @@
-"""What a grouping is given, checked: the error names the field that is wrong."""
+"""Checks of a grouping's arguments: the error names the wrong field."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any

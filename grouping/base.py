@@ -81,7 +81,7 @@ class Grouping(ABC):
 
     name: ClassVar[str]
     version: ClassVar[int] = 1
-    """Of the state's layout: a snapshot of another version is an error."""
+    """Version of the state's layout: a snapshot of another version is an error."""
     Params: ClassVar[type[GroupingParams]]
     splits: ClassVar[bool] = True
     """May one key go to several partitions?"""

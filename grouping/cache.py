@@ -1,4 +1,4 @@
-"""Where Unskew keeps what it can make again: compiled kernels, jars, a JRE."""
+"""Folders for files that Unskew can make again: compiled kernels, jars, a JRE."""
 
 import os
 import tempfile

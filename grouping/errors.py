@@ -1,4 +1,4 @@
-"""What a user can do wrong with a grouping, as exceptions. `assert` is for our own mistakes."""
+"""Exceptions for wrong use of a grouping. `assert` is for our own mistakes."""
 
 
 class GroupingError(ValueError):

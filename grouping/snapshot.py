@@ -31,7 +31,7 @@ class Snapshot:
     seed: int
     arrays: Mapping[str, NDArray[Any]]
     options: Mapping[str, object] = field(default_factory=dict)
-    """Those of the grouping, as JSON has them; none where it has none."""
+    """The grouping's options, as JSON values; empty if it has none."""
 
     def to_bytes(self) -> bytes:
         """The snapshot as bytes that `from_bytes` reads back."""

@@ -1,4 +1,4 @@
-"""What all models share: strict, frozen, nothing unknown; and the checked kinds of text."""
+"""Base model (strict, frozen, unknown keys rejected) and validated text types."""
 
 import inspect
 import re
@@ -48,7 +48,7 @@ class Model(BaseModel):
     exclusive: ClassVar[tuple[tuple[str, ...], ...]] = ()
     """Groups of fields of which at most one may be given."""
     needed: ClassVar[tuple[str, ...]] = ()
-    """The one of these groups of which exactly one must be given, if there is one."""
+    """The group of these of which exactly one field must be given, if any."""
 
     @model_validator(mode="after")
     def _one_of_each_group(self) -> Self:
@@ -81,13 +81,13 @@ def with_type(
 
 
 def rule_error(rule: str, suggestion: str = "", *, hide: bool = False) -> PydanticCustomError:
-    """What a validator raises: the rule that was broken, what to do; `hide` for secret values."""
+    """The error a validator raises: broken rule and suggestion; `hide` for secret values."""
     context = {"rule": rule, "suggestion": suggestion, "hide": hide}
     return PydanticCustomError("rule", "{rule}", context)
 
 
 def contradiction_error(rule: str) -> PydanticCustomError:
-    """Fields that contradict each other; the loader finds them again with their places."""
+    """Fields that contradict each other; the loader reports each with its position in the file."""
     return PydanticCustomError("rule", "{rule}", {"rule": rule, "kind": CONTRADICTION})
 
 

@@ -61,7 +61,7 @@ class Job(Model):
     decode: Decode
     """How a record's value becomes typed columns."""
     operator: Operator
-    """What is computed of the records of each key."""
+    """What to compute from the records of each key."""
     on_error: Literal["stop", "dead_letter"] = "stop"
     """When the operator raises on a row: `stop` ends the job with the line of its file and the
     row's key and time; `dead_letter` sends the record there (`operator_failed`) and goes on, for

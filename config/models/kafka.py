@@ -1,4 +1,4 @@
-"""What every Kafka section shares: the client's options and what of them is ours."""
+"""What all Kafka sections share: the client's options, and those that Unskew sets itself."""
 
 from typing import Annotated
 

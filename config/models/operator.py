@@ -12,4 +12,4 @@ class OperatorOptions(Model):
 
         @property
         def type(self) -> str:
-            """The operator's name; a field of the section that a job has."""
+            """The operator's registered name; subclasses made for a job have it as a field."""

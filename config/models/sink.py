@@ -1,4 +1,4 @@
-"""What is asked of every target that a job writes to, a sink or dead letters, before it runs."""
+"""What the options of all targets (sinks and dead letters) share."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
@@ -7,23 +7,23 @@ from unskew.config.models.base import Model
 
 
 class Identity(NamedTuple):
-    """What makes two targets of one type the same, and the field that would tell them apart."""
+    """Values that two targets of one type must not share, and the field to report if they do."""
 
     field: str
     values: tuple[object, ...]
 
 
 class TargetOptions(Model):
-    """Where a job writes to."""
+    """The options of a target that a job writes to."""
 
     if TYPE_CHECKING:
 
         @property
         def type(self) -> str:
-            """The target's name; a field of the section that a job has."""
+            """The target's registered name; subclasses made for a job have it as a field."""
 
     def identity(self) -> Identity:
-        """Two targets of one type and identity would write over each other."""
+        """The target's identity: two of one type and identity would overwrite each other."""
         return Identity("type", (self.model_dump_json(),))
 
     def folders(self) -> Mapping[str, str]:

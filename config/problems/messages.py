@@ -1,4 +1,4 @@
-"""pydantic's errors as problems: our words, at the right place of the file."""
+"""Translates pydantic's errors into problems with our texts and positions in the file."""
 
 import re
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ PROBLEMS_MAX = 100
 
 
 def problems(model: type[BaseModel], root: Node, errors: Sequence[ErrorDetails]) -> list[Problem]:
-    """One problem for each place that is wrong, however many alternatives failed there."""
+    """One problem for each wrong position, however many alternatives of a union failed there."""
     by_path: dict[tuple[Path, str], list[Problem]] = {}
     for error in errors[:PROBLEMS_MAX]:
         path = path_in_file(root, error["loc"])
@@ -60,7 +60,7 @@ def path_in_file(root: Node, loc: Sequence[Part]) -> Path:
 
 
 def find(root: Node, path: Path) -> tuple[Node | None, Position]:
-    """The node at `path`, and the place to show: for what is missing, where it should be."""
+    """The node at `path`, and the position to report; of a missing key, that of its parent."""
     node, position = root, root.position
     for part in path:
         if isinstance(node.value, dict) and str(part) in node.value:

@@ -1,4 +1,4 @@
-"""A problem of a job file: where it is, what is wrong, what to do; and how these are printed."""
+"""A problem of a job file: position, broken rule, suggestion; and how it is printed."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

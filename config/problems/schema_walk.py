@@ -1,4 +1,4 @@
-"""Which models may stand at a path of a job: asked for fields that would have been right."""
+"""Which models may stand at a path of a job; messages suggest their fields."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, get_args, get_origin

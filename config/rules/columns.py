@@ -23,7 +23,7 @@ _NOT_COLUMNS = frozenset(
 
 @rule("operator", "decode")
 def operator_columns_exist(operator: OperatorOptions, decode: Any) -> Iterator[Contradiction]:
-    """The operator's inputs are decoded."""
+    """The operator's expressions name decoded columns only."""
     for name, field in type(operator).model_fields.items():
         value = getattr(operator, name)
         if value is not None and is_expression(field):
@@ -32,7 +32,7 @@ def operator_columns_exist(operator: OperatorOptions, decode: Any) -> Iterator[C
 
 @rule("event_time", "decode")
 def event_time_column_exists(event_time: str, decode: Any) -> Iterator[Contradiction]:
-    """The time of a record is decoded."""
+    """`event_time` names decoded columns only."""
     yield from _check(event_time, ("event_time",), decode)
 
 

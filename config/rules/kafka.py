@@ -15,7 +15,7 @@ _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 @rule("source")
 def offsets_are_of_read_topics(source: Any) -> Iterator[Contradiction]:
-    """Offsets of other topics would be an error at the start."""
+    """`start` names offsets of the source's own topics only; others would fail at the start."""
     start = getattr(source, "start", None)
     if not isinstance(start, dict) or source.pattern is not None:
         return
@@ -66,7 +66,7 @@ def reader_of(source: KafkaSource, topic: str) -> str:
 
 
 def _plain(pattern: str) -> bool:
-    """Can it be tried here? A pattern with many choices may take for ever to fail."""
+    """Is it safe to match here? A pattern with many choices may backtrack without end."""
     repeats = len(re.findall(r"[*+?{]", pattern)) > 2 or re.search(r"\)[*+?{]", pattern)
     return not repeats and pattern.count("|") <= ALTERNATIVES_MAX
 

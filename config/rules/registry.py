@@ -20,7 +20,7 @@ RULES: list[tuple[tuple[str, ...], Rule]] = []
 
 @dataclass(frozen=True)
 class Contradiction:
-    """Shown at `path`; its text names the other field."""
+    """Fields that do not fit together: reported at `path`; the text names the other field."""
 
     path: Path
     rule: str
@@ -50,7 +50,7 @@ def agrees_with(*needs: str) -> Callable[[Rule], Rule]:
 def own_contradictions(
     section: Any, path: Path, sections: Mapping[str, Any]
 ) -> Iterator[Contradiction]:
-    """Those that the marked methods of one section yield."""
+    """The contradictions that the marked methods of one section yield."""
     for name, method in inspect.getmembers_static(type(section), inspect.isfunction):
         needs = getattr(method, _NEEDS, None)
         if needs is not None and all(other in sections for other in needs):

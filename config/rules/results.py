@@ -34,7 +34,7 @@ def slide_within_duration(window: Any) -> Iterator[Contradiction]:
 
 @rule("merge", "window")
 def append_needs_a_window(merge: Merge, window: Any) -> Iterator[Contradiction]:
-    """Running totals are never complete."""
+    """Append needs a window: running totals are never complete."""
     if merge.output == "append" and window.type == "none":
         yield Contradiction(
             ("merge", "output"),
@@ -47,7 +47,7 @@ def append_needs_a_window(merge: Merge, window: Any) -> Iterator[Contradiction]:
 def append_needs_lateness(
     merge: Merge, window: Any, lateness: Duration | None
 ) -> Iterator[Contradiction]:
-    """Append waits until no record can come any more; someone must say when that is."""
+    """Append writes a window once it is complete; `lateness` defines when."""
     if merge.output == "append" and window.type != "none" and lateness is None:
         yield Contradiction(
             ("merge", "output"),
@@ -58,7 +58,7 @@ def append_needs_lateness(
 
 @rule("window", "lateness")
 def lateness_needs_a_window(window: Any, lateness: Duration | None) -> Iterator[Contradiction]:
-    """Nothing is ever late for a running total."""
+    """`lateness` needs a window: nothing is late for a running total."""
     if lateness is not None and window.type == "none":
         yield Contradiction(
             ("lateness",),
@@ -69,7 +69,7 @@ def lateness_needs_a_window(window: Any, lateness: Duration | None) -> Iterator[
 
 @rule("metrics")
 def passwords_travel_encrypted(metrics: Metrics) -> Iterator[Contradiction]:
-    """Basic authentication is readable on the way."""
+    """Basic authentication sends the password in clear; require TLS or loopback."""
     if metrics.basic_auth is not None and metrics.tls is None and not metrics.loopback:
         yield Contradiction(
             ("metrics", "basic_auth"),
@@ -81,7 +81,7 @@ def passwords_travel_encrypted(metrics: Metrics) -> Iterator[Contradiction]:
 
 @rule("metrics")
 def names_need_hot_keys(metrics: Metrics) -> Iterator[Contradiction]:
-    """No hot keys, no names of them."""
+    """`hot_key_names` needs `hot_keys` above 0."""
     if metrics.hot_key_names and metrics.hot_keys == 0:
         yield Contradiction(
             ("metrics", "hot_key_names"),

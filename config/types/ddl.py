@@ -78,7 +78,7 @@ _COLUMNS = 'write "name TYPE, name TYPE"'
 
 
 class DdlError(ValueError):
-    """What is wrong with a schema, and at which character."""
+    """An error in a schema, and the character where it is."""
 
     def __init__(self, rule: str, column: int, suggestion: str) -> None:
         super().__init__(rule)
@@ -88,7 +88,7 @@ class DdlError(ValueError):
 
 
 class Doubt(NamedTuple):
-    """What only Spark can judge, and at which character."""
+    """A doubt that only Spark can settle, and the character where it is."""
 
     rule: str
     column: int

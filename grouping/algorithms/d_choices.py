@@ -23,10 +23,10 @@ as often as the source sees its own imbalance grow above epsilon.
 Departures:
 - The margin against false heads (`grouping.parts.heads`).
 - The candidates of a key are all different partitions; d is still the inequality's, which expects
-  only b_1 < d of them. With independent hashes every key has its luck, and where the capacity of
-  b_1 partitions is just enough for the first key, half of the seeds have less: imbalances of 1e-3
-  to 3e-3 at n = 20, z = 1.6 to 1.9, and n = 50, z = 1.0 to 1.6, that are 1e-5 this way. The pairs
-  stay below the paper's own bound, d |H| + 2 |tail|.
+  only b_1 < d of them. With independent hashes, how many distinct partitions a key gets varies;
+  where the capacity of b_1 partitions is just enough for the first key, half of the seeds have
+  less: imbalances of 1e-3 to 3e-3 at n = 20, z = 1.6 to 1.9, and n = 50, z = 1.0 to 1.6, that are
+  1e-5 this way. The pairs stay below the paper's own bound, d |H| + 2 |tail|.
 - The paper solves for d with every record; here it is solved again when the source has seen an
   eighth more records (at least 32, at most 100,000), and with every micro-batch.
 - `memory: batch` lets loads begin at zero in every micro-batch, and the counts fade by `decay`

@@ -78,7 +78,7 @@ RECORDS_A_PARTITION = 1000
 
 
 class DistributionAwareParams(GroupingParams):
-    """What is learned, and for how long."""
+    """Options of distribution-aware grouping."""
 
     theta: float | None = Field(default=None, ge=1e-5, le=1, examples=[0.001])
     """Share of the records from which a key is a heavy hitter; by default 1/(5n)."""
@@ -93,14 +93,14 @@ class DistributionAwareParams(GroupingParams):
 
 
 class Mapping(NamedTuple):
-    """Where everything goes, as a kernel takes it: derived from what was learned."""
+    """The partition of every key, as a kernel takes it: derived from the learned counts."""
 
     hitter_keys: UInt64s
-    """By entry of a hash table: a heavy hitter."""
+    """A hash table of heavy hitters, by entry."""
     hitter_partitions: Int32s
-    """Its partition; -1 in an empty entry."""
+    """The heavy hitter's partition; -1 in an empty entry."""
     bucket_partitions: Int32s
-    """By bucket."""
+    """The partition of each bucket."""
 
 
 class DistributionAware(Grouping):

@@ -98,7 +98,7 @@ P_MAX = 0.5
 
 
 class DStreamParams(GroupingParams):
-    """What the predictor takes for hot, and how fast it forgets."""
+    """Options of DStream: what the predictor treats as hot, and how fast it forgets."""
 
     r: int | None = Field(default=None, ge=0, le=24, examples=[3])
     """Tosses that do not count: one record in 2^r touches the synopsis. By default 6, and one less

@@ -138,9 +138,9 @@ class _Rule(NamedTuple):
     records_min: float
     candidates_min: int
     interval: float
-    """Of the clock, in microseconds or records; 0: it stands still."""
+    """The clock's interval, in microseconds or records; 0: the clock stands still."""
     measured: bool
-    """Is `served` for an interval, not for a record?"""
+    """Is `served` per interval, rather than per record?"""
 
 
 class _Load(NamedTuple):
@@ -180,7 +180,7 @@ class Fish(Grouping):
 
     @property
     def wants_timestamps(self) -> bool:
-        """Only a stream's backlogs are served by time."""
+        """Only with `memory: stream` and without `interval_records`."""
         return self.params.memory == "stream" and self.params.interval_records is None
 
     def set_active(self, partitions: Sequence[int]) -> None:

@@ -116,8 +116,8 @@ class LevelParams(GroupingParams):
     chunk_records: int = Field(default=2**22, ge=1, le=2**27)
     """Records of a share that are held and levelled at once; bounds the memory."""
     balance: Literal["records", "seconds"] = "records"
-    """What is made equal: the number of records, or their estimated time (costs of keys are rounded
-    to 1/4096 of the mean record's)."""
+    """Balance the number of records, or their estimated time (costs of keys are rounded to 1/4096
+    of the mean record's)."""
     speeds: Literal["equal", "measured"] = "equal"
     """With `balance: seconds`: are partitions equally fast, or as fast as their reports say?
     Measure only where a partition keeps its machine and slot, or is slow by its own data."""
@@ -206,7 +206,7 @@ class Level(Grouping):
         return keys
 
     def signals(self) -> dict[str, float]:
-        """Of this batch: records not at home, keys split, pairs more than keys; costs known."""
+        """This batch's records away from home, extra pairs and split keys; keys of known cost."""
         names = ("moved_records", "extra_pairs", "split_known", "costs_known")
         values = [float(self.state[name][0]) for name in names]
         return dict(

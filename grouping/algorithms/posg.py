@@ -202,7 +202,7 @@ class Posg(Grouping):
 
     @property
     def wants_timestamps(self) -> bool:
-        """Only "now" needs them."""
+        """Only with `memory: stream` and `lift`."""
         return self._rules.lift
 
     def signals(self) -> dict[str, float]:

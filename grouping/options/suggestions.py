@@ -7,7 +7,7 @@ LISTED_MAX = 16
 
 
 def nearest(word: str, words: Iterable[str], cutoff: float = 0.65) -> str | None:
-    """The known word that `word` is most likely a slip of."""
+    """The known word that `word` is most likely a misspelling of."""
     by_lower = {known.lower().replace("-", "_"): known for known in words}
     wanted = word[:80].lower().replace("-", "_").replace(" ", "_")
     close = difflib.get_close_matches(wanted, by_lower, n=1, cutoff=cutoff)

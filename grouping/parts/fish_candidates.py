@@ -38,11 +38,11 @@ class Everyone(NamedTuple):
     """
 
     partitions: Int32s
-    """By leaf: the active partitions in the order in which they win when equal."""
+    """The active partition of each leaf, in the order in which they win when equal."""
     waits: Float64s
-    """By node: the least waiting time of the leaves below it, when it was last looked at."""
+    """For each node, the least waiting time of the leaves below it, when last read."""
     winners: Int32s
-    """By node: that leaf."""
+    """For each node, the leaf with that waiting time."""
 
 
 def new_lists(partitions: int, counters: int) -> Lists:

@@ -122,7 +122,7 @@ def take(
     key_seconds: Float64s,
     rules: Rules,
 ) -> None:
-    """What the instances did since the last time, and the messages that they sent meanwhile."""
+    """Apply what the instances did since the last report, and their messages of that time."""
     ordered = key_records.size == 0 or key_records.max() <= 1
     exact = ordered and key_records.size > 0 and not rules.batch and not rules.lift
     share = _own_share(at, records.sum())

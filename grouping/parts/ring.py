@@ -46,13 +46,13 @@ class Ring(NamedTuple):
     """The nodes of the active partitions in the order of their positions."""
 
     positions: NDArray[np.uint32]
-    """By node: where it is."""
+    """The position of each node."""
     owners: Int32s
-    """By node: its partition."""
+    """The partition of each node."""
     seconds: Int32s
-    """By node: the next partition clockwise that is not its own (its own, if it is alone)."""
+    """For each node, the next other partition clockwise (its own, if there is no other)."""
     firsts: Int32s
-    """By the high bits of a position: the first node that is not before such positions."""
+    """For the high bits of a position, the first node that is not before such positions."""
     shift: np.int64
     """How many low bits of a position the index leaves out."""
 

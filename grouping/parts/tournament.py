@@ -1,4 +1,4 @@
-"""A tournament: who of n has the least value, when one value at a time grows or falls.
+"""A tournament tree: the index of the least of n values, when one value changes at a time.
 
 A complete tree in which groups of four compare: each node holds the least value below it and its
 owner, so the root names the winner. Replacing a value replays one path: three comparisons a level,
@@ -35,7 +35,7 @@ class Tournament(NamedTuple):
 
 @kernel
 def tournament(values: NDArray[np.float64], taking_part: NDArray[np.uint8]) -> Tournament:
-    """All of them compared; who does not take part has an infinite value."""
+    """Build the tree; positions that do not take part have an infinite value."""
     levels = np.zeros(16, np.int64)
     width = 4
     depth = 1
@@ -62,13 +62,13 @@ def tournament(values: NDArray[np.float64], taking_part: NDArray[np.uint8]) -> T
 
 @kernel
 def winner(tree: Tournament) -> int:
-    """Who has the least value."""
+    """The index of the least value."""
     return int(tree.owners[-1])
 
 
 @kernel
 def replay(tree: Tournament, position: int, value: float) -> int:
-    """Give `position` the value `value`; who is the winner now?"""
+    """Set the value at `position`; the index of the least value now."""
     tree.values[position] = value
     group = position
     for level in range(tree.levels.size - 1):
@@ -79,7 +79,7 @@ def replay(tree: Tournament, position: int, value: float) -> int:
 
 @kernel
 def _compare(tree: Tournament, level: int, group: int) -> None:
-    """The least of the four of `group` goes up a level."""
+    """Move the least of the four of `group` up a level."""
     first = tree.levels[level] + 4 * group
     a, b, c, d = (
         tree.bits[first],

@@ -1,4 +1,4 @@
-"""What a simulation found, as numbers by name."""
+"""The results of a simulation, as numbers by name."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -21,7 +21,7 @@ class Execution:
     latency_max_ms: float
     cost_mean_us: float
     busy_max_over_mean: float
-    """Of the partitions' busy seconds: the balance of time, not of records."""
+    """Maximum over mean of the partitions' busy seconds: the balance of time, not of records."""
     utilisation: float
     """Busy seconds over the seconds there were."""
 
@@ -32,7 +32,7 @@ class Batches:
 
     count: int
     records: int
-    """Of a whole batch; the last may have fewer."""
+    """Records of a whole batch; the last may have fewer."""
     imbalance_mean: float
     imbalance_max: float
     max_over_mean_mean: float
@@ -45,7 +45,7 @@ class Batches:
 
 @dataclass
 class OverTime:
-    """The same figures on the way: of everything so far, `window_` of what was new."""
+    """The figures over time: of all records so far; `window_`: since the last point in time."""
 
     records: list[int] = field(default_factory=list)
     imbalance: list[float] = field(default_factory=list)
@@ -64,7 +64,7 @@ class OverTime:
     window_latency_p50_ms: list[float] = field(default_factory=list)
     window_latency_p99_ms: list[float] = field(default_factory=list)
     window_makespan_seconds_max: list[float] = field(default_factory=list)
-    """Of the batches with records in the window, each as far as it had come."""
+    """The longest makespan of the batches with records in the window, as of the window's end."""
 
 
 @dataclass(frozen=True)
@@ -85,11 +85,11 @@ class SimulationReport:
     """(largest load - mean load) / records."""
     max_over_mean: float
     stddev: float
-    """Of the loads in percent of all records."""
+    """Standard deviation of the loads, in percent of all records."""
     head_keys: int
     """Keys with at least 1/(5 n) of the records."""
     head_share: float
-    """Their part of the records."""
+    """Those keys' share of the records."""
     hot_keys: int
     """Keys that the first source treats as hot at the end."""
     loads: list[int]

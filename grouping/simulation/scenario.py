@@ -1,4 +1,4 @@
-"""What is simulated besides the trace and the grouping: where its bounds are written."""
+"""Settings of a simulation besides the trace and the grouping, with their bounds."""
 
 from typing import Annotated, Self
 

@@ -41,7 +41,7 @@ Progress = Callable[[int, float], None]
 _WARM_UP_KEYS = 1000
 _FEEDBACK_SECONDS = 1.0
 _UNIT_SECONDS = 1e-6
-"""What a record costs in reports where no cost was given: the same as every other."""
+"""The cost of every record in reports where none was given."""
 
 
 @dataclass(frozen=True)
@@ -285,7 +285,7 @@ def _per_second(records: int, seconds: float) -> float:
 
 
 class _Reports:
-    """What the partitions will report of the records of a batch."""
+    """The partitions' reports of the records of a batch."""
 
     def __init__(self, counter: PairCounter, partitions: int) -> None:
         self._counter = counter
@@ -328,7 +328,7 @@ class _OverTimeMeter:
         self._makespan = 0.0
 
     def note_makespan(self, started: float) -> None:
-        """A batch that began at `started` has come so far."""
+        """Note how far a batch that began at `started` has come."""
         assert self._queues is not None
         self._makespan = max(self._makespan, float(self._queues.free_at.max()) - started)
 

@@ -68,7 +68,7 @@ class Routes:
 
 @dataclass(frozen=True)
 class RoutingFigures:
-    """What is shown of a source's routing of one batch; routing does not depend on it."""
+    """A source's figures of routing one batch, for display; routing does not depend on them."""
 
     seconds: float
     hot_keys: UInt64s = field(default_factory=lambda: np.empty(0, np.uint64))

@@ -20,12 +20,12 @@ from unskew.grouping.hashing import hash_partitions
 from unskew.grouping.snapshot import Snapshot
 
 VERSION = 4
-"""Of the measured load's layout. Fields that are only shown do not change it."""
+"""Version of the measured load's layout. Fields that are only shown do not change it."""
 KIND = "report"
 HEAVY_KEYS = 256
 SAMPLED_KEYS = 4096
 HALF_WEIGHT_SECONDS = 0.25
-"""A partition busy for so long has its own time a record weighted equally with the mean one."""
+"""A partition busy for this long has its own time a record weighted equally with the mean."""
 WINDOW_ENDS = 4096
 LATENCY_BOUNDS_SECONDS = (
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
@@ -42,7 +42,7 @@ _SHOWN = "shown"
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredLoad:
-    """What routing depends on: a partition's records and times, in all and of its largest keys."""
+    """The input of routing: a partition's records and times, in total and of its largest keys."""
 
     records: int
     busy_seconds: float

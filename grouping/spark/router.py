@@ -34,7 +34,7 @@ class Router:
     options: dict[str, Any] = field(default_factory=dict)
     journal: Journal | None = None
     clock: Callable[[], float] | None = None
-    """Measures what routing takes, for the journal; routes never depend on it."""
+    """A clock that measures the time of routing, for the journal; routes never depend on it."""
     purges: bool = False
     """Remove old batches from the journal, where there is no service that does."""
 

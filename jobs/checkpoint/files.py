@@ -12,7 +12,7 @@ JOURNAL_FOLDER = "unskew"
 
 
 def names_in(location: str) -> list[str]:
-    """What is in a folder; nothing if it is not there."""
+    """The sorted names in a folder; empty if it does not exist."""
     system, path = open_location(location)
     files: Iterable[fs.FileInfo] = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
     return sorted(info.base_name for info in files)
@@ -37,7 +37,7 @@ def write_bytes(location: str, data: bytes) -> None:
 
 
 def journal_of(job: Job) -> Journal:
-    """A job's journal: beside its checkpoint, so that both are moved and removed together."""
+    """A job's journal, in its checkpoint's folder, so that both are moved and removed together."""
     return journal_in(job.checkpoint)
 
 

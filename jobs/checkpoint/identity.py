@@ -27,7 +27,7 @@ def write(job: Job) -> None:
 
 
 def routing_changed(job: Job) -> bool:
-    """Is the routing another than it was? An error if the job may not go on from the checkpoint."""
+    """Did grouping, partitions or seed change since the last run? An error if it cannot go on."""
     before = compare(job)
     return before is not None and before["routing"] != identity(job)["routing"]
 

@@ -1,4 +1,4 @@
-"""One process a checkpoint: a second start would remove what the first is working on."""
+"""Lets one process use a checkpoint: a second one would remove what the first works on."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""What Spark's own logs in a checkpoint say: the newest commit, and the watermark of late rows."""
+"""Reads Spark's own logs in a checkpoint: the newest commit, and the watermark of late rows."""
 
 import json
 

@@ -18,7 +18,7 @@ from unskew.grouping.spark.locations import open_location
 from unskew.jobs.checkpoint.files import names_in, read_bytes, write_bytes
 
 _FIELDS = {"commits": "nextBatchWatermarkMs", "offsets": "batchWatermarkMs"}
-"""By log, the field of a batch's watermark in milliseconds; in the order of writing."""
+"""The field of a batch's watermark in milliseconds, by log; in the order of writing."""
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _options(arguments: argparse.Namespace) -> tuple[int, Path | None]:
-    """Lines and picture, or every problem there is."""
+    """The number of lines and the picture's path; an error reports every problem."""
     problems = []
     try:
         choice(*GROUPINGS)(arguments.grouping)

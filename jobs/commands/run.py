@@ -151,7 +151,7 @@ def overrides(words: list[str], *, available_now: bool = False) -> dict[str, obj
 
 
 def quiet_spark(level: str | None = None, *, debug: bool) -> None:
-    """Before Spark starts: what of its own log is shown; nothing, if not asked for."""
+    """Set Spark's log level before it starts; off by default."""
     if not debug:
         from pyspark.logger import PySparkLogger  # noqa: PLC0415
 

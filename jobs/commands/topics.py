@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _needed(jobs: list[Any]) -> Mapping[str, Mapping[str, dict[str, str]]]:
-    """By brokers, the topics with their settings."""
+    """The topics with their settings, by brokers."""
     from unskew.config.models.source import KafkaSource  # noqa: PLC0415
     from unskew.jobs.sinks.registry import targets_of  # noqa: PLC0415
 
@@ -104,7 +104,7 @@ def _unnamed(jobs: list[Any]) -> Iterator[str]:
 
 
 def _refuse_secured(job: str, options: Mapping[str, Any]) -> None:
-    """The options are those of Kafka's Java client, which is not the one that works here."""
+    """Refuse SASL and TLS options: they are for Kafka's Java client, which is not used here."""
     from unskew.config.types.secrets import reveal  # noqa: PLC0415
     from unskew.jobs.engine.preflight import secured  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""What came of a demo: the groupings side by side, as a table and as a picture."""
+"""The demo's results: the groupings side by side, as a table and as a picture."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Outcome:
 
     @property
     def stats(self) -> list[BatchStats]:
-        """Of each batch."""
+        """The stats of each batch with rows."""
         return [done.stats for done in self.batches if done.stats is not None]
 
     @property
@@ -40,7 +40,7 @@ class Outcome:
 
     @property
     def words_per_second(self) -> float:
-        """Of the warm batches."""
+        """Words per second over the warm batches."""
         return sum(done.records for done in self.warm) / sum(done.seconds for done in self.warm)
 
     @property

@@ -46,7 +46,7 @@ FLARING = 3
 FLARE_SHARE = 0.4
 PARTITIONS = 8
 COST = "100 us"
-"""Of a word."""
+"""The cost of a word."""
 _TOPIC = "lines"
 _KAFKA_PARTITIONS = 4
 _LINES_A_SECOND = 1000
@@ -54,7 +54,7 @@ _LINES_A_SECOND = 1000
 
 @dataclass(frozen=True)
 class Written:
-    """What is in Kafka, and what counting it must give."""
+    """What was written to Kafka, and the totals that counting it must give."""
 
     lines: int
     counts: Mapping[str, int]
@@ -99,7 +99,7 @@ def _run(groupings: list[str], lines: int, console: Console) -> list[Outcome]:
 
 
 def write(broker: Broker, lines: int, folder: Path) -> Written:
-    """The stream into Kafka; what counting it must give, by its oracle."""
+    """Write the stream into Kafka; its oracle gives the expected totals."""
     length = lines * 1_000_000 // _LINES_A_SECOND
     # Kafka drops what is a week old, and refuses what is far ahead.
     start = time.time_ns() // 1_000_000 * 1000 - length

@@ -1,4 +1,4 @@
-"""What the demo shows while it runs: bars that move with every batch, or plain lines."""
+"""The demo's display while it runs: bars that move with every batch, or plain lines."""
 
 import time
 from types import TracebackType
@@ -110,7 +110,7 @@ class View(Follower):
         return Group(head, bars(stats.records, self._most), self._times())
 
     def _times(self) -> Text:
-        """A column for each batch, as high as it took long."""
+        """Bar chart of batch durations."""
         seconds = [done.seconds for done in self.batches]
         top = max(seconds)
         columns = "".join(_STEPS[round(duration / top * (len(_STEPS) - 1))] for duration in seconds)

@@ -17,7 +17,7 @@ from unskew.jobs.sinks import dead_letters
 
 FOLDER = "unskew-refused"  # as existing checkpoints have it
 SUFFIX = "-dead-letters"
-"""Of the query's name, behind the job's."""
+"""Suffix of the query's name."""
 
 
 class DeadLetterQuery:

@@ -1,4 +1,4 @@
-"""What a partition counts of its batch, from chunk to chunk, and the report it makes of that."""
+"""Sums a partition's figures of a batch chunk by chunk, and makes the report of them."""
 
 import os
 import platform
@@ -33,13 +33,13 @@ class Windows:
     slide: int
 
     def last_ends(self, panes: Int64s) -> Int64s:
-        """When the last of the windows ends that the records of each pane are in."""
+        """For each pane, the end of the last window that its records are in."""
         ends: Int64s = panes - np.mod(panes, self.slide) + self.duration
         return ends
 
 
 def windows_of(window: Window | None) -> Windows | None:
-    """Those of a job; None if it has none, and so nothing that could be late."""
+    """The job's windows; None for a job without windows."""
     if window is None or isinstance(window, NoWindow):
         return None
     slide = window.slide if isinstance(window, SlidingWindow) else window.duration

@@ -28,7 +28,7 @@ CHUNK_ROWS = 1 << 20
 
 @dataclass(frozen=True)
 class PartialStage:
-    """What `mapInArrow` calls for each partition of a batch."""
+    """The function that `mapInArrow` calls for each partition of a batch."""
 
     operator: Operator
     partitions: int
@@ -36,9 +36,9 @@ class PartialStage:
     journal: Journal
     name_keys: bool = False
     seed: int = 0
-    """The job's, by which keys have their homes."""
+    """The job's seed, which decides the home of each key."""
     window: Window | None = None
-    """The job's, by whose ends records are late."""
+    """The job's windows, whose ends decide which records are late."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Emit the partials of the task's rows; then write the partition's report."""

@@ -51,7 +51,7 @@ class Pipeline:
         return prepared.where(sf.col(REJECTED).isNotNull()).select(f"{REJECTED}.*")
 
     def router(self, sources: int) -> Router:
-        """What routes; not for the grouping `none`, which has no router."""
+        """The router; the grouping `none` has none."""
         choice = self.job.grouping
         return Router(
             choice.type,
@@ -64,7 +64,7 @@ class Pipeline:
         )
 
     def stage(self, operator: Operator) -> PartialStage:
-        """What works on each partition, and reports."""
+        """The partial stage, which works on each partition and reports."""
         columns = {
             KEY: "string",
             EVENT_TIME: "timestamp",

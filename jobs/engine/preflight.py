@@ -1,4 +1,4 @@
-"""What is checked before Spark starts: master, folders, brokers, topics, databases, checkpoint.
+"""Checks before Spark starts: master, folders, brokers, topics, databases, checkpoint.
 
 Only what is certainly wrong is an error here. Where Kafka asks for SASL or TLS, the options are
 those of the Java client, which no client here reads: there Spark's own error must do, as
@@ -42,7 +42,7 @@ def check(pipeline: Pipeline) -> None:
 
 
 def _master(job: Job) -> Iterator[str]:
-    """A master that Spark's launcher would end with a trace for."""
+    """Report a master that Spark's launcher would reject with a stack trace."""
     master = reveal(job.spark).get("spark.master", "local")
     if not _MASTER.fullmatch(master):
         yield (
@@ -77,7 +77,7 @@ def _written(job: Job) -> Iterator[tuple[str, str]]:
 
 
 def _used(job: Job) -> Iterator[str]:
-    """A new checkpoint counts batches from 0, and would replace those of another one."""
+    """Report output folders that hold batches of another checkpoint."""
     root = job.checkpoint.rstrip("/")
     if any(_names(f"{root}/{folder}") for folder in ("offsets", f"{DEAD_LETTER_QUERY}/offsets")):
         return
@@ -97,7 +97,7 @@ def _names(location: str) -> list[str]:
 
 
 def _targets(job: Job) -> Iterator[str]:
-    """What sinks and dead letters say of themselves."""
+    """Run each target's own checks."""
     for section, target in targets_of(job):
         yield from (f"{section}: {problem}" for problem in target.problems(job))
 
@@ -151,7 +151,7 @@ Wanted = tuple[tuple[str, str, bool], ...]
 
 
 def _wanted(job: Job) -> Mapping[tuple[str, Wanted], Mapping[str, str]]:
-    """By brokers and topics, the client's options."""
+    """The client's options, by brokers and topics."""
     topics: dict[str, list[tuple[str, str, bool]]] = {}
     options: dict[str, Mapping[str, str]] = {}
     source = job.source

@@ -69,7 +69,7 @@ def _evaluated(decoded: DataFrame, given: Operator, job: Job) -> DataFrame:
     rows = evaluated.rows.select(
         sf.expr(operator.key).alias(KEY),
         *[sf.expr(text).alias(name) for name, text in operator.inputs.items()],
-        # What is no time becomes null; a plain cast would stop the query.
+        # A value that is no time becomes null; a plain cast would stop the query.
         sf.expr(f"try_cast({evaluated.event_time} as timestamp)").alias(EVENT_TIME),
         sf.col("raw_timestamp").alias(ARRIVED),
         reason.alias(REJECT_REASON),
@@ -120,7 +120,7 @@ def _too_long(key: Column, job: Job) -> Column:
 
 
 def _pane(window: Window) -> Column:
-    """Which stretch of event time a row is in, such that all its rows share their windows."""
+    """Start of the row's pane: an interval of event time whose rows share all windows."""
     if isinstance(window, NoWindow):
         return sf.lit(0).cast("bigint")
     micros = sf.unix_micros(sf.col(EVENT_TIME))
@@ -151,7 +151,7 @@ def _in_the_future(most: Duration | None) -> list[Column]:
 
 
 def _hash() -> Column:
-    """What groupings see of a key; rejected rows are spread evenly over the partitions.
+    """The hash by which groupings route a key; rejected rows are spread evenly over partitions.
 
     By their value too: lines of a file share the offset of their split.
     """

@@ -8,7 +8,7 @@ from unskew.config.models.job import Job
 from unskew.jobs.sinks.registry import dead_letters_of
 
 RECORDS_MIN = 1000
-"""Of fewer records the share says too little: batches are taken together until they have these."""
+"""Fewer records say too little: batches are added up until they have this many."""
 
 
 class RejectedShare:

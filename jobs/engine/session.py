@@ -31,9 +31,9 @@ _SETTINGS = {
     "spark.sql.streaming.metricsEnabled": "false",
 }
 _JVM_STOP_SECONDS = 30.0
-# Where all is on one machine: loopback, which executors elsewhere could not reach; workers forked
-# with everything imported, and a way to them that is not TCP. There, each task waits 40 ms in vain,
-# for Nagle's algorithm on one side and a delayed acknowledgement on the other.
+# Only where everything runs on one machine. Loopback: executors elsewhere could not reach it.
+# Daemon: workers are forked with everything imported.
+# Unix sockets: over TCP each task waits 40 ms (Nagle's algorithm and delayed acknowledgement).
 _LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",

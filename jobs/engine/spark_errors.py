@@ -13,19 +13,19 @@ from unskew.config.models.job import Job
 
 
 def _jvm(lines: list[str]) -> str:
-    """Of a Java exception with its trace, as py4j prints it: the innermost cause."""
+    """The innermost cause of a Java exception, from its trace as py4j prints it."""
     causes = [line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)]
     first = next((line[2:] for line in lines if line.startswith(": ")), "")
     return brief(causes[-1] if causes else first)
 
 
 SPARK_ERRORS = (PySparkException, Py4JError)
-"""What pyspark raises when something fails in the JVM."""
+"""The exceptions that pyspark raises when something fails in the JVM."""
 CAUSES_MAX = 20
 LENGTH_MAX = 600
 _BEGINNING = 500
 _READ_MAX = 4_000
-# What of a text is for Spark's developers.
+# Parts of a text that only Spark's developers can use.
 _CLASS_TAG = re.compile(r"^\[[A-Z0-9_]+(\.[A-Z0-9_]+)*\]\s*")
 _TAIL = re.compile(r"\s*(SQLSTATE: \w+|;\s*line \d+ pos \d+|\bline \d+, pos \d+).*$", re.DOTALL)
 _JAVA_CLASS = re.compile(r"^(?:[a-z][\w$]*\.)+([A-Z][\w$]*)(?::\s*|$)")

@@ -1,4 +1,4 @@
-"""The options of `unskew generate`, from words to a plan; all problems are reported at once."""
+"""Parses the options of `unskew generate` into a plan; reports all problems at once."""
 
 import argparse
 import os
@@ -34,7 +34,7 @@ class Option:
     summary: str
 
     def default_of(self, stream: str) -> str | None:
-        """What holds if it is not given."""
+        """The default for a stream."""
         return self.default.get(stream) if isinstance(self.default, dict) else self.default
 
     @property
@@ -155,7 +155,7 @@ OPTIONS = {
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add them; no word is converted by argparse, which would stop at the first wrong one."""
+    """Add the options unconverted: argparse would stop at the first wrong value."""
     streams = ", ".join(f"{name} (for {job})" for name, job in STREAMS.items())
     parser.add_argument("stream", metavar="STREAM", help=f"one of {streams}")
     for name, option in OPTIONS.items():
@@ -179,7 +179,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def read_plan(arguments: argparse.Namespace) -> Plan:
-    """The plan that is meant, or every problem there is."""
+    """The plan; an error reports every problem."""
     problems: list[str] = []
     stream = arguments.stream
     if stream not in STREAMS:

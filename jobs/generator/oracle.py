@@ -1,4 +1,4 @@
-"""The exact totals of a stream, counted from what it was made of, for each window if asked."""
+"""The exact totals of a stream, counted from the numbers it was made from, by window if asked."""
 
 import json
 import os
@@ -31,7 +31,7 @@ class Oracle:
         self._try()
 
     def _try(self) -> None:
-        """Can it be written? What is in the file stays: the stream may not come to be."""
+        """Check that the file can be written; keep its content, as the stream may fail to start."""
         file = Path(self._settings.path)
         try:
             made = not os.path.lexists(file)
@@ -42,7 +42,7 @@ class Oracle:
             raise self._unwritable(error) from error
 
     def begin(self) -> None:
-        """Empty the file: totals of an earlier run do not hold for what is written now."""
+        """Empty the file: totals of an earlier run do not apply to this stream."""
         try:
             Path(self._settings.path).write_bytes(b"")
         except OSError as error:
@@ -78,7 +78,7 @@ class Oracle:
             yield starts, times < starts + window
 
     def write(self) -> None:
-        """The file, a result of the job a line, with the names and values that the job writes."""
+        """Write the file: a result of the job a line, with the names and values the job writes."""
         head = {
             "stream": self._stream.settings.stream,
             "seed": self._stream.settings.seed,
@@ -98,7 +98,7 @@ class Oracle:
             raise self._unwritable(error) from error
 
     def discard(self) -> None:
-        """What was written is not known: no totals are better than wrong ones."""
+        """Remove the totals when it is unknown which records were written: they could be wrong."""
         remove(self._settings.path)
 
     def _unwritable(self, error: OSError) -> ExternalError:

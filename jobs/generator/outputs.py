@@ -22,27 +22,27 @@ DELIVERY_SECONDS = 20.0
 FLUSH_SECONDS = 10.0
 _QUEUE_RECORDS = 200_000
 _TURN_RECORDS = 64
-"""So many records go to one Kafka partition before it is the next one's turn."""
+"""Records sent to one Kafka partition before the next one takes its turn."""
 
 
 class Output(ABC):
-    """Takes records; `written` of them are safe."""
+    """Takes records; `written` counts those that are safely stored."""
 
     name: str
-    """What messages call it."""
+    """The output's name in messages."""
 
     @abstractmethod
     def write(self, values: list[bytes], times: Int64s) -> None:
-        """Take some more."""
+        """Write more records."""
 
     @abstractmethod
     def close(self) -> None:
-        """Bring all of them to where they go."""
+        """Write all records that are still held."""
 
     @property
     @abstractmethod
     def written(self) -> int:
-        """Records that are there for sure."""
+        """The number of records that are safely written."""
 
 
 class KafkaOutput(Output):

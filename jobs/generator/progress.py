@@ -1,4 +1,4 @@
-"""How far a stream is: one line that renews itself on a terminal, a line now and then elsewhere."""
+"""A stream's progress: one line rewritten in place on a terminal, periodic lines elsewhere."""
 
 import shutil
 import sys
@@ -11,7 +11,7 @@ _CLEAR = "\r\x1b[K"
 
 
 class Progress:
-    """Speaks to standard error while records are written, and at the end to standard output."""
+    """Prints progress to standard error, and a summary at the end to standard output."""
 
     def __init__(
         self, stream: str, target: str, asked: float | None, out: TextIO | None = None
@@ -26,7 +26,7 @@ class Progress:
         self._records = 0
 
     def show(self, records: int) -> None:
-        """Print how many records are handed over, if it is time to."""
+        """Print how many records have been handed over, at most once an interval."""
         now = time.monotonic()
         if now - self._shown < self._pause:
             return
@@ -43,13 +43,13 @@ class Progress:
         self._out.flush()
 
     def clear(self) -> None:
-        """Make room for an error."""
+        """Clear the progress line before an error is printed."""
         if self._live:
             self._out.write(_CLEAR)
             self._out.flush()
 
     def done(self, written: int, seconds: float) -> None:
-        """What was written, where and how fast."""
+        """Print what was written, where and how fast."""
         self.clear()
         asked = "" if self._asked is None else f" ({self._asked:,.0f} asked)"
         print(

@@ -1,4 +1,4 @@
-"""What the streams share: chunks, event times with lateness, which records the job must reject."""
+"""What all streams share: chunks, event times with lateness, which records the job must reject."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,9 +29,9 @@ class Chunk:
     times: Int64s
     """Event times in microseconds."""
     reasons: Int64s
-    """Of each record, its place in the stream's faults; -1: none."""
+    """For each record, the index of its fault in `Stream.reject_reasons`; -1: none."""
     columns: Mapping[str, Any]
-    """What the oracle needs to know, by record or, with `row` beside it, by row of the operator."""
+    """The oracle's input, by record or, if there is a column `row`, by row of the operator."""
 
 
 class Stream(ABC):
@@ -43,7 +43,7 @@ class Stream(ABC):
     """Microseconds that event times are a multiple of."""
     fades: ClassVar[bool] = False
     names: Sequence[str]
-    """Of the keys."""
+    """The names of the keys."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -76,7 +76,7 @@ class Stream(ABC):
         return self.made(random, moments, times, reasons)
 
     def _moments(self, number: int) -> Int64s:
-        """When its records are due, in microseconds since the stream began."""
+        """When a chunk's records are due, in microseconds since the stream began."""
         numbers = np.arange(number * CHUNK_RECORDS, (number + 1) * CHUNK_RECORDS)
         due: Int64s = np.floor(numbers * (1e6 / self.settings.rate)).astype(np.int64)
         return due

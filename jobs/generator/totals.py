@@ -1,4 +1,4 @@
-"""What each shipped job computes, counted from the numbers that its stream was made of."""
+"""The expected totals of each shipped job, counted from the numbers its stream was made from."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ class Totals(ABC):
 
     @abstractmethod
     def windows(self) -> list[int]:
-        """Those that have totals."""
+        """The windows that have totals."""
 
     @abstractmethod
     def rows(self, window: int) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -69,7 +69,7 @@ class _Symbol:
     high: int = -1
     low: int = _FAR
     first: tuple[int, int] = (_FAR, 0)
-    """Time and price."""
+    """Time and price of the first trade."""
     last: tuple[int, int] = (-_FAR, 0)
 
 
@@ -155,7 +155,7 @@ class _Tags:
             self.pairs()
 
     def pairs(self) -> Int64s:
-        """The distinct ones."""
+        """The distinct pairs."""
         self._pairs = [np.unique(np.concatenate(self._pairs))]
         self._held = self._distinct = self._pairs[0].size
         return self._pairs[0]

@@ -1,4 +1,4 @@
-"""The Kafka admin: what is asked of a cluster and made on it, beside its records.
+"""The Kafka admin client: asks a cluster for topics and settings, and creates topics and users.
 
 It is kafka-python's: calls block and raise the broker's own errors, and a topic can be used when
 it is made. Records go through confluent-kafka: see decision 9.

@@ -43,7 +43,7 @@ class Broker:
     """Kafka on a loopback port, ready when the constructor returns; stop it, or use `with`.
 
     With an `identity` it also listens on `secure_address`, over TLS and for SCRAM users only, who
-    may do what access rules allow; `address` stays plain, and whoever comes that way may do all.
+    may do what access rules allow; `address` stays plain, and its clients are superusers.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ def _secure_listener(address: str, identity: Identity | None) -> dict[str, objec
         "ssl.keystore.certificate.chain": _one_line(identity.certificate),
         "ssl.keystore.key": _one_line(identity.key),
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:ANONYMOUS",  # whoever comes by the plain listener: us
+        "super.users": "User:ANONYMOUS",  # clients of the plain (loopback) listener
         "listeners": f"SASL_SSL://{address}",
         "listener.security.protocol.map": (
             "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL"

@@ -1,4 +1,4 @@
-"""Runs a child that must not outlive its parent: `python guard.py FOLDER COMMAND...`.
+"""Runs a child that must not outlive its parent: `python child_guard.py FOLDER COMMAND...`.
 
 The parent holds the other end of this process's standard input. When it closes it, or dies in any
 way, the child gets SIGTERM, then SIGKILL, and FOLDER (if named) is removed. A script of its own, on

@@ -1,4 +1,4 @@
-"""Child processes that end with us: started under `guard.py`, stopped by closing a pipe."""
+"""Child processes that end with us: started under `child_guard.py`, stopped by closing a pipe."""
 
 import socket
 import subprocess
@@ -42,7 +42,7 @@ class Child:
 
     @property
     def running(self) -> bool:
-        """Has it not ended yet?"""
+        """Is the process still running?"""
         return self._process.poll() is None
 
     def wait(self, seconds: float | None = None) -> int:
@@ -50,11 +50,11 @@ class Child:
         return self._process.wait(seconds)
 
     def ask_to_end(self) -> None:
-        """SIGTERM, and nothing after it: for one that may take its time."""
+        """Send SIGTERM and return without waiting."""
         self._process.terminate()  # the guard hands it on
 
     def stop(self) -> None:
-        """End it and wait for that; again is harmless."""
+        """Stop the process and wait; may be called twice."""
         assert self._process.stdin is not None
         self._last = self.log_tail(_KEPT_LINES)
         self._log.close()
@@ -80,7 +80,7 @@ class Child:
             time.sleep(0.05)
 
     def log_tail(self, lines: int = 8) -> list[str]:
-        """The last lines it wrote; once it is stopped, of those before that."""
+        """The last lines of its output; after `stop`, those read when it was stopped."""
         if self._log.closed:
             return self._last[-lines:]
         self._log.seek(0)

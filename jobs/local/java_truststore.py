@@ -41,7 +41,7 @@ def write_store(path: Path, certificates: list[bytes]) -> None:
 
 
 def java_options(path: Path) -> list[str]:
-    """What makes a JVM trust them, written to `path`; nothing where Python names none."""
+    """Write the trust store; return the JVM options, empty without CAs."""
     certificates = authorities()
     if not certificates:
         return []

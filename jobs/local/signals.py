@@ -14,8 +14,8 @@ from typing import Any
 GRACE_SECONDS = 15.0
 """How long a batch under way may take to finish once a stop is asked for; then it is abandoned."""
 DEADLINE_SECONDS = 29.0
-"""When the process ends even if its work does not. A job's checkpoint goes on all the same; what
-leaves something unfinished ends with another exit code."""
+"""The process ends after this time even if its work has not. A job continues from its checkpoint;
+a command that leaves work unfinished ends with another exit code."""
 EXIT_INTERRUPTED = 130
 EXIT_STOPPED = 0
 
@@ -32,16 +32,16 @@ class Stop:
 
     @property
     def asked(self) -> bool:
-        """Shall it stop?"""
+        """Has a stop been requested?"""
         return self.signal is not None
 
     @property
     def exit_code(self) -> int:
-        """SIGTERM is how a service is stopped in order: 0. Ctrl-C is an interruption: 130."""
+        """0 after SIGTERM, the regular way to stop a service; 130 after Ctrl-C."""
         return EXIT_INTERRUPTED if self.signal == signal.SIGINT else EXIT_STOPPED
 
     def ask(self, number: int = signal.SIGTERM, _frame: Any = None) -> None:
-        """Stop; asked a second time, without waiting for the batch."""
+        """Request a stop; a second request does not wait for the batch."""
         if self.signal is not None:
             raise KeyboardInterrupt
         self.signal = number
@@ -59,7 +59,7 @@ class Stop:
 
 @contextmanager
 def signals_to(stop: Stop) -> Iterator[None]:
-    """Ctrl-C and SIGTERM ask `stop`."""
+    """Call `stop` on SIGINT and SIGTERM."""
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = [signal.signal(number, stop.ask) for number in numbers]
     try:

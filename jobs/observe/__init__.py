@@ -1,1 +1,1 @@
-"""What is shown of a running job: metrics, health, page, terminal, inspection."""
+"""Displays of a running job: metrics, health, page, terminal, inspection."""

@@ -41,7 +41,7 @@ class BatchStats:
     records: Int64s
     busy_seconds: Float64s
     numbers: Mapping[str, Int64s | Float64s]
-    """By name, the numbers that reports have only to be shown."""
+    """The reports' numbers that are for display only, by name."""
     latency_counts: Int64s
     """For each partition, records by bucket of latency."""
     under_key: Int64s

@@ -1,4 +1,4 @@
-"""What a figure is: a row of the table in `figures`, and the values that it may have."""
+"""The type of a figure: a row of the table in `figures`, and the values that it may have."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

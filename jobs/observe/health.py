@@ -1,4 +1,4 @@
-"""The query's state: what the service knows of it, and whether it has stalled."""
+"""The query's state: the one the service sets, or stalled after a time without progress."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a checkpoint holds of its job, read without Spark: balance, hot keys and sizes by batch."""
+"""Reads a checkpoint without Spark: balance, hot keys and sizes by batch."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class Inspection:
     journal_bytes: int
     journal_batches: int
     state_bytes: int
-    """Of all sources' newest states."""
+    """The size of all sources' newest states."""
     figures: tuple[Figure, ...] = FIGURES
 
     @property
@@ -176,7 +176,7 @@ def _read(journal: Journal, number: int) -> Batch | None:
 
 
 def _progress(journal: Journal, number: int) -> dict[str, Any]:
-    """What the checkpoint keeps of a batch's progress: its number and its watermark."""
+    """The number and watermark of a batch, from the checkpoint's logs."""
     # The journal is beside the log of offsets, in the checkpoint.
     watermark = watermark_of(journal.location.rpartition("/")[0], number)
     if not watermark:

@@ -1,1 +1,1 @@
-"""Operators: what is computed of the records of each key."""
+"""Operators: what to compute from the records of each key."""

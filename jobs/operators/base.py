@@ -1,4 +1,4 @@
-"""What an operator is: SQL before the shuffle, Arrow after it, Spark aggregates to merge.
+"""The contract of an operator: SQL before the shuffle, Arrow after it, Spark aggregates to merge.
 
 Every operator is mergeable, and `mergeability.py` checks it: merging the partials of any split of
 the rows, in any order, gives exactly the direct result. So a record may go to any partition, and
@@ -17,17 +17,17 @@ from unskew.config.models.operator import OperatorOptions
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Columns that every prepared row has, beside the operator's inputs. `pane` is the stretch of event
+# Columns that every prepared row has, beside the operator's inputs. `pane` is the interval of event
 # time whose records share all their windows.
 KEY = "key"
 KEY_HASH = "key_hash"
 PANE = "pane"
 EVENT_TIME = "event_time"
 RECORDS = "records"
-# A partial column that never leaves the task: what its records took, for groupings that balance
-# time. The report takes it up.
+# A partial column that never leaves the task: the time its records took, for groupings that
+# balance time. Only the report uses it.
 SECONDS = "seconds"
-# The columns of a result that together occur once; without windows, the key alone.
+# The columns that identify a result; without windows, the key alone.
 RESULT_KEY = ("window_start", "window_end", KEY)
 # A row's group by pane and key, counted from 0, where an operator works on groups itself.
 NUMBER = "number"

@@ -46,7 +46,7 @@ class HashtagsOptions(OperatorOptions):
 
     @agrees_with("window")
     def top_needs_a_window(self, window: Any) -> Iterator[Contradiction]:
-        """The top hashtags are those of a window."""
+        """`top` needs a window."""
         if self.top and window.type == "none":
             yield Contradiction(
                 ("top",),
@@ -56,7 +56,7 @@ class HashtagsOptions(OperatorOptions):
 
     @agrees_with("window", "merge")
     def top_needs_append(self, window: Any, merge: Any) -> Iterator[Contradiction]:
-        """An update brings the results that changed; the top of those is not the window's."""
+        """`top` needs `append`: an update has changed results only, not all of the window's."""
         if self.top and window.type != "none" and merge.output != "append":
             yield Contradiction(
                 ("top",),
@@ -133,7 +133,7 @@ class Hashtags(Operator):
 
 
 def estimate(users: Iterable[int]) -> int:
-    """What the operator says of users with these hashes."""
+    """The operator's estimate of the number of users with these hashes."""
     from datasketches import hll_union, tgt_hll_type
 
     sketch = _sketch(users)

@@ -18,7 +18,7 @@ from unskew.grouping.base import Int64s
 from unskew.jobs.operators.base import EVENT_TIME, KEY, PANE, RECORDS, Operator
 
 Results = dict[tuple[str, int], dict[str, Any]]
-"""By key and pane, the columns of a result."""
+"""The columns of a result, by key and pane."""
 
 _CASE = "case"
 _GROUP = (_CASE, PANE, KEY)

@@ -47,7 +47,7 @@ class PacedOptions(OperatorOptions):
 
     @agrees_with("partitions")
     def slow_partitions_exist(self, partitions: int) -> Iterator[Contradiction]:
-        """A factor for a partition that does not exist would go unnoticed."""
+        """`partition_factors` names existing partitions only."""
         for partition in self.partition_factors:
             if partition >= partitions:
                 yield Contradiction(
@@ -58,7 +58,7 @@ class PacedOptions(OperatorOptions):
 
     @agrees_with("grouping")
     def slow_partitions_are_routed_to(self, grouping: Any) -> Iterator[Contradiction]:
-        """Without routing there are no partitions to be slow."""
+        """`partition_factors` needs a grouping that routes."""
         if self.partition_factors and grouping.type == "none":
             yield Contradiction(
                 ("partition_factors",),
@@ -102,7 +102,7 @@ class Paced(Operator):
         return partials.append_column(SECONDS, pa.array(declared * share))
 
     def declared_seconds(self, partials: "pa.Table", partition: int) -> Float64s:
-        """What the records of each row of `partials` cost in a partition."""
+        """The cost, in a partition, of the records of each row of `partials`."""
         factors = np.array(self.options.class_factors)
         hashes = partials[KEY_HASH].to_numpy().astype(np.int64).view(np.uint64)
         classes = (hashes % np.uint64(factors.size)).astype(np.int64)
@@ -126,7 +126,7 @@ def _sleep(seconds: float) -> float:
 
 
 def _burn(seconds: float) -> float:
-    """Work for so much processor time; how long that took."""
+    """Work for this much processor time; returns how long that took."""
     started = time.perf_counter()
     end = time.thread_time() + seconds
     while time.thread_time() < end:

@@ -66,7 +66,7 @@ class RowOperator(Operator):
 
     @property
     def direct(self) -> Mapping[str, str]:
-        """Plain Spark calls `partial` as well, so there need be no other way."""
+        """None: plain Spark calls `partial` too."""
         return {}
 
     def partial(self, rows: "pa.Table") -> "pa.Table":

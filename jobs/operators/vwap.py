@@ -42,7 +42,7 @@ class VwapOptions(OperatorOptions):
     """Volume-weighted average price of each symbol."""
 
     symbol: Expression = "symbol"
-    """What is traded, as an SQL expression: the key."""
+    """The traded symbol, as an SQL expression: the key."""
     price: Expression = "price"
     """The price of a trade, as an SQL expression."""
     volume: Expression = "volume"
@@ -186,7 +186,7 @@ def _number_rules(name: str, expression: str, decimal: str, decimals: int) -> di
 def _first_and_last(
     numbers: Int64s, times: Int64s, prices: Int64s, ends: npt.NDArray[np.int64]
 ) -> None:
-    """Of each group, the row with the least and with the greatest (time, price)."""
+    """Find each group's rows with the least and the greatest (time, price)."""
     ends[:] = -1
     for row in range(numbers.size):
         number = numbers[row]

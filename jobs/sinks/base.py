@@ -1,4 +1,4 @@
-"""What a sink is, and what takes dead letters: a model whose fields are its options.
+"""The contracts of a sink and of a dead-letter target: models whose fields are the options.
 
 A class of a user's own is found under the entry point group `unskew.sinks` (or
 `unskew.dead_letters`); the entry's name is its `type` in YAML.
@@ -57,14 +57,14 @@ class WrittenTopic:
     client_options: Mapping[str, str]
     """How to reach it, as Spark's connector takes it; secrets are in clear."""
     settings: Mapping[str, str]
-    """What to make it with, where it does not exist."""
+    """The settings to create the topic with, if it does not exist."""
 
 
 class Target(TargetOptions):
-    """A sink, or what takes dead letters."""
+    """A sink, or a dead-letter target."""
 
     def problems(self, job: "Job") -> Iterable[str]:
-        """What keeps it from being written to, as far as can be known before Spark starts."""
+        """Problems found before Spark starts, a line each."""
         return ()
 
     def topics(self, job: "Job") -> Sequence[WrittenTopic]:

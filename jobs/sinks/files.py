@@ -44,7 +44,7 @@ class FilesSink(FilesTarget, Sink):
 
     @agrees_with("merge")
     def holds_final_results(self, merge: Any) -> Iterator[Contradiction]:
-        """A row in a file cannot be updated."""
+        """Files need `merge.output: append`: a row in a file cannot be updated."""
         if merge.output != "append":
             yield Contradiction(
                 ("type",),
@@ -57,7 +57,7 @@ class FilesSink(FilesTarget, Sink):
 
 
 class FilesDeadLetters(FilesTarget, DeadLetters):
-    """Writes them to files.
+    """Writes rejected records to files.
 
     Rejected records as files.
     """

@@ -49,7 +49,7 @@ class KafkaTarget(Target):
     """A topic, and the brokers that have it."""
 
     holds: ClassVar[str] = "results"
-    """What its records are, as messages say it."""
+    """The kind of its records, for messages."""
 
     topic: Topic = Field(examples=["word-counts"])
     """The topic; make it a compacted one, so that a replay converges to the exact totals."""
@@ -77,7 +77,7 @@ class KafkaTarget(Target):
 
     @agrees_with("source")
     def knows_its_brokers(self, source: Any) -> Iterator[Contradiction]:
-        """The default, the source's brokers, needs a source that has some."""
+        """Without `bootstrap_servers`, the source must be Kafka."""
         if self.bootstrap_servers is None and not isinstance(source, KafkaSource):
             yield Contradiction(
                 ("bootstrap_servers",),
@@ -87,7 +87,7 @@ class KafkaTarget(Target):
 
     @agrees_with("source")
     def is_not_read_again(self, source: Any) -> Iterator[Contradiction]:
-        """A job that reads its own results never ends; a rejected record is rejected again."""
+        """The source must not read this topic: records would go around for ever."""
         if not isinstance(source, KafkaSource):
             return
         if self.bootstrap_servers not in {None, source.bootstrap_servers}:
@@ -160,7 +160,7 @@ class KafkaSink(KafkaTarget, Sink):
 
 
 class KafkaDeadLetters(KafkaTarget, DeadLetters):
-    """Writes them to a Kafka topic.
+    """Writes rejected records to a Kafka topic.
 
     Rejected records as records of a Kafka topic.
     """
@@ -178,7 +178,7 @@ class KafkaDeadLetters(KafkaTarget, DeadLetters):
 
     @agrees_with("sinks")
     def is_apart_from_results(self, sinks: list[Any]) -> Iterator[Contradiction]:
-        """Results and rejected records in one topic could not be told apart."""
+        """Dead letters need another topic than results."""
         for index, sink in enumerate(sinks):
             if (sink.type, sink.identity()) == (self.type, self.identity()):
                 yield Contradiction(

@@ -1,4 +1,4 @@
-"""What writes a query's results. One sink may use Spark's own writer; several share each batch."""
+"""The writer of query results. One sink may use Spark's own writer; several share each batch."""
 
 from collections.abc import Callable
 

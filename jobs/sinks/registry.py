@@ -1,4 +1,4 @@
-"""The sinks that a job names, and what takes its dead letters."""
+"""The sinks and the dead-letter target that a job names."""
 
 from typing import cast
 
@@ -15,7 +15,7 @@ def sinks_of(job: Job) -> list[Sink]:
 
 
 def dead_letters_of(job: Job) -> DeadLetters:
-    """What takes a job's dead letters."""
+    """A job's dead-letter target."""
     return cast("DeadLetters", _loaded(DEAD_LETTERS, job.dead_letters))
 
 
@@ -26,6 +26,6 @@ def targets_of(job: Job) -> list[tuple[str, Target]]:
 
 
 def _loaded(registry: Registry, options: TargetOptions) -> Target:
-    """The target of its own class: the section's is made at run time, and tasks do not have it."""
+    """The target as its own class: the section's class is made at run time, so tasks lack it."""
     target: type[Target] = registry.load(options.type)
     return target.model_construct(**{name: getattr(options, name) for name in target.model_fields})

@@ -25,7 +25,7 @@ class UntakenTotals:
         self._kept: set[tuple[str, str]] = set()
 
     def keep(self, batch: Batch) -> None:
-        """Leave a batch's new ones where its dead letters are published from, when it is done."""
+        """Write a batch's new ones to the journal, from which dead letters are published."""
         new = {(total.sink, total.key): total for total in batch.untaken}
         totals = [total for name, total in new.items() if name not in self._kept]
         if not totals:

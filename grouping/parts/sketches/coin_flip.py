@@ -63,13 +63,13 @@ class Synopsis(NamedTuple):
     """The arrays of one synopsis, as a kernel takes them."""
 
     keys: UInt64s
-    """By slot: the key."""
+    """The key of each slot."""
     bits: UInt64s
-    """By slot: its vector, never empty."""
+    """The vector of each slot, never empty."""
     hot: NDArray[np.uint8]
-    """By slot: has it zeta bits?"""
+    """For each slot: does its vector have zeta bits?"""
     table: Int32s
-    """From the hash of a key to its slot; -1 is empty."""
+    """A hash table from a key to its slot; -1 is empty."""
     counts: Int64s
     """Size, gap, touches, dropped."""
     decline: UInt64s
@@ -98,7 +98,7 @@ def view(state: Mapping[str, NDArray[Any]], prefix: str = "synopsis_") -> Synops
 
 
 def gap_powers(p: float) -> Float64s:
-    """(1 - p)^1, ^2, ^4, ...: all that `draw_gap` needs to know of the decline rate."""
+    """(1 - p)^1, ^2, ^4, ...: the decline rate in the form that `draw_gap` takes."""
     powers = np.empty(_GAP_POWERS)
     powers[0] = 1.0 - p
     for i in range(1, _GAP_POWERS):

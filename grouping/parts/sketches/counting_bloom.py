@@ -48,9 +48,9 @@ class Filter(NamedTuple):
     cells: NDArray[np.uint32]
     """Counters, as many as a power of two."""
     hashes: int
-    """Cells of a key."""
+    """How many cells a key has."""
     salt: np.uint64
-    """Of the hash that finds them."""
+    """Salt of the hash that finds a key's cells."""
 
 
 def sizes(expected_keys: int, false_positive_rate: float) -> tuple[int, int]:

@@ -52,17 +52,17 @@ class Counters(NamedTuple):
     """The arrays of one SpaceSaving, as a kernel takes them."""
 
     keys: UInt64s
-    """By counter: its key."""
+    """The key of each counter."""
     counts: Float64s
-    """By counter: at least the key's records."""
+    """The count of each counter: at least its key's records."""
     errors: Float64s
-    """By counter: how much of the count may be another key's."""
+    """For each counter, how much of the count may be another key's."""
     heap: Int32s
     """The counters as a binary heap, least count on top."""
     heap_counts: Float64s
-    """By node of the heap: the count when it was last looked at, at most the count of now."""
+    """For each node of the heap, the count when last read, which is at most the current count."""
     table: Int32s
-    """From the hash of a key to its counter plus one; 0 is empty."""
+    """A hash table from a key to its counter plus one; 0 is empty."""
     used: Int64s
     """How many counters have a key: they are the first ones."""
 

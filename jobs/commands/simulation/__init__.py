@@ -1,1 +1,1 @@
-"""What `simulate` and `compare` share: their options, their tables and plots."""
+"""Shared by `simulate` and `compare`: their options, their tables and plots."""

@@ -66,7 +66,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def read_options(arguments: argparse.Namespace, groupings: list[str]) -> Experiment:
-    """The experiment that is meant, or every problem there is."""
+    """The experiment; an error reports every problem."""
     problems: list[str] = [] if groupings else ["--grouping: missing"]
 
     def attempt(

@@ -76,7 +76,7 @@ HEADERS = (
 
 @dataclass(frozen=True)
 class _Shown:
-    """What is shown; replaced as a whole, so that a response never has half of a batch."""
+    """The page's content; replaced as a whole, so that a response never has half of a batch."""
 
     batches: tuple[tuple[int, bytes], ...] = ()
     """The newest batches, each by number and as JSON."""
