@@ -63,3 +63,16 @@ def test_a_run_that_broke_off_is_not_repeated(root: Path, tmp_path: Path) -> Non
     answer, lines = ci_run(root, tmp_path, '#!/bin/sh\necho "make $*"\n[ "$1" != test-slow ]\n')
 
     assert (answer, lines[-1]) == (1, "make test-slow")
+
+
+def test_a_storm_that_failed_once_is_named_in_the_last_line(root: Path, tmp_path: Path) -> None:
+    make = f"""#!/bin/sh
+echo "make $*"
+[ "$1" = storm ] && [ ! -e {tmp_path}/once ] && touch {tmp_path}/once && exit 1
+exit 0
+"""
+    answer, lines = ci_run(root, tmp_path, make)
+
+    storms = [line for line in lines if line.startswith("make storm ")]
+    assert (answer, len(storms)) == (0, 2)
+    assert lines[-1].startswith('needed a second run: make storm ARGS="--minutes 3 --seed 11')
