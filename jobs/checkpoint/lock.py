@@ -3,7 +3,7 @@
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -28,20 +28,33 @@ def lock_checkpoint(checkpoint: str) -> Iterator[None]:
         yield
         return
     with _opened(checkpoint, Path(path)) as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            raise ExternalError(
-                f"checkpoint: {checkpoint}: in use by process {file.read().strip() or '?'};"
-                " stop that first, or name another checkpoint folder"
-            ) from None
-        except OSError:
-            pass  # a mount without locks
+        _lock(file, checkpoint)
         file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()
         yield
+
+
+def check_not_in_use(checkpoint: str) -> None:
+    """Raise an ExternalError if another process has the checkpoint; nothing is written."""
+    with suppress(OSError):  # no lock yet, or a folder that preflight reports
+        system, path = open_location(checkpoint)
+        if isinstance(system, fs.LocalFileSystem):
+            with Path(path, LOCK).open("r+") as file:
+                _lock(file, checkpoint)
+
+
+def _lock(file: IO[str], checkpoint: str) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.seek(0)
+        raise ExternalError(
+            f"checkpoint: {checkpoint}: in use by process {file.read().strip() or '?'};"
+            " stop that first, or name another checkpoint folder"
+        ) from None
+    except OSError:
+        pass  # a mount without locks
 
 
 def _opened(checkpoint: str, folder: Path) -> IO[str]:

@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
     # Spark, numba and Prometheus take a second to import: the job is checked before.
     from unskew.jobs.checkpoint.files import journal_of  # noqa: PLC0415
-    from unskew.jobs.checkpoint.lock import lock_checkpoint  # noqa: PLC0415
+    from unskew.jobs.checkpoint.lock import check_not_in_use  # noqa: PLC0415
     from unskew.jobs.engine.pipeline import Pipeline  # noqa: PLC0415
     from unskew.jobs.engine.preflight import check  # noqa: PLC0415
     from unskew.jobs.engine.service import run_in_session  # noqa: PLC0415
@@ -105,8 +105,7 @@ def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
     job = loaded.job
     assert job is not None
     # The query takes the lock itself; here a second start is refused before Spark is started.
-    with lock_checkpoint(job.checkpoint):
-        pass
+    check_not_in_use(job.checkpoint)
     stop = Stop()
     live = arguments.log == "auto" and sys.stderr.isatty()
     health = Health(stall_seconds(job))

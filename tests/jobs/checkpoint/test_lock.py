@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from unskew.config.errors import ExternalError
-from unskew.jobs.checkpoint.lock import LOCK, lock_checkpoint
+from unskew.jobs.checkpoint.lock import LOCK, check_not_in_use, lock_checkpoint
 
 HOLD = """
 import sys
@@ -33,6 +33,8 @@ def test_a_second_start_is_told_whose_it_is(tmp_path: Path) -> None:
                 pass
             (problem,) = error.value.problems
             assert f"{tmp_path}/checkpoint: in use by process {first.pid}; stop" in problem
+            with pytest.raises(ExternalError, match=f"in use by process {first.pid}; stop"):
+                check_not_in_use(str(tmp_path / "checkpoint"))
         finally:
             # However it ends, the checkpoint is free again.
             first.kill()
@@ -48,3 +50,9 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
         lock_checkpoint(str(tmp_path / "file" / "checkpoint")),
     ):
         pass
+
+
+def test_a_look_at_a_checkpoint_that_is_not_there_makes_nothing(tmp_path: Path) -> None:
+    check_not_in_use(str(tmp_path / "checkpoint"))
+    check_not_in_use("wasbs://c@a.net/x")
+    assert list(tmp_path.iterdir()) == []
