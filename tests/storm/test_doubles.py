@@ -13,6 +13,7 @@ import pytest
 from tests.storm import queries
 from tests.storm.checks import check
 from tests.storm.counts import Counts, StormError
+from tests.storm.oracle import expected
 from tests.storm.services import Services
 from tests.storm.stage import Stage
 from tests.storm.world import routing_of, world_of
@@ -60,6 +61,19 @@ def test_a_whole_outcome_passes(stage: Stage) -> None:
     assert len(stage.want.totals) > 10
     assert stage.want.dead_letters.total() > 10
     assert counts.outcomes == {"exact": 1}
+
+
+def test_a_job_that_died_between_listing_a_file_and_its_batch_reads_two_files_in_one(
+    stage: Stage,
+) -> None:
+    before = stage.want
+    offsets = stage.checkpoint / "offsets"
+    offsets.mkdir(parents=True)
+    for batch, last in enumerate((0, 2, 3)):
+        (offsets / str(batch)).write_text(f'v1\n{{}}\n{{"logOffset":{last}}}')
+    first, second, third, *rest = stage.batches
+    assert stage.want == expected(stage.world, [first, [*second, *third], *rest])
+    assert stage.want != before
 
 
 def test_a_sink_that_loses_one_row_is_caught(stage: Stage) -> None:
