@@ -4,7 +4,8 @@ numba takes a second to import, and what only reads options (`lint`, `schema`, `
 routes: so numba is imported when the first kernel is called.
 
 numba keys its on-disk cache by the file of a kernel alone, so a change in a file it calls into
-would leave old machine code in use. The cache folder therefore carries a digest of all our sources.
+would leave old machine code in use. The cache folder therefore carries a digest of all sources with
+kernels; what a kernel uses of ours comes from such a file.
 """
 
 import functools
@@ -80,7 +81,9 @@ def _dispatcher(function: Callable[..., Any]) -> Any:
 def _sources_digest() -> str:
     digest = hashlib.blake2b(digest_size=8)
     for path in sorted(Path(__file__).parent.rglob("*.py")):
-        digest.update(path.read_bytes())
+        source = path.read_bytes()
+        if b"\n@kernel\n" in source:
+            digest.update(source)
     return digest.hexdigest()
 
 

@@ -1,5 +1,6 @@
 """Kernels are functions that import numba when they are first called."""
 
+import ast
 import copy
 import subprocess
 import sys
@@ -75,3 +76,49 @@ def test_threads_share_what_numba_made() -> None:
         thread.join()
     assert len(made) == 4
     assert len({id(dispatcher) for dispatcher in made}) == 1
+
+
+def test_what_a_kernel_uses_of_ours_is_in_the_digest_of_the_machine_code(root: Path) -> None:
+    trees = {
+        "unskew." + ".".join(path.relative_to(root).with_suffix("").parts): ast.parse(
+            path.read_text()
+        )
+        for path in (root / "grouping").rglob("*.py")
+    }
+    with_kernels = {module for module, tree in trees.items() if _kernels_of(tree)}
+    assert len(with_kernels) > 20
+    outside = {
+        (module, name)
+        for module in with_kernels
+        for name, origins in _imported(trees[module]).items()
+        if name in _used_by_kernels(trees[module]) and not origins & with_kernels
+    }
+    assert outside == set()
+
+
+def _kernels_of(tree: ast.Module) -> list[ast.FunctionDef]:
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    return [each for each in functions if "kernel" in map(ast.unparse, each.decorator_list)]
+
+
+def _imported(tree: ast.Module) -> dict[str, set[str]]:
+    """The names that a module imports from ours: of which module, or which module they are."""
+    return {
+        alias.asname or alias.name: {node.module, f"{node.module}.{alias.name}"}
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("unskew.")
+        for alias in node.names
+    }
+
+
+def _used_by_kernels(tree: ast.Module) -> set[str]:
+    """The names in the bodies of kernels and in the module's constants, but for those of types."""
+    values = [node.value for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)]
+    constants = [value for value in values if not isinstance(value, ast.Subscript)]
+    bodies = [statement for function in _kernels_of(tree) for statement in function.body]
+    return {
+        node.id
+        for part in [*filter(None, constants), *bodies]
+        for node in ast.walk(part)
+        if isinstance(node, ast.Name)
+    }
