@@ -16,11 +16,11 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from unskew.config.models.job import Job
 from unskew.config.models.source import KafkaSource
 from unskew.grouping.spark.router import PARTITION_KEY
-from unskew.jobs.engine.pipeline import Pipeline
 from unskew.jobs.engine.service import Service
-from unskew.jobs.engine.source import kafka_options
 from unskew.jobs.operators.base import KEY_HASH
 from unskew.jobs.operators.registry import operator_for
+from unskew.jobs.query.pipeline import Pipeline
+from unskew.jobs.query.source import kafka_options
 from unskew.jobs.sinks.registry import sinks_of
 
 SALTS = 16

@@ -37,10 +37,10 @@ PARTIAL = "A partition's task makes partials"
 BATCH = "The driver takes up the finished batch"
 SCRAPE = "Prometheus asks"
 STRETCHES = {
-    Call("jobs/engine/pipeline.py", "Pipeline.results"): PLAN,
+    Call("jobs/query/pipeline.py", "Pipeline.results"): PLAN,
     Call("grouping/spark/router.py", "Router.route_keys"): ROUTE,
     Call("grouping/spark/router.py", "Router._route"): ROUTE,
-    Call("jobs/engine/partial.py", "PartialStage.__call__"): PARTIAL,
+    Call("jobs/query/partial.py", "PartialStage.__call__"): PARTIAL,
     Call("jobs/engine/service.py", "Service._after_batch"): BATCH,
     Call("jobs/observe/server.py", "_Handler.do_GET"): SCRAPE,
 }
@@ -73,7 +73,7 @@ PASSED_OVER = (
     "grouping/snapshot.py",
     "jobs/checkpoint/files.py",
     # What tells rejected records from the others.
-    "jobs/engine/expressions.py",
+    "jobs/query/expressions.py",
     "jobs/engine/rejected_share.py",
     "jobs/operators/failing_rows.py",
 )

@@ -91,7 +91,6 @@ def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
     # Spark, numba and Prometheus take a second to import: the job is checked before.
     from unskew.jobs.checkpoint.files import journal_of  # noqa: PLC0415
     from unskew.jobs.checkpoint.lock import check_not_in_use  # noqa: PLC0415
-    from unskew.jobs.engine.pipeline import Pipeline  # noqa: PLC0415
     from unskew.jobs.engine.preflight import check  # noqa: PLC0415
     from unskew.jobs.engine.service import run_in_session  # noqa: PLC0415
     from unskew.jobs.local.signals import Stop, signals_to  # noqa: PLC0415
@@ -101,6 +100,7 @@ def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
     from unskew.jobs.observe.page.page import LivePage  # noqa: PLC0415
     from unskew.jobs.observe.server import MetricsServer  # noqa: PLC0415
     from unskew.jobs.observe.terminal import Line, Log  # noqa: PLC0415
+    from unskew.jobs.query.pipeline import Pipeline  # noqa: PLC0415
 
     job = loaded.job
     assert job is not None

@@ -1,1 +1,1 @@
-"""The streaming query: source to merge, and the service that follows it."""
+"""What runs the query: the checks before a start, the session, the service."""

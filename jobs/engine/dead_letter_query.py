@@ -12,7 +12,7 @@ from threading import Lock
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from unskew.jobs.engine.pipeline import Pipeline, with_trigger
+from unskew.jobs.query.pipeline import Pipeline, with_trigger
 from unskew.jobs.sinks import dead_letters
 
 FOLDER = "unskew-refused"  # as existing checkpoints have it

@@ -21,8 +21,8 @@ from unskew.grouping.spark.report import MeasuredLoad
 from unskew.jobs.checkpoint.files import names_in
 from unskew.jobs.checkpoint.identity import compare
 from unskew.jobs.engine.dead_letter_query import FOLDER as DEAD_LETTER_QUERY
-from unskew.jobs.engine.pipeline import Pipeline
 from unskew.jobs.kafka.admin import NoBrokerError, admin, no_answer, no_such_topic
+from unskew.jobs.query.pipeline import Pipeline
 from unskew.jobs.sinks.registry import targets_of
 
 ANSWER_SECONDS = 5.0

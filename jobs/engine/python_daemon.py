@@ -21,8 +21,6 @@ from pyspark import (
     worker,  # noqa: F401 - what Spark's workers run
 )
 
-import unskew.jobs.engine.partial
-import unskew.jobs.operators.arrow  # noqa: F401 - as above
 from unskew.config.specs import OPERATORS
 from unskew.grouping.kernels import load_numba
 from unskew.grouping.registry import create

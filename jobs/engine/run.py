@@ -8,9 +8,9 @@ from unskew.config.errors import UsageError
 from unskew.config.loader import load_job
 from unskew.config.models.job import Job
 from unskew.jobs.checkpoint.files import journal_of
-from unskew.jobs.engine.pipeline import Pipeline
 from unskew.jobs.engine.preflight import check
 from unskew.jobs.engine.service import run_in_session
+from unskew.jobs.query.pipeline import Pipeline
 
 
 def run_job(job: Job | str | Path) -> None:

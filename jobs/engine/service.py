@@ -18,7 +18,6 @@ from unskew.jobs.checkpoint.lock import lock_checkpoint
 from unskew.jobs.checkpoint.merge_state import MergePartition, merge_state
 from unskew.jobs.checkpoint.spark_log import last_commit
 from unskew.jobs.engine.dead_letter_query import DeadLetterQuery
-from unskew.jobs.engine.pipeline import Pipeline, with_trigger
 from unskew.jobs.engine.rejected_share import RejectedShare
 from unskew.jobs.engine.session import job_session, renames_without_processes
 from unskew.jobs.engine.spark_errors import SPARK_ERRORS, translate_spark_errors
@@ -27,6 +26,7 @@ from unskew.jobs.observe.batch import BatchDone, lag_of, read_routing
 from unskew.jobs.observe.batch_stats import read_batch_stats
 from unskew.jobs.observe.follower import Follower
 from unskew.jobs.operators.registry import computed_by_spark
+from unskew.jobs.query.pipeline import Pipeline, with_trigger
 from unskew.jobs.sinks import dead_letters
 from unskew.jobs.sinks.query import write
 from unskew.jobs.sinks.untaken import TOTAL_NOT_TAKEN

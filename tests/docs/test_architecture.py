@@ -34,8 +34,8 @@ def test_every_function_on_the_way_exists(page: str) -> None:
 
 
 def test_a_function_that_is_not_there_is_missed() -> None:
-    assert "Pipeline.results" in first_lines("jobs/engine/pipeline.py")
-    assert "Pipeline.gone" not in first_lines("jobs/engine/pipeline.py")
+    assert "Pipeline.results" in first_lines("jobs/query/pipeline.py")
+    assert "Pipeline.gone" not in first_lines("jobs/query/pipeline.py")
 
 
 def test_the_way_is_short(page: str) -> None:

@@ -13,8 +13,8 @@ from unskew.jobs.__main__ import main
 from unskew.jobs.checkpoint.files import JOURNAL_FOLDER, journal_of
 from unskew.jobs.checkpoint.identity import FILE, identity, routing_changed, write
 from unskew.jobs.commands.run import overrides
-from unskew.jobs.engine.pipeline import Pipeline
 from unskew.jobs.kafka.broker import Broker
+from unskew.jobs.query.pipeline import Pipeline
 
 pytestmark = pytest.mark.e2e
 ProblemsOf = Callable[..., list[str]]

@@ -11,8 +11,8 @@ from unskew.config.errors import ExternalError
 from unskew.grouping.snapshot import Snapshot
 from unskew.jobs.checkpoint.files import journal_of
 from unskew.jobs.checkpoint.identity import write
-from unskew.jobs.engine.pipeline import Pipeline
 from unskew.jobs.engine.preflight import check
+from unskew.jobs.query.pipeline import Pipeline
 
 
 def pipeline(folder: Path, name: str) -> Pipeline:

@@ -18,9 +18,9 @@ from unskew.config.models.grouping import GROUPING_MODELS
 from unskew.grouping.registry import create
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.report import PartitionReport
-from unskew.jobs.engine.pipeline import Pipeline
 from unskew.jobs.observe.board import Board
 from unskew.jobs.observe.health import Health
+from unskew.jobs.query.pipeline import Pipeline
 
 pytestmark = pytest.mark.spark
 

@@ -16,9 +16,9 @@ from unskew.config.json_schema import schema_text
 from unskew.config.lint import lint
 from unskew.config.models.job import Job
 from unskew.jobs.checkpoint.files import journal_of
-from unskew.jobs.engine.pipeline import Pipeline
 from unskew.jobs.engine.preflight import check
 from unskew.jobs.engine.service import Service
+from unskew.jobs.query.pipeline import Pipeline
 
 MODULE = '''
 import json

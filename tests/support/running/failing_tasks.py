@@ -17,9 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from unskew.grouping.base import Chunk
 from unskew.grouping.spark.router import Router, task_position
-from unskew.jobs.engine.partial import PartialStage
-from unskew.jobs.engine.pipeline import Pipeline
 from unskew.jobs.operators.base import Operator
+from unskew.jobs.query.partial import PartialStage
+from unskew.jobs.query.pipeline import Pipeline
 
 STAGES = ("route", "partial", "merge")
 MOMENTS = ("start", "middle", "end")

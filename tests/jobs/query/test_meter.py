@@ -7,7 +7,7 @@ import pytest
 from tests.support.oracles import EPOCH, WINDOWS
 from tests.support.oracles import windows_of as oracle
 from unskew.config.models.window import NoWindow, SlidingWindow, TumblingWindow
-from unskew.jobs.engine.meter import windows_of
+from unskew.jobs.query.meter import windows_of
 
 MODELS: dict[str, Any] = {"tumbling": TumblingWindow, "sliding": SlidingWindow}
 

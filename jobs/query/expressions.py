@@ -13,8 +13,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from unskew.config.models.base import is_expression
-from unskew.jobs.engine.decode import REJECT_REASON
 from unskew.jobs.operators.base import Operator
+from unskew.jobs.query.decode import REJECT_REASON
 
 EXPRESSION_FAILED = "expression_failed"
 _VALUE = "value"

@@ -18,8 +18,8 @@ from unskew.grouping.spark.report import (
     loads_under_key,
     sum_by_window_end,
 )
-from unskew.jobs.engine.prepare import ARRIVED
 from unskew.jobs.operators.base import KEY, KEY_HASH, PANE, RECORDS, SECONDS
+from unskew.jobs.query.prepare import ARRIVED
 
 _LATENCIES_A_CHUNK = 4096
 _NAMED_KEYS = 16

@@ -9,11 +9,11 @@ from pyspark.sql import functions as sf
 from unskew.config.models.job import Job
 from unskew.config.models.window import NoWindow, SlidingWindow, Window
 from unskew.config.types.units import Duration
-from unskew.jobs.engine.decode import REJECT_REASON
-from unskew.jobs.engine.expressions import evaluate
-from unskew.jobs.engine.source import COLUMNS, STAMPED_ON_ARRIVAL
 from unskew.jobs.operators.base import EVENT_TIME, KEY, KEY_HASH, PANE, Operator
 from unskew.jobs.operators.registry import computed_by_spark
+from unskew.jobs.query.decode import REJECT_REASON
+from unskew.jobs.query.expressions import evaluate
+from unskew.jobs.query.source import COLUMNS, STAMPED_ON_ARRIVAL
 
 ARRIVED = "arrived"
 REJECTED = "rejected"

@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from unskew.config.models.decode import AvroDecode, CsvDecode, Decode, JsonDecode, TextDecode
-from unskew.jobs.engine.decode import decode
-from unskew.jobs.engine.source import COLUMNS
+from unskew.jobs.query.decode import decode
+from unskew.jobs.query.source import COLUMNS
 
 pytestmark = pytest.mark.spark
 

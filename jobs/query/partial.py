@@ -11,8 +11,6 @@ from pyspark.sql.types import StructType
 from unskew.config.models.window import Window
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.router import task_position
-from unskew.jobs.engine.meter import Meter, windows_of
-from unskew.jobs.engine.prepare import REJECTED
 from unskew.jobs.operators.base import Operator
 from unskew.jobs.operators.failing_rows import (
     OperatorError,
@@ -20,6 +18,8 @@ from unskew.jobs.operators.failing_rows import (
     failure_message,
     partials_of,
 )
+from unskew.jobs.query.meter import Meter, windows_of
+from unskew.jobs.query.prepare import REJECTED
 
 OPERATOR_FAILED = "operator_failed"
 # Rows that an operator sees at once: enough for Arrow to be fast, few enough to stay in memory.

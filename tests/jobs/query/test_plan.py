@@ -22,7 +22,7 @@ from unskew.grouping.base import Chunk
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.route import route
 from unskew.grouping.spark.router import PARTITION_KEY, Router, route_hashes
-from unskew.jobs.engine.pipeline import Pipeline
+from unskew.jobs.query.pipeline import Pipeline
 
 pytestmark = pytest.mark.spark
 

@@ -15,12 +15,12 @@ from unskew.config.models.job import Job
 from unskew.config.models.window import IntervalTrigger, NoWindow, SlidingWindow
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.router import PARTITION_KEY, Router, route_hashes
-from unskew.jobs.engine import source
-from unskew.jobs.engine.decode import decode
-from unskew.jobs.engine.partial import PartialStage
-from unskew.jobs.engine.prepare import ARRIVED, REJECTED, prepare
 from unskew.jobs.operators.base import EVENT_TIME, KEY, KEY_HASH, RECORDS, Operator
 from unskew.jobs.operators.registry import computed_by_spark, operator_for
+from unskew.jobs.query import source
+from unskew.jobs.query.decode import decode
+from unskew.jobs.query.partial import PartialStage
+from unskew.jobs.query.prepare import ARRIVED, REJECTED, prepare
 
 WINDOW = "window"
 
