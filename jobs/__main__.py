@@ -16,21 +16,28 @@ from unskew.grouping.options.suggestions import did_you_mean
 
 # Modules are imported on use: `unskew lint` must not wait for Spark, nor `--help` for numba.
 COMMANDS = {
-    "lint": "check job files and print every problem",
-    "explain": "print the effective job: defaults filled in, secrets hidden",
-    "schema": "write the JSON schema of job files",
-    "run": "execute a job until it ends or is stopped",
-    "inspect": "show the balance of a job by what its checkpoint keeps",
-    "repair": "set back a checkpoint's watermark that is in the future",
-    "simulate": "route a trace with groupings and compare balance, state and time",
-    "compare": "simulate all groupings on a trace, the best first, and say if one is needed",
-    "jars": "fetch the JVM artifacts into the cache and print their paths",
-    "java": "print the JAVA_HOME that Spark and Kafka run on",
-    "topics": "make the Kafka topics that jobs read and write",
-    "generate": "write a skewed stream into Kafka or a file, and its exact totals",
-    "broker": "run a local Kafka broker in the foreground",
-    "demo": "see it work: broker, stream, Spark and a summary",
+    "lint": ("job_files.lint", "check job files and print every problem"),
+    "explain": ("job_files.explain", "print the effective job: defaults filled in, secrets hidden"),
+    "schema": ("job_files.schema", "write the JSON schema of job files"),
+    "run": ("run", "execute a job until it ends or is stopped"),
+    "inspect": ("inspect", "show the balance of a job by what its checkpoint keeps"),
+    "repair": ("repair", "set back a checkpoint's watermark that is in the future"),
+    "simulate": (
+        "simulation.simulate",
+        "route a trace with groupings and compare balance, state and time",
+    ),
+    "compare": (
+        "simulation.compare",
+        "simulate all groupings on a trace, the best first, and say if one is needed",
+    ),
+    "jars": ("local.jars", "fetch the JVM artifacts into the cache and print their paths"),
+    "java": ("local.java", "print the JAVA_HOME that Spark and Kafka run on"),
+    "topics": ("topics", "make the Kafka topics that jobs read and write"),
+    "generate": ("generate", "write a skewed stream into Kafka or a file, and its exact totals"),
+    "broker": ("local.broker", "run a local Kafka broker in the foreground"),
+    "demo": ("demo", "see it work: broker, stream, Spark and a summary"),
 }
+"""By name: the module in `jobs/commands/`, and what the command does."""
 EXIT_USAGE = UsageError.exit_code
 EXIT_INTERRUPTED = 130
 EXIT_PIPE_CLOSED = 141
@@ -80,7 +87,7 @@ def _parser(words: list[str]) -> argparse.ArgumentParser:
         prog="unskew", description="Skew-proof partitioning for PySpark Structured Streaming."
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, summary in COMMANDS.items():
+    for name, (_, summary) in COMMANDS.items():
         command = commands.add_parser(name, help=summary, description=summary.capitalize() + ".")
         command.add_argument("--debug", action="store_true", help="print the trace of an error")
         if name in words[:1]:
@@ -89,7 +96,7 @@ def _parser(words: list[str]) -> argparse.ArgumentParser:
 
 
 def _module(name: str) -> ModuleType:
-    return importlib.import_module(f"unskew.jobs.commands.{name}")
+    return importlib.import_module(f"unskew.jobs.commands.{COMMANDS[name][0]}")
 
 
 def _interrupt(signum: int, _frame: object) -> None:

@@ -1,1 +1,1 @@
-"""The commands of `unskew`: one module each, with `configure(parser)` and `run(arguments)`."""
+"""The commands of `unskew`, a module each, with `configure(parser)` and `run(arguments)`."""

@@ -1,1 +1,1 @@
-"""Shared by `simulate` and `compare`: their options, their tables and plots."""
+"""Commands that route traces without Spark: their options, tables and plots are shared."""

@@ -1,0 +1,1 @@
+"""Commands that read job files and start nothing."""

@@ -1,0 +1,1 @@
+"""Commands for this machine: its Java, its JVM artifacts, a broker."""
