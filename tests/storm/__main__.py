@@ -15,8 +15,8 @@ from pathlib import Path
 
 from tests.storm import ledger
 from tests.storm.cases import CASES, QUICK, Storm
-from tests.storm.counts import Counts
-from tests.storm.outages import NotPossibleHereError
+from tests.storm.faults.outages import NotPossibleHereError
+from tests.storm.harness.counts import Counts
 
 
 def main(words: list[str] | None = None) -> int:

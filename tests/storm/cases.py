@@ -5,10 +5,10 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.storm import damage, drivers, executors, frozen, outages, queries
-from tests.storm.counts import Counts
-from tests.storm.in_process import Jvm, jvm
-from tests.storm.services import Services
+from tests.storm.faults import damage, drivers, executors, frozen, outages, queries
+from tests.storm.harness.counts import Counts
+from tests.storm.harness.in_process import Jvm, jvm
+from tests.storm.harness.services import Services
 from tests.support.running.cluster import Cluster, cluster
 
 

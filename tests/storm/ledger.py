@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tests.storm.counts import Counts
+from tests.storm.harness.counts import Counts
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = Path(__file__).with_name("ledger.json")

@@ -22,7 +22,7 @@ import numpy as np
 import psutil
 from confluent_kafka import Producer
 
-from tests.storm.outcome import messages_of, topic_rows, totals_of
+from tests.storm.oracle.outcome import messages_of, topic_rows, totals_of
 from tests.support.running.job_process import Running, job_words, running
 from unskew.jobs.kafka.broker import Broker
 

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.storm import queries
-from tests.storm.checks import check
-from tests.storm.counts import Counts, StormError
-from tests.storm.oracle import expected
-from tests.storm.services import Services
-from tests.storm.stage import Stage
-from tests.storm.world import routing_of, world_of
+from tests.storm.faults import queries
+from tests.storm.harness.checks import check
+from tests.storm.harness.counts import Counts, StormError
+from tests.storm.harness.services import Services
+from tests.storm.harness.stage import Stage
+from tests.storm.oracle.expected import expected
+from tests.storm.oracle.world import routing_of, world_of
 from unskew import load_job
 from unskew.config.errors import ExternalError
 from unskew.jobs.checkpoint.lock import lock_checkpoint

@@ -11,16 +11,16 @@ import pytest
 
 from tests.storm import ledger
 from tests.storm.__main__ import plan
-from tests.storm.counts import Counts, StormError
-from tests.storm.damage import lose_newest
-from tests.storm.flip import kind_of
-from tests.storm.oracle import Outcome, estimated_users, expected
-from tests.storm.outcome import differences, totals_of
-from tests.storm.points import Checkpoint
-from tests.storm.reads import read_damaged
-from tests.storm.records import START, Record, batches_of
-from tests.storm.world import KEYS, OPERATORS, WINDOWS, World, routing_of, world_of
-from tests.storm.xxhash import xxhash64
+from tests.storm.faults.damage import lose_newest
+from tests.storm.faults.flip import kind_of
+from tests.storm.faults.reads import read_damaged
+from tests.storm.harness.counts import Counts, StormError
+from tests.storm.harness.points import Checkpoint
+from tests.storm.oracle.expected import Outcome, estimated_users, expected
+from tests.storm.oracle.outcome import differences, totals_of
+from tests.storm.oracle.records import START, Record, batches_of
+from tests.storm.oracle.world import KEYS, OPERATORS, WINDOWS, World, routing_of, world_of
+from tests.storm.oracle.xxhash import xxhash64
 from unskew.grouping.registry import create
 from unskew.grouping.spark.journal import Journal
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import psutil
 from psycopg import sql
 
-from tests.storm.in_process import Jvm
-from tests.storm.stage import Stage
+from tests.storm.harness.in_process import Jvm
+from tests.storm.harness.stage import Stage
 
 FOLDERS = ("checkpoint", "results", "dead")
 _COPY = ("CREATE TABLE {} (LIKE {} INCLUDING ALL)", "INSERT INTO {} SELECT * FROM {}")

@@ -2,9 +2,9 @@
 
 import re
 
-from tests.storm.counts import Counts, StormError
-from tests.storm.reading import compared
-from tests.storm.stage import Stage
+from tests.storm.harness.counts import Counts, StormError
+from tests.storm.harness.reading import compared
+from tests.storm.harness.stage import Stage
 
 _TRACE = re.compile(r"Traceback \(most recent call last\)|^\s+at [\w.$]+\(", re.MULTILINE)
 

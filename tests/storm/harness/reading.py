@@ -1,7 +1,8 @@
 """The outcome of a stage: from wherever its world writes to."""
 
-from tests.storm.oracle import DeadLetters, Outcome, Totals
-from tests.storm.outcome import (
+from tests.storm.harness.stage import Stage
+from tests.storm.oracle.expected import DeadLetters, Outcome, Totals
+from tests.storm.oracle.outcome import (
     differences,
     file_letters,
     file_rows,
@@ -11,7 +12,6 @@ from tests.storm.outcome import (
     topic_rows,
     totals_of,
 )
-from tests.storm.stage import Stage
 
 
 def outcome_of(stage: Stage) -> Outcome:

@@ -11,9 +11,9 @@ import psutil
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from tests.storm.checks import check_text
-from tests.storm.counts import StormError
-from tests.storm.stage import SPARK
+from tests.storm.harness.checks import check_text
+from tests.storm.harness.counts import StormError
+from tests.storm.harness.stage import SPARK
 from tests.support.running.cluster import python_workers
 from unskew import load_job
 from unskew.config.errors import UnskewError

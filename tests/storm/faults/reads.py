@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tests.storm.counts import Counts, StormError
-from tests.storm.flip import flip
+from tests.storm.faults.flip import flip
+from tests.storm.harness.counts import Counts, StormError
 from unskew.grouping.errors import SnapshotError
 from unskew.grouping.snapshot import Snapshot
 from unskew.grouping.spark.journal import Journal

@@ -6,13 +6,13 @@ import signal
 import time
 from pathlib import Path
 
-from tests.storm.checks import check, check_text
-from tests.storm.counts import Counts, StormError
-from tests.storm.driver import Driver, driver, gone, signal_group
-from tests.storm.points import POINTS, Checkpoint, wait_for_point
-from tests.storm.services import Services
-from tests.storm.stage import Stage
-from tests.storm.world import Routing, routing_of, world_of
+from tests.storm.harness.checks import check, check_text
+from tests.storm.harness.counts import Counts, StormError
+from tests.storm.harness.driver import Driver, driver, gone, signal_group
+from tests.storm.harness.points import POINTS, Checkpoint, wait_for_point
+from tests.storm.harness.services import Services
+from tests.storm.harness.stage import Stage
+from tests.storm.oracle.world import Routing, routing_of, world_of
 
 VICTIMS = ("driver killed", "JVM killed", "driver and JVM killed")
 _KILLS = 3

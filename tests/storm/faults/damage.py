@@ -9,16 +9,16 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.storm.checks import check
-from tests.storm.counts import Counts, StormError
-from tests.storm.flip import flip, kind_of
-from tests.storm.images import Image, files_of, image_of
-from tests.storm.in_process import Attempt, Jvm
-from tests.storm.points import POINTS, wait_for_point
-from tests.storm.reads import read_damaged
-from tests.storm.services import Services
-from tests.storm.stage import Stage
-from tests.storm.world import Routing, routing_of, world_of
+from tests.storm.faults.flip import flip, kind_of
+from tests.storm.faults.reads import read_damaged
+from tests.storm.harness.checks import check
+from tests.storm.harness.counts import Counts, StormError
+from tests.storm.harness.images import Image, files_of, image_of
+from tests.storm.harness.in_process import Attempt, Jvm
+from tests.storm.harness.points import POINTS, wait_for_point
+from tests.storm.harness.services import Services
+from tests.storm.harness.stage import Stage
+from tests.storm.oracle.world import Routing, routing_of, world_of
 
 JOURNAL = "unskew"
 _IMAGES = 6

@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.storm.checks import check
-from tests.storm.counts import Counts, StormError
-from tests.storm.in_process import Attempt, Jvm
-from tests.storm.points import POINTS, wait_for_point
-from tests.storm.services import Services
-from tests.storm.stage import Stage
-from tests.storm.world import routing_of, world_of
+from tests.storm.harness.checks import check
+from tests.storm.harness.counts import Counts, StormError
+from tests.storm.harness.in_process import Attempt, Jvm
+from tests.storm.harness.points import POINTS, wait_for_point
+from tests.storm.harness.services import Services
+from tests.storm.harness.stage import Stage
+from tests.storm.oracle.world import routing_of, world_of
 
 _OUTAGES = 2
 _STARTS_MAX = 12

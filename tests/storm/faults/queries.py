@@ -8,13 +8,13 @@ from pathlib import Path
 
 import psutil
 
-from tests.storm.checks import check
-from tests.storm.counts import Counts, StormError
-from tests.storm.in_process import Attempt, Jvm
-from tests.storm.points import POINTS, wait_for_point
-from tests.storm.services import Services
-from tests.storm.stage import Stage
-from tests.storm.world import Routing, routing_of, world_of
+from tests.storm.harness.checks import check
+from tests.storm.harness.counts import Counts, StormError
+from tests.storm.harness.in_process import Attempt, Jvm
+from tests.storm.harness.points import POINTS, wait_for_point
+from tests.storm.harness.services import Services
+from tests.storm.harness.stage import Stage
+from tests.storm.oracle.world import Routing, routing_of, world_of
 
 STRIKES = {
     "query stopped": 5,

@@ -10,13 +10,13 @@ from typing import Any
 
 import psutil
 
-from tests.storm.checks import check
-from tests.storm.counts import Counts, StormError
-from tests.storm.driver import Driver, driver
-from tests.storm.points import POINTS, Checkpoint, wait_for_point
-from tests.storm.services import Services
-from tests.storm.stage import SPARK, Stage
-from tests.storm.world import routing_of, world_of
+from tests.storm.harness.checks import check
+from tests.storm.harness.counts import Counts, StormError
+from tests.storm.harness.driver import Driver, driver
+from tests.storm.harness.points import POINTS, Checkpoint, wait_for_point
+from tests.storm.harness.services import Services
+from tests.storm.harness.stage import SPARK, Stage
+from tests.storm.oracle.world import routing_of, world_of
 from tests.support.running.cluster import Cluster
 
 _KILLS = 3

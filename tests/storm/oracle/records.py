@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tests.storm.world import World
+from tests.storm.oracle.world import World
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 TOPIC = "storm"

@@ -15,8 +15,8 @@ from confluent_kafka import Consumer, TopicPartition
 from psycopg import sql
 from psycopg.rows import dict_row
 
-from tests.storm.oracle import DeadLetters, Outcome, Totals, millis
-from tests.storm.world import World
+from tests.storm.oracle.expected import DeadLetters, Outcome, Totals, millis
+from tests.storm.oracle.world import World
 
 _TIMES = frozenset({"window_start", "window_end", "first_seen", "last_seen"})
 _RESULT_KEY = ("window_start", "window_end", "key")

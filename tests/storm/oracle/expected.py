@@ -15,9 +15,9 @@ from typing import Any
 
 from datasketches import hll_sketch, hll_union, tgt_hll_type
 
-from tests.storm.records import Record
-from tests.storm.world import SECONDS, World
-from tests.storm.xxhash import xxhash64
+from tests.storm.oracle.records import Record
+from tests.storm.oracle.world import SECONDS, World
+from tests.storm.oracle.xxhash import xxhash64
 
 Bounds = tuple[int, ...]
 Totals = dict[tuple[Any, ...], dict[str, Any]]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.storm.counts import StormError
+from tests.storm.harness.counts import StormError
 
 END_SECONDS = 600.0
 # A JVM that lives for a minute spends half of its time on code that it will run no more.

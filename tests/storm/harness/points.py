@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.storm.world import Routing, World
+from tests.storm.oracle.world import Routing, World
 
 POINTS = (
     "before the offset log",

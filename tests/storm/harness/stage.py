@@ -13,12 +13,12 @@ import yaml
 from confluent_kafka import Producer
 from psycopg import sql
 
-from tests.storm.oracle import Outcome, expected, millis
-from tests.storm.outcome import postgres_columns
-from tests.storm.points import Checkpoint
-from tests.storm.records import SCHEMA, TOPIC, Record, batches_of
-from tests.storm.services import Services
-from tests.storm.world import WINDOWS, Routing, World
+from tests.storm.harness.points import Checkpoint
+from tests.storm.harness.services import Services
+from tests.storm.oracle.expected import Outcome, expected, millis
+from tests.storm.oracle.outcome import postgres_columns
+from tests.storm.oracle.records import SCHEMA, TOPIC, Record, batches_of
+from tests.storm.oracle.world import WINDOWS, Routing, World
 
 OPERATORS: dict[str, dict[str, Any]] = {
     "word_count": {"type": "word_count", "text": "text"},
