@@ -20,7 +20,7 @@ from unskew.jobs.engine.service import Service
 from unskew.jobs.operators.base import KEY_HASH
 from unskew.jobs.operators.registry import operator_for
 from unskew.jobs.query.pipeline import Pipeline
-from unskew.jobs.query.source import kafka_options
+from unskew.jobs.query.source import make_kafka_options
 from unskew.jobs.sinks.registry import sinks_of
 
 SALTS = 16
@@ -111,7 +111,7 @@ class _Counter(StatefulProcessor):
 def _keys(spark: SparkSession, job: Job) -> DataFrame:
     """The records' keys, decoded as the job's operator does."""
     assert isinstance(job.source, KafkaSource)
-    raw = spark.readStream.format("kafka").options(**kafka_options(job.source, spark)).load()
+    raw = spark.readStream.format("kafka").options(**make_kafka_options(job.source, spark)).load()
     operator = operator_for(job.operator)
     key = sf.expr(operator.key)
     text = raw.select(sf.col("value").cast("string").alias("value"))

@@ -37,7 +37,7 @@ PARTIAL = "A partition's task makes partials"
 BATCH = "The driver takes up the finished batch"
 SCRAPE = "Prometheus asks"
 STRETCHES = {
-    Call("jobs/query/pipeline.py", "Pipeline.results"): PLAN,
+    Call("jobs/query/pipeline.py", "Pipeline.build_results"): PLAN,
     Call("grouping/spark/router.py", "Router.route_keys"): ROUTE,
     Call("grouping/spark/router.py", "Router._route"): ROUTE,
     Call("jobs/query/partial.py", "PartialStage.__call__"): PARTIAL,

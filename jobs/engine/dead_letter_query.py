@@ -31,7 +31,7 @@ class DeadLetterQuery:
     def start(self, spark: SparkSession) -> StreamingQuery:
         """Start it with the job's trigger."""
         job = self._pipeline.job
-        writer = self._pipeline.rejected(spark).writeStream.queryName(f"{job.name}{SUFFIX}")
+        writer = self._pipeline.build_rejected(spark).writeStream.queryName(f"{job.name}{SUFFIX}")
         writer = writer.option("checkpointLocation", f"{job.checkpoint.rstrip('/')}/{FOLDER}")
         return with_trigger(writer.foreachBatch(self._write), job).start()
 

@@ -94,7 +94,7 @@ class Service:
         if computed_by_spark(self.job):
             # First, so that where the source starts at the latest no rejected record is missed.
             yield self._dead_letter_query.start(self.spark)
-        results = self._pipeline.results(self.spark)
+        results = self._pipeline.build_results(self.spark)
         yield with_trigger(write(results, self.job), self.job).start()
 
     def _follow(self, queries: list[StreamingQuery]) -> None:

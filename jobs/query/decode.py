@@ -37,24 +37,24 @@ def decode(raw: DataFrame, how: Decode, raw_columns: Sequence[str]) -> DataFrame
     if isinstance(how, TextDecode):
         others = [sf.col(name) for name in raw_columns if name != "value"]
         return raw.select(*kept, *others, text.alias("value"), reason.alias(REJECT_REASON))
-    parsed = raw.select("*", _parsed(how, text).alias(_DECODED))
-    reason = reason.when(_not_decoded(how), NOT_DECODED)
+    parsed = raw.select("*", _parse(how, text).alias(_DECODED))
+    reason = reason.when(_is_undecoded(how), NOT_DECODED)
     others = [sf.col(name) for name in raw_columns if name not in how.columns]
-    record = _record(how)
+    record = _take_record(how)
     decoded = [record.getField(name).alias(name) for name in how.columns]
     return parsed.select(*kept, *others, *decoded, reason.alias(REJECT_REASON))
 
 
-def _parsed(how: Decode, text: Column) -> Column:
+def _parse(how: Decode, text: Column) -> Column:
     if isinstance(how, JsonDecode):
-        return _json(how, text)
+        return _parse_json(how, text)
     if isinstance(how, CsvDecode):
-        return sf.from_csv(text, f"{how.ddl}, {_CORRUPT} STRING", _csv_options(how))
+        return sf.from_csv(text, f"{how.ddl}, {_CORRUPT} STRING", _make_csv_options(how))
     assert isinstance(how, AvroDecode)
-    return _avro(how)
+    return _parse_avro(how)
 
 
-def _json(how: JsonDecode, text: Column) -> Column:
+def _parse_json(how: JsonDecode, text: Column) -> Column:
     """The text as the only element of an array in an object that Spark reads to its end.
 
     Of a text alone Spark reads the first object, and never sees that more follows.
@@ -65,25 +65,25 @@ def _json(how: JsonDecode, text: Column) -> Column:
     return sf.from_json(whole, schema, options)
 
 
-def _record(how: Decode) -> Column:
+def _take_record(how: Decode) -> Column:
     """The struct of the decoded columns."""
     if isinstance(how, JsonDecode):
         return sf.get(sf.col(f"{_DECODED}.{_RECORDS}"), sf.lit(0))
     return sf.col(_DECODED)
 
 
-def _not_decoded(how: Decode) -> Column:
+def _is_undecoded(how: Decode) -> Column:
     decoded = sf.col(_DECODED)
     if isinstance(how, JsonDecode):
         only = sf.size(sf.col(f"{_DECODED}.{_RECORDS}")) == 1
         whole = decoded.getField(_END) & decoded.getField(_CORRUPT).isNull()
-        return ~sf.coalesce(whole & only & _record(how).isNotNull(), sf.lit(False))
+        return ~sf.coalesce(whole & only & _take_record(how).isNotNull(), sf.lit(False))
     if isinstance(how, AvroDecode):
         return decoded.isNull() | sf.col(f"{_DECODED}.{_PRESENT}").isNull()
     return decoded.isNull() | sf.col(f"{_DECODED}.{_CORRUPT}").isNotNull()
 
 
-def _avro(how: AvroDecode) -> Column:
+def _parse_avro(how: AvroDecode) -> Column:
     """The Avro record, with one field more: true where the record could be read.
 
     Spark returns a broken record as one whose fields are all null, which a valid one may be too.
@@ -100,7 +100,7 @@ def _avro(how: AvroDecode) -> Column:
     return from_avro(value, json.dumps(written), options)
 
 
-def _csv_options(how: CsvDecode) -> dict[str, str]:
+def _make_csv_options(how: CsvDecode) -> dict[str, str]:
     return {
         "mode": "PERMISSIVE",
         "columnNameOfCorruptRecord": _CORRUPT,

@@ -42,11 +42,11 @@ def evaluate(decoded: DataFrame, operator: Operator, event_time: str) -> Evaluat
     }
     columns = {f"{_PREFIX}{name}": name for name in type(options).model_fields}
     safe = options.model_copy(update={columns[name]: name for name in texts})
-    rows = _with_values(decoded, {**texts, _EVENT_TIME: event_time})
+    rows = _add_values(decoded, {**texts, _EVENT_TIME: event_time})
     return Evaluated(rows, type(operator)(safe), _EVENT_TIME)
 
 
-def _with_values(decoded: DataFrame, texts: Mapping[str, str]) -> DataFrame:
+def _add_values(decoded: DataFrame, texts: Mapping[str, str]) -> DataFrame:
     attempts = {f"{name}_attempt": _attempt(decoded, text) for name, text in texts.items()}
     raised = sf.lit(False)
     for name in attempts:

@@ -38,7 +38,7 @@ class Windows:
         return ends
 
 
-def windows_of(window: Window | None) -> Windows | None:
+def make_windows(window: Window | None) -> Windows | None:
     """The job's windows; None for a job without windows."""
     if window is None or isinstance(window, NoWindow):
         return None
@@ -71,19 +71,19 @@ class Meter:
         panes = [PANE] if self.windows else []
         timed = [SECONDS] if SECONDS in partials.column_names else []
         self.counted.append(
-            partials.select([KEY_HASH, RECORDS, *panes, *self._named_columns(), *timed])
+            partials.select([KEY_HASH, RECORDS, *panes, *self._list_name_columns(), *timed])
         )
         self._add_latencies(rows)
 
     def report(self, rejected: dict[str, int]) -> PartitionReport:
         """The report of all chunks, with the rejected records by reason."""
-        keys = self._keys()
+        keys = self._sum_by_key()
         hashes: UInt64s = keys[KEY_HASH].to_numpy().astype(np.int64).view(np.uint64)
         counts = keys[RECORDS].to_numpy().astype(np.int64)
         timed = SECONDS in keys.column_names
         seconds = keys[SECONDS].to_numpy() if timed else np.empty(0)
         homes = loads_under_key(hashes, counts, self.partitions, self.seed)
-        ends = self._window_ends()
+        ends = self._count_window_ends()
         heavy = np.argsort(-(seconds if timed else counts), kind="stable")[:HEAVY_KEYS]
         return PartitionReport(
             records=self.records,
@@ -95,14 +95,14 @@ class Meter:
             heavy_hashes=hashes[heavy],
             heavy_records=counts[heavy],
             heavy_seconds=seconds[heavy] if timed else seconds,
-            heavy_names=_texts(keys[KEY].take(heavy[:_NAMED_KEYS])) if self.name_keys else (),
+            heavy_names=_read_texts(keys[KEY].take(heavy[:_NAMED_KEYS])) if self.name_keys else (),
             sample_hashes=np.sort(hashes)[:SAMPLED_KEYS],
             home_partitions=homes[0],
             home_records=homes[1],
             window_ends=ends[0],
             window_records=ends[1],
             rejected=rejected,
-            executor=_executor(),
+            executor=_name_executor(),
         )
 
     def _add_latencies(self, rows: pa.Table) -> None:
@@ -118,12 +118,12 @@ class Meter:
         self.latency_counts += np.rint(counts).astype(np.int64)
         self.latency_seconds += float(waited.sum()) * share
 
-    def _named_columns(self) -> list[str]:
+    def _list_name_columns(self) -> list[str]:
         return [KEY] if self.name_keys else []
 
-    def _keys(self) -> pa.Table:
+    def _sum_by_key(self) -> pa.Table:
         """One row a key: its hash, its name if that is shown, its records, its time if measured."""
-        names = [KEY_HASH, *self._named_columns()]
+        names = [KEY_HASH, *self._list_name_columns()]
         if not self.counted:
             return pa.table({name: [] for name in [*names, RECORDS]})
         table = pa.concat_tables(self.counted)
@@ -131,7 +131,7 @@ class Meter:
         keys = table.group_by(names).aggregate([(name, "sum") for name in summed])
         return keys.rename_columns([*names, *summed])
 
-    def _window_ends(self) -> tuple[Int64s, Int64s]:
+    def _count_window_ends(self) -> tuple[Int64s, Int64s]:
         """The ends of the records' last windows, and how many records each."""
         if self.windows is None or not self.counted:
             return np.empty(0, np.int64), np.empty(0, np.int64)
@@ -140,11 +140,11 @@ class Meter:
         return sum_by_window_end(ends, panes[f"{RECORDS}_sum"].to_numpy())
 
 
-def _executor() -> str:
+def _name_executor() -> str:
     """Where this task runs: the executor's host, and the process there that forks its workers."""
     return f"{platform.node()}/{os.getppid()}"
 
 
-def _texts(keys: pa.ChunkedArray) -> tuple[str, ...]:
+def _read_texts(keys: pa.ChunkedArray) -> tuple[str, ...]:
     """Keys as texts; Spark's strings may hold bytes that are none."""
     return tuple(key.decode(errors="replace") for key in keys.cast(pa.binary()).to_pylist())

@@ -18,7 +18,7 @@ from unskew.jobs.operators.failing_rows import (
     failure_message,
     partials_of,
 )
-from unskew.jobs.query.meter import Meter, windows_of
+from unskew.jobs.query.meter import Meter, make_windows
 from unskew.jobs.query.prepare import REJECTED
 
 OPERATOR_FAILED = "operator_failed"
@@ -43,17 +43,17 @@ class PartialStage:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Emit the partials of the task's rows; then write the partition's report."""
         batch, partition = task_position()
-        meter = Meter(self.name_keys, self.partitions, self.seed, windows_of(self.window))
+        meter = Meter(self.name_keys, self.partitions, self.seed, make_windows(self.window))
         rejected: list[pa.Table] = []
         names = [field.name for field in self.schema.fields]
-        for rows in _chunked(batches):
+        for rows in _chunk(batches):
             accepted, others = _split(rows)
             if others.num_rows:
                 rejected.append(others)
             started = time.perf_counter()
             for part in partials_of(self.operator, accepted):
                 if part.partials is None:
-                    rejected.append(self._failed(part))
+                    rejected.append(self._reject_row(part))
                 else:
                     meter.add(part.rows, part.partials, time.perf_counter() - started)
                     yield from part.partials.select(names).to_batches()
@@ -63,11 +63,11 @@ class PartialStage:
             batch, partition, meter.report(reasons).to_snapshot(self.partitions)
         )
 
-    def _failed(self, part: Part) -> pa.Table:
+    def _reject_row(self, part: Part) -> pa.Table:
         """The record of a row on which the operator raised, if the job goes on without it."""
         if REJECTED not in part.rows.column_names or not part.rows.num_rows:
             raise OperatorError(failure_message(self.operator, part)) from part.error
-        record = _records(part.rows)
+        record = _take_records(part.rows)
         reason = record.schema.field("reason")
         position = record.column_names.index("reason")
         return record.set_column(position, reason, pa.array([OPERATOR_FAILED], reason.type))
@@ -84,7 +84,7 @@ class PartialStage:
         return {entry["values"]: entry["counts"] for entry in counted.to_pylist()}
 
 
-def _chunked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+def _chunk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
     """The rows in pieces of CHUNK_ROWS or a little more."""
     held: list[pa.RecordBatch] = []
     rows = 0
@@ -105,7 +105,7 @@ def _split(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
     """
     is_rejected = pc.is_valid(pc.struct_field(rows[REJECTED], "reason"))
     if pc.any(is_rejected).as_py():
-        others = _records(rows.filter(is_rejected))
+        others = _take_records(rows.filter(is_rejected))
         rows = rows.filter(pc.invert(is_rejected))
     else:
         others = pa.table({})
@@ -113,7 +113,7 @@ def _split(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
     return (rows if carried else rows.drop_columns(REJECTED)), others
 
 
-def _records(rows: pa.Table) -> pa.Table:
+def _take_records(rows: pa.Table) -> pa.Table:
     """The records that rows carry, a column a field."""
     records = rows[REJECTED].combine_chunks()
     if isinstance(records, pa.ChunkedArray):

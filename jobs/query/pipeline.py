@@ -32,25 +32,25 @@ class Pipeline:
     job: Job
     journal: Journal
 
-    def results(self, spark: SparkSession) -> DataFrame:
+    def build_results(self, spark: SparkSession) -> DataFrame:
         """The totals of each window and key, as the sinks take them."""
         operator = operator_for(self.job.operator)
-        prepared = self._prepared(spark, operator)
+        prepared = self._read_and_prepare(spark, operator)
         if computed_by_spark(self.job):
             accepted = prepared.where(sf.col(REJECTED).isNull())
-            totals = self._grouped(accepted).agg(*_aggregates(operator.direct))
+            totals = self._group_by_window(accepted).agg(*_make_aggregates(operator.direct))
         else:
-            stage = self.stage(operator)
-            partials = self._partitioned(prepared).mapInArrow(stage, stage.schema)
-            totals = self._grouped(partials).agg(*_aggregates(operator.merge))
-        return _finished(totals, operator)
+            stage = self.make_stage(operator)
+            partials = self._partition(prepared).mapInArrow(stage, stage.schema)
+            totals = self._group_by_window(partials).agg(*_make_aggregates(operator.merge))
+        return _select_results(totals, operator)
 
-    def rejected(self, spark: SparkSession) -> DataFrame:
+    def build_rejected(self, spark: SparkSession) -> DataFrame:
         """The rejected records with reason and coordinates, where no partial stage keeps them."""
-        prepared = self._prepared(spark, operator_for(self.job.operator))
+        prepared = self._read_and_prepare(spark, operator_for(self.job.operator))
         return prepared.where(sf.col(REJECTED).isNotNull()).select(f"{REJECTED}.*")
 
-    def router(self, sources: int) -> Router:
+    def make_router(self, sources: int) -> Router:
         """The router; the grouping `none` has none."""
         choice = self.job.grouping
         return Router(
@@ -63,7 +63,7 @@ class Pipeline:
             time.perf_counter,
         )
 
-    def stage(self, operator: Operator) -> PartialStage:
+    def make_stage(self, operator: Operator) -> PartialStage:
         """The partial stage, which works on each partition and reports."""
         columns = {
             KEY: "string",
@@ -82,18 +82,18 @@ class Pipeline:
             self.job.window,
         )
 
-    def _prepared(self, spark: SparkSession, operator: Operator) -> DataFrame:
+    def _read_and_prepare(self, spark: SparkSession, operator: Operator) -> DataFrame:
         raw = source.read(spark, self.job.source)
         return prepare(decode(raw, self.job.decode, source.COLUMNS), operator, self.job)
 
-    def _partitioned(self, prepared: DataFrame) -> DataFrame:
+    def _partition(self, prepared: DataFrame) -> DataFrame:
         """Rows in the partitions that work on them: routed, or by Spark's own hash of the key."""
         if isinstance(self.job.grouping, NoGrouping):
             return prepared.repartition(self.job.partitions, KEY_HASH)
-        router = self.router(max(1, prepared.sparkSession.sparkContext.defaultParallelism))
+        router = self.make_router(max(1, prepared.sparkSession.sparkContext.defaultParallelism))
         return route_hashes(prepared, sf.col(KEY_HASH), router, ARRIVED).drop(PARTITION_KEY)
 
-    def _grouped(self, rows: DataFrame) -> GroupedData:
+    def _group_by_window(self, rows: DataFrame) -> GroupedData:
         window = self.job.window
         if isinstance(window, NoWindow):
             return rows.groupBy(KEY)
@@ -112,11 +112,11 @@ def with_trigger(writer: DataStreamWriter, job: Job) -> DataStreamWriter:
     return writer.trigger(availableNow=True)
 
 
-def _aggregates(texts: Mapping[str, str]) -> list[Column]:
+def _make_aggregates(texts: Mapping[str, str]) -> list[Column]:
     return [sf.expr(text).alias(name) for name, text in texts.items()]
 
 
-def _finished(totals: DataFrame, operator: Operator) -> DataFrame:
+def _select_results(totals: DataFrame, operator: Operator) -> DataFrame:
     """Window bounds, key and the operator's columns."""
     bounds = []
     if WINDOW in totals.columns:
@@ -124,4 +124,4 @@ def _finished(totals: DataFrame, operator: Operator) -> DataFrame:
             sf.col(f"{WINDOW}.start").alias("window_start"),
             sf.col(f"{WINDOW}.end").alias("window_end"),
         ]
-    return totals.select(*bounds, KEY, *_aggregates(operator.final))
+    return totals.select(*bounds, KEY, *_make_aggregates(operator.final))

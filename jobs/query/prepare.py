@@ -40,8 +40,8 @@ _FIRST_MICROS, _LAST_MICROS = (
 
 def prepare(decoded: DataFrame, operator: Operator, job: Job) -> DataFrame:
     """One row a key: the key and its hash, the operator's inputs, the times, and `rejected`."""
-    rows = _evaluated(decoded, operator, job)
-    rows = _exploded(rows, job) if operator.explodes else _checked(rows, job)
+    rows = _evaluate(decoded, operator, job)
+    rows = _explode_keys(rows, job) if operator.explodes else _check_keys(rows, job)
     record = sf.struct(
         sf.col(REJECT_REASON).alias("reason"),
         *[sf.col(f"raw_{name}").alias(name) for name in COLUMNS],
@@ -53,13 +53,13 @@ def prepare(decoded: DataFrame, operator: Operator, job: Job) -> DataFrame:
         *operator.inputs,
         EVENT_TIME,
         ARRIVED,
-        _pane(job.window).alias(PANE),
-        _hash().alias(KEY_HASH),
+        _compute_pane(job.window).alias(PANE),
+        _compute_hash().alias(KEY_HASH),
         (record if carried else rejected).alias(REJECTED),
     )
 
 
-def _evaluated(decoded: DataFrame, given: Operator, job: Job) -> DataFrame:
+def _evaluate(decoded: DataFrame, given: Operator, job: Job) -> DataFrame:
     """The operator's expressions, the event time, and the first reason to reject the record."""
     evaluated = evaluate(decoded, given, job.event_time)
     operator = evaluated.operator
@@ -80,19 +80,21 @@ def _evaluated(decoded: DataFrame, given: Operator, job: Job) -> DataFrame:
         sf.col(REJECT_REASON),
         sf.when(sf.col(KEY).isNull(), NULL_KEY),
         sf.when(sf.col(EVENT_TIME).isNull(), NO_EVENT_TIME),
-        sf.when(_out_of_range(sf.col(EVENT_TIME)), EVENT_TIME_OUT_OF_RANGE),
-        *_in_the_future(job.max_future),
+        sf.when(_is_out_of_range(sf.col(EVENT_TIME)), EVENT_TIME_OUT_OF_RANGE),
+        *_reject_future(job.max_future),
     )
     return rows.withColumn(REJECT_REASON, reason)
 
 
-def _checked(rows: DataFrame, job: Job) -> DataFrame:
+def _check_keys(rows: DataFrame, job: Job) -> DataFrame:
     """Rows with a key each; one that is too long is a reason to reject the record."""
-    reason = sf.coalesce(sf.col(REJECT_REASON), sf.when(_too_long(sf.col(KEY), job), KEY_TOO_LONG))
+    reason = sf.coalesce(
+        sf.col(REJECT_REASON), sf.when(_is_too_long(sf.col(KEY), job), KEY_TOO_LONG)
+    )
     return rows.withColumn(REJECT_REASON, reason)
 
 
-def _exploded(rows: DataFrame, job: Job) -> DataFrame:
+def _explode_keys(rows: DataFrame, job: Job) -> DataFrame:
     """A row for each key of a record, and one in all for its keys that cannot be used.
 
     Of a record with such keys the others count. It is one dead letter, not one a key: each holds
@@ -101,12 +103,14 @@ def _exploded(rows: DataFrame, job: Job) -> DataFrame:
     keys, accepted = sf.col(KEY), sf.col(REJECT_REASON).isNull()
     many = sf.when(sf.size(keys) > job.max_keys_per_record, TOO_MANY_KEYS)
     rows = rows.withColumn(REJECT_REASON, sf.coalesce(sf.col(REJECT_REASON), many))
-    usable = sf.forall(keys, lambda key: sf.coalesce(~_too_long(key, job), sf.lit(False)))
-    others = sf.filter(keys, lambda key: sf.coalesce(~_too_long(key, job), sf.lit(False)))
+    usable = sf.forall(keys, lambda key: sf.coalesce(~_is_too_long(key, job), sf.lit(False)))
+    others = sf.filter(keys, lambda key: sf.coalesce(~_is_too_long(key, job), sf.lit(False)))
     # The row of a dead letter has no key.
-    letter = sf.array(sf.lit(None))
-    exploded = sf.when(~accepted, letter).when(usable, keys).otherwise(sf.concat(others, letter))
-    long = sf.when(sf.exists(keys, lambda key: _too_long(key, job)), KEY_TOO_LONG)
+    dead_letter = sf.array(sf.lit(None))
+    exploded = (
+        sf.when(~accepted, dead_letter).when(usable, keys).otherwise(sf.concat(others, dead_letter))
+    )
+    long = sf.when(sf.exists(keys, lambda key: _is_too_long(key, job)), KEY_TOO_LONG)
     why = sf.when(accepted & ~usable, sf.coalesce(long, sf.lit(NULL_KEY)))
     # Before the explosion, so that these are evaluated once a record and not once a key.
     rows = rows.withColumns({_WHY: why, _KEYS: exploded})
@@ -115,11 +119,11 @@ def _exploded(rows: DataFrame, job: Job) -> DataFrame:
     return rows.withColumn(REJECT_REASON, reason).drop(_WHY)
 
 
-def _too_long(key: Column, job: Job) -> Column:
+def _is_too_long(key: Column, job: Job) -> Column:
     return sf.octet_length(key) > job.max_key_bytes.bytes
 
 
-def _pane(window: Window) -> Column:
+def _compute_pane(window: Window) -> Column:
     """Start of the row's pane: an interval of event time whose rows share all windows."""
     if isinstance(window, NoWindow):
         return sf.lit(0).cast("bigint")
@@ -130,12 +134,12 @@ def _pane(window: Window) -> Column:
     return micros - sf.pmod(micros, sf.lit(width))
 
 
-def _out_of_range(at: Column) -> Column:
+def _is_out_of_range(at: Column) -> Column:
     micros = sf.unix_micros(at)
     return (micros < _FIRST_MICROS) | (micros >= _LAST_MICROS)
 
 
-def _in_the_future(most: Duration | None) -> list[Column]:
+def _reject_future(most: Duration | None) -> list[Column]:
     """The reason of an event time that no clock can have shown yet; nothing if that is allowed.
 
     A single such time would move the watermark beyond all records to come. Spark takes the time of
@@ -150,7 +154,7 @@ def _in_the_future(most: Duration | None) -> list[Column]:
     return [sf.when(future, EVENT_TIME_IN_THE_FUTURE)]
 
 
-def _hash() -> Column:
+def _compute_hash() -> Column:
     """The hash by which groupings route a key; rejected rows are spread evenly over partitions.
 
     By their value too: lines of a file share the offset of their split.

@@ -25,20 +25,20 @@ _LOG_APPEND_TIME = "timestampType = 1"
 def read(spark: SparkSession, source: KafkaSource | FilesSource) -> DataFrame:
     """The source's records: `COLUMNS`, and whether the timestamp is that of arrival."""
     if isinstance(source, KafkaSource):
-        return _kafka(spark, source)
-    return _files(spark, source)
+        return _read_kafka(spark, source)
+    return _read_files(spark, source)
 
 
-def _kafka(spark: SparkSession, source: KafkaSource) -> DataFrame:
-    reader = spark.readStream.format("kafka").options(**kafka_options(source, spark))
+def _read_kafka(spark: SparkSession, source: KafkaSource) -> DataFrame:
+    reader = spark.readStream.format("kafka").options(**make_kafka_options(source, spark))
     stamped = sf.expr(_LOG_APPEND_TIME).alias(STAMPED_ON_ARRIVAL)
     return reader.load().select(*COLUMNS, stamped)
 
 
-def kafka_options(source: KafkaSource, spark: SparkSession) -> dict[str, str]:
+def make_kafka_options(source: KafkaSource, spark: SparkSession) -> dict[str, str]:
     """The connector's options."""
     options = {**connection_options(source.bootstrap_servers, source.options)}
-    options["startingOffsets"] = _start(source.start)
+    options["startingOffsets"] = _format_start(source.start)
     options["failOnDataLoss"] = str(source.fail_on_data_loss).lower()
     if source.subscribe:
         options["subscribe"] = ",".join(source.subscribe)
@@ -49,11 +49,11 @@ def kafka_options(source: KafkaSource, spark: SparkSession) -> dict[str, str]:
     if source.records_per_batch:
         options["maxOffsetsPerTrigger"] = str(source.records_per_batch)
     if source.split:
-        options |= _split(source, spark.sparkContext.defaultParallelism)
+        options |= _split_partitions(source, spark.sparkContext.defaultParallelism)
     return options
 
 
-def _split(source: KafkaSource, cores: int) -> dict[str, str]:
+def _split_partitions(source: KafkaSource, cores: int) -> dict[str, str]:
     """Read a large Kafka partition in several tasks: that of a hot key would be one slow task."""
     most = source.records_per_task
     if most is None:
@@ -65,13 +65,13 @@ def _split(source: KafkaSource, cores: int) -> dict[str, str]:
     return {"maxRecordsPerPartition": str(most)}
 
 
-def _start(start: object) -> str:
+def _format_start(start: object) -> str:
     if isinstance(start, str):
         return start
     return json.dumps(start)
 
 
-def _files(spark: SparkSession, source: FilesSource) -> DataFrame:
+def _read_files(spark: SparkSession, source: FilesSource) -> DataFrame:
     reader = spark.readStream
     if source.files_per_batch:
         reader = reader.option("maxFilesPerTrigger", str(source.files_per_batch))

@@ -7,14 +7,14 @@ import pytest
 from tests.support.oracles import EPOCH, WINDOWS
 from tests.support.oracles import windows_of as oracle
 from unskew.config.models.window import NoWindow, SlidingWindow, TumblingWindow
-from unskew.jobs.query.meter import windows_of
+from unskew.jobs.query.meter import make_windows
 
 MODELS: dict[str, Any] = {"tumbling": TumblingWindow, "sliding": SlidingWindow}
 
 
 @pytest.mark.parametrize("kind", MODELS)
 def test_the_last_end_is_that_of_the_last_of_all_windows(kind: str) -> None:
-    windows = windows_of(MODELS[kind].model_validate(WINDOWS[kind]))
+    windows = make_windows(MODELS[kind].model_validate(WINDOWS[kind]))
     assert windows is not None
     seconds = range(-100, 100, 10)
     panes = np.array([second * 1_000_000 for second in seconds])
@@ -27,4 +27,4 @@ def test_the_last_end_is_that_of_the_last_of_all_windows(kind: str) -> None:
 
 
 def test_without_windows_nothing_ends() -> None:
-    assert windows_of(NoWindow()) is None
+    assert make_windows(NoWindow()) is None

@@ -59,8 +59,8 @@ class CountingRouter(Router):
 class CountingPipeline(Pipeline):
     """A job's pipeline with such a router; its files are beside the checkpoints."""
 
-    def router(self, sources: int) -> Router:
-        given = super().router(sources)
+    def make_router(self, sources: int) -> Router:
+        given = super().make_router(sources)
         fields = {field.name: getattr(given, field.name) for field in dataclasses.fields(given)}
         folder = Path(self.job.checkpoint).parent / "evaluated"
         folder.mkdir(parents=True, exist_ok=True)

@@ -105,14 +105,14 @@ class FailingPipeline(Pipeline):
         folder.mkdir(exist_ok=True)
         return folder
 
-    def router(self, sources: int) -> Router:
-        return self.router_class(**_fields(super().router(sources)), folder=str(self.struck))
+    def make_router(self, sources: int) -> Router:
+        return self.router_class(**_fields(super().make_router(sources)), folder=str(self.struck))
 
-    def stage(self, operator: Operator) -> PartialStage:
-        return FailingStage(**_fields(super().stage(operator)), folder=str(self.struck))
+    def make_stage(self, operator: Operator) -> PartialStage:
+        return FailingStage(**_fields(super().make_stage(operator)), folder=str(self.struck))
 
-    def results(self, spark: SparkSession) -> DataFrame:
-        totals = super().results(spark)
+    def build_results(self, spark: SparkSession) -> DataFrame:
+        totals = super().build_results(spark)
         fault = Fault("merge", str(self.struck))
         return totals.mapInArrow(fault.through, totals.schema)
 
