@@ -57,25 +57,25 @@ def run(arguments: argparse.Namespace) -> int:
     problems = [line for each in loaded for line in each.lines()]
     if problems:
         raise UsageError(*problems)
-    for line in _unnamed([each.job for each in loaded]):
+    for line in _report_patterns([each.job for each in loaded]):
         print(line, flush=True)
-    for servers, topics in _needed([each.job for each in loaded]).items():
+    for servers, topics in _collect_topics([each.job for each in loaded]).items():
         try:
             with admin(servers, _ANSWER_SECONDS) as client:
                 known = client.partitions()
-                for line in _make(
+                for line in _make_topics(
                     client, topics, known, arguments.partitions, arguments.replication
                 ):
                     print(line, flush=True)
         except NoBrokerError as error:
             raise ExternalError(no_answer(f"topics: {servers}", _ANSWER_SECONDS)) from error
-        problems += _short(topics, known, arguments.partitions)
+        problems += _report_missing_partitions(topics, known, arguments.partitions)
     if problems:
         raise ExternalError(*problems)
     return 0
 
 
-def _needed(jobs: list[Any]) -> Mapping[str, Mapping[str, dict[str, str]]]:
+def _collect_topics(jobs: list[Any]) -> Mapping[str, Mapping[str, dict[str, str]]]:
     """The topics with their settings, by brokers."""
     from unskew.config.models.source import KafkaSource  # noqa: PLC0415
     from unskew.jobs.sinks.registry import targets_of  # noqa: PLC0415
@@ -83,11 +83,11 @@ def _needed(jobs: list[Any]) -> Mapping[str, Mapping[str, dict[str, str]]]:
     needed: dict[str, dict[str, dict[str, str]]] = {}
     for job in jobs:
         for written in (topic for _, target in targets_of(job) for topic in target.topics(job)):
-            _refuse_secured(job.name, written.client_options)
+            _reject_secured(job.name, written.client_options)
             servers = written.client_options["kafka.bootstrap.servers"]
             needed.setdefault(servers, {})[written.name] = dict(written.settings)
         if isinstance(job.source, KafkaSource):
-            _refuse_secured(job.name, job.source.options)
+            _reject_secured(job.name, job.source.options)
             read = job.source.subscribe or job.source.assign or ()
             # What a job writes and another reads keeps the settings of the one that writes it.
             for topic in read:
@@ -95,7 +95,7 @@ def _needed(jobs: list[Any]) -> Mapping[str, Mapping[str, dict[str, str]]]:
     return needed
 
 
-def _unnamed(jobs: list[Any]) -> Iterator[str]:
+def _report_patterns(jobs: list[Any]) -> Iterator[str]:
     from unskew.config.models.source import KafkaSource  # noqa: PLC0415
 
     for job in jobs:
@@ -103,19 +103,21 @@ def _unnamed(jobs: list[Any]) -> Iterator[str]:
             yield f"{job.source.pattern}: a pattern, so what it is to match is made by hand"
 
 
-def _refuse_secured(job: str, options: Mapping[str, Any]) -> None:
+def _reject_secured(job: str, options: Mapping[str, Any]) -> None:
     """Refuse SASL and TLS options: they are for Kafka's Java client, which is not used here."""
     from unskew.config.types.secrets import reveal  # noqa: PLC0415
-    from unskew.jobs.engine.preflight import secured  # noqa: PLC0415
+    from unskew.jobs.kafka.options import find_security_options  # noqa: PLC0415
 
-    if names := secured(reveal(options)):
+    if names := find_security_options(reveal(options)):
         raise UsageError(
             f"topics: {job}: {names[0]}: brokers with TLS or a log-in are not served here;"
             " make the topics with Kafka's own kafka-topics.sh"
         )
 
 
-def _short(topics: Iterable[str], known: Mapping[str, int], partitions: int) -> Iterator[str]:
+def _report_missing_partitions(
+    topics: Iterable[str], known: Mapping[str, int], partitions: int
+) -> Iterator[str]:
     for topic in sorted(topics):
         there = known.get(topic, partitions)
         if there < partitions:
@@ -125,7 +127,7 @@ def _short(topics: Iterable[str], known: Mapping[str, int], partitions: int) -> 
             )
 
 
-def _make(
+def _make_topics(
     client: "Admin",
     topics: Mapping[str, dict[str, str]],
     known: Mapping[str, int],

@@ -22,6 +22,7 @@ from unskew.jobs.checkpoint.files import names_in
 from unskew.jobs.checkpoint.identity import compare
 from unskew.jobs.engine.dead_letter_query import FOLDER as DEAD_LETTER_QUERY
 from unskew.jobs.kafka.admin import NoBrokerError, admin, no_answer, no_such_topic
+from unskew.jobs.kafka.options import find_security_options
 from unskew.jobs.query.pipeline import Pipeline
 from unskew.jobs.sinks.registry import targets_of
 
@@ -35,13 +36,19 @@ _PREFIX = "kafka."
 def check(pipeline: Pipeline) -> None:
     """Raise every problem there is, as one error."""
     job = pipeline.job
-    problems = [*_master(job), *_folders(job), *_used(job), *_brokers(job), *_targets(job)]
-    problems += _checkpoint(pipeline)
+    problems = [
+        *_check_master(job),
+        *_check_folders(job),
+        *_check_outputs_unused(job),
+        *_check_brokers(job),
+        *_check_targets(job),
+    ]
+    problems += _check_checkpoint(pipeline)
     if problems:
         raise ExternalError(*problems)
 
 
-def _master(job: Job) -> Iterator[str]:
+def _check_master(job: Job) -> Iterator[str]:
     """Report a master that Spark's launcher would reject with a stack trace."""
     master = reveal(job.spark).get("spark.master", "local")
     if not _MASTER.fullmatch(master):
@@ -51,9 +58,9 @@ def _master(job: Job) -> Iterator[str]:
         )
 
 
-def _folders(job: Job) -> Iterator[str]:
+def _check_folders(job: Job) -> Iterator[str]:
     """Folders of this machine that the job cannot write to; a remote one fails when Spark does."""
-    for field, location in [("checkpoint", job.checkpoint), *_written(job)]:
+    for field, location in [("checkpoint", job.checkpoint), *_list_output_folders(job)]:
         if "://" in location:
             continue
         system, path = open_location(location)
@@ -66,43 +73,45 @@ def _folders(job: Job) -> Iterator[str]:
             reason = error.strerror or str(error)
             yield f"{field}: {location}: cannot be written: {reason}; check the path and its owner"
     if isinstance(job.source, FilesSource) and "://" not in job.source.path:
-        yield from _readable(job.source.path)
+        yield from _check_readable(job.source.path)
 
 
-def _written(job: Job) -> Iterator[tuple[str, str]]:
+def _list_output_folders(job: Job) -> Iterator[tuple[str, str]]:
     """Where the job writes files: the field that says so, and the folder."""
     for section, target in targets_of(job):
         for field, folder in target.folders().items():
             yield f"{section}.{field}", folder
 
 
-def _used(job: Job) -> Iterator[str]:
+def _check_outputs_unused(job: Job) -> Iterator[str]:
     """Report output folders that hold batches of another checkpoint."""
     root = job.checkpoint.rstrip("/")
-    if any(_names(f"{root}/{folder}") for folder in ("offsets", f"{DEAD_LETTER_QUERY}/offsets")):
+    if any(
+        _list_names(f"{root}/{folder}") for folder in ("offsets", f"{DEAD_LETTER_QUERY}/offsets")
+    ):
         return
-    for field, location in _written(job):
-        if any(name.startswith("batch_id=") for name in _names(location)):
+    for field, location in _list_output_folders(job):
+        if any(name.startswith("batch_id=") for name in _list_names(location)):
             yield (
                 f"{field}: {location}: holds batches of another checkpoint, which this new one,"
                 " counting from 0, would replace; name another folder, or move them away"
             )
 
 
-def _names(location: str) -> list[str]:
+def _list_names(location: str) -> list[str]:
     """Names in a folder; none if only Spark can open it, by Hadoop's settings."""
     with suppress(OSError, pa.ArrowException):
         return names_in(location)
     return []
 
 
-def _targets(job: Job) -> Iterator[str]:
+def _check_targets(job: Job) -> Iterator[str]:
     """Run each target's own checks."""
     for section, target in targets_of(job):
         yield from (f"{section}: {problem}" for problem in target.problems(job))
 
 
-def _readable(location: str) -> Iterator[str]:
+def _check_readable(location: str) -> Iterator[str]:
     if any(char in location for char in "*?[{"):
         return
     system, path = open_location(location)
@@ -110,7 +119,7 @@ def _readable(location: str) -> Iterator[str]:
         yield f"source.path: {location}: does not exist; make the folder, files may come later"
 
 
-def _checkpoint(pipeline: Pipeline) -> Iterator[str]:
+def _check_checkpoint(pipeline: Pipeline) -> Iterator[str]:
     """Another job's checkpoint, or states and reports that the next batch could not read."""
     journal = pipeline.journal
     try:
@@ -130,27 +139,17 @@ def _checkpoint(pipeline: Pipeline) -> Iterator[str]:
         yield f"checkpoint: {pipeline.job.checkpoint}: cannot be used: {reason}"
 
 
-def _brokers(job: Job) -> Iterator[str]:
-    for (servers, wanted), options in _wanted(job).items():
-        if not secured(options):
-            yield from _topics(servers, wanted)
+def _check_brokers(job: Job) -> Iterator[str]:
+    for (servers, wanted), options in _collect_topics(job).items():
+        if not find_security_options(options):
+            yield from _check_topics(servers, wanted)
 
 
-def secured(options: Mapping[str, str]) -> list[str]:
-    """The options, of those for Kafka's Java client, that ask for TLS or a log-in."""
-    return [
-        name
-        for name, value in options.items()
-        if name.startswith(("kafka.sasl.", "kafka.ssl."))
-        or (name == "kafka.security.protocol" and value.upper() != "PLAINTEXT")
-    ]
-
-
-Wanted = tuple[tuple[str, str, bool], ...]
+TopicUses = tuple[tuple[str, str, bool], ...]
 """Where the job names a topic, the topic, and whether it is written to."""
 
 
-def _wanted(job: Job) -> Mapping[tuple[str, Wanted], Mapping[str, str]]:
+def _collect_topics(job: Job) -> Mapping[tuple[str, TopicUses], Mapping[str, str]]:
     """The client's options, by brokers and topics."""
     topics: dict[str, list[tuple[str, str, bool]]] = {}
     options: dict[str, Mapping[str, str]] = {}
@@ -171,7 +170,7 @@ def _wanted(job: Job) -> Mapping[tuple[str, Wanted], Mapping[str, str]]:
     return {(servers, tuple(wanted)): options[servers] for servers, wanted in topics.items()}
 
 
-def _topics(servers: str, wanted: Wanted) -> Iterator[str]:
+def _check_topics(servers: str, wanted: TopicUses) -> Iterator[str]:
     try:
         with admin(servers, ANSWER_SECONDS) as client:
             there = client.partitions()

@@ -8,3 +8,13 @@ from unskew.config.types.secrets import Secret, reveal
 def connection_options(servers: str, options: Mapping[str, str | Secret]) -> dict[str, str]:
     """How to reach the brokers, for the connector's reader and writer alike."""
     return {"kafka.bootstrap.servers": servers, **reveal(options)}
+
+
+def find_security_options(options: Mapping[str, str]) -> list[str]:
+    """The options, of those for Kafka's Java client, that ask for TLS or a log-in."""
+    return [
+        name
+        for name, value in options.items()
+        if name.startswith(("kafka.sasl.", "kafka.ssl."))
+        or (name == "kafka.security.protocol" and value.upper() != "PLAINTEXT")
+    ]

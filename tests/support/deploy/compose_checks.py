@@ -28,7 +28,7 @@ from unskew.config.errors import UsageError
 from unskew.config.loader import load
 from unskew.jobs.__main__ import _parser
 from unskew.jobs.commands.run import overrides
-from unskew.jobs.commands.topics import _needed
+from unskew.jobs.commands.topics import _collect_topics
 from unskew.jobs.generator.options import read_plan
 from unskew.jobs.generator.settings import KafkaTarget
 
@@ -134,10 +134,10 @@ def brokers_are_the_broker(compose: Compose) -> list[str]:
 def topics_are_those_of_the_jobs(compose: Compose) -> list[str]:
     """What is made is what the jobs name; what is generated, one of them reads."""
     jobs = [loaded.job for loaded in loaded_jobs(compose).values() if loaded.job]
-    wanted = {topic for topics in _needed(jobs).values() for topic in topics}
+    wanted = {topic for topics in _collect_topics(jobs).values() for topic in topics}
     made = set()
     for name in parsed(compose.services["topics"]["command"]).jobs:  # type: ignore[union-attr]
-        made |= {topic for topics in _needed([load(name).job]).values() for topic in topics}
+        made |= {topic for topics in _collect_topics([load(name).job]).values() for topic in topics}
     problems = [f"topics: {topic} is not made" for topic in sorted(wanted - made)]
     problems += [f"topics: {topic} is of no job" for topic in sorted(made - wanted)]
     read = {topic for job in jobs for topic in job.source.subscribe}
