@@ -67,8 +67,8 @@ class Routes:
 
 
 @dataclass(frozen=True)
-class RoutingFigures:
-    """A source's figures of routing one batch, for display; routing does not depend on them."""
+class RoutingStats:
+    """What a source measured while it routed one batch: for display, routing does not use it."""
 
     seconds: float
     hot_keys: UInt64s = field(default_factory=lambda: np.empty(0, np.uint64))
@@ -141,29 +141,29 @@ class Journal:
         self,
         batch: int,
         source: int,
-        figures: RoutingFigures | None = None,
+        stats: RoutingStats | None = None,
         routes: Routes | None = None,
     ) -> bool:
-        """Write what a source routed, and its figures if it was measured.
+        """Write what a source routed, and its stats if it was measured.
 
         The time is not part of the state, since no two attempts agree on it.
         """
         routes = routes or Routes()
         arrays: dict[str, Any] = {
             "routes": np.array([routes.records, routes.checksum], np.int64),
-            "seconds": np.array([] if figures is None else [figures.seconds], np.float64),
+            "seconds": np.array([] if stats is None else [stats.seconds], np.float64),
         }
         options: dict[str, Any] = {}
-        if figures is not None:
-            arrays["hot_keys"] = figures.hot_keys
-            options["signals"] = dict(figures.signals)
+        if stats is not None:
+            arrays["hot_keys"] = stats.hot_keys
+            options["signals"] = dict(stats.signals)
         routing = Snapshot("routing", 1, 1, 0, arrays, options)
         return self._write(batch, f"source-{source:05d}.routing", routing.to_bytes())
 
-    def routing_figures(self, batch: int) -> dict[int, RoutingFigures]:
-        """Read the figures of routing one batch, by source, where it was measured."""
+    def read_routing_stats(self, batch: int) -> dict[int, RoutingStats]:
+        """Read what sources measured while they routed one batch, by source."""
         return {
-            source: RoutingFigures(
+            source: RoutingStats(
                 float(routing.arrays["seconds"][0]),
                 # The version before wrote the time alone.
                 routing.arrays.get("hot_keys", np.empty(0, np.uint64)),

@@ -14,7 +14,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 from unskew.grouping.base import Chunk, Feedback, Grouping, Int32s, Int64s, UInt64s
 from unskew.grouping.errors import GroupingError
 from unskew.grouping.registry import create
-from unskew.grouping.spark.journal import KEPT_BATCHES, Journal, Routes, RoutingFigures
+from unskew.grouping.spark.journal import KEPT_BATCHES, Journal, Routes, RoutingStats
 from unskew.grouping.spark.report import feedback_from_reports
 from unskew.grouping.spark.warm_up import warm_up
 
@@ -55,10 +55,10 @@ class Router:
             done = done.plus(routes)
             yield pa.array(routes)
         if self.journal is not None:
-            figures = None
+            stats = None
             if self.clock is not None:
-                figures = RoutingFigures(watch.seconds, router.hot_keys(), router.signals())
-            self.journal.write_routing(batch, source, figures, done)
+                stats = RoutingStats(watch.seconds, router.hot_keys(), router.signals())
+            self.journal.write_routing(batch, source, stats, done)
             self.journal.write_state(batch, source, router.snapshot())
             if self.purges and source == 0:
                 self.journal.purge(batch - KEPT_BATCHES)

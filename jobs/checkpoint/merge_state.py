@@ -28,21 +28,21 @@ class MergePartition:
     bytes: int
 
 
-def merge_state(checkpoint: str) -> tuple[MergePartition, ...]:
+def read_merge_state(checkpoint: str) -> tuple[MergePartition, ...]:
     """The state partitions of a checkpoint, in order; none before the first batch."""
     system, root = open_location(checkpoint)
     folder = f"{root}/state/0"
     partitions = [
-        _partition(system, info.path, int(info.base_name))
+        _read_partition(system, info.path, int(info.base_name))
         for info in system.get_file_info(fs.FileSelector(folder, allow_not_found=True))
         if info.base_name.isdecimal()
     ]
     return tuple(sorted(partitions, key=lambda each: each.partition))
 
 
-def _partition(system: fs.FileSystem, folder: str, number: int) -> MergePartition:
+def _read_partition(system: fs.FileSystem, folder: str, number: int) -> MergePartition:
     sizes: dict[tuple[str, int], int] = {}
-    for info, match in _files(system, folder):
+    for info, match in _list_files(system, folder):
         sizes[match.group(2), int(match.group(1))] = info.size or 0
     snapshots = [version for kind, version in sizes if kind == "zip"]
     newest = max(snapshots, default=0)
@@ -51,18 +51,20 @@ def _partition(system: fs.FileSystem, folder: str, number: int) -> MergePartitio
     )
     if not snapshots:
         return MergePartition(number, None, changes)
-    rows, data = _snapshot(system, folder, newest)
+    rows, data = _read_snapshot(system, folder, newest)
     return MergePartition(number, rows, sizes["zip", newest] + data + changes)
 
 
-def _files(system: fs.FileSystem, folder: str) -> Iterator[tuple[fs.FileInfo, "re.Match[str]"]]:
+def _list_files(
+    system: fs.FileSystem, folder: str
+) -> Iterator[tuple[fs.FileInfo, "re.Match[str]"]]:
     for info in system.get_file_info(fs.FileSelector(folder, allow_not_found=True)):
         match = _FILE.fullmatch(info.base_name)
         if match:
             yield info, match
 
 
-def _snapshot(system: fs.FileSystem, folder: str, version: int) -> tuple[int | None, int]:
+def _read_snapshot(system: fs.FileSystem, folder: str, version: int) -> tuple[int | None, int]:
     """Keys of a snapshot, and bytes of the data files that it names."""
     try:
         with system.open_input_stream(f"{folder}/{version}.zip") as stream:

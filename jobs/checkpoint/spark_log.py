@@ -6,25 +6,25 @@ from unskew.config.models.job import Job
 from unskew.jobs.checkpoint.files import names_in, read_bytes
 
 
-def last_commit(job: Job) -> int:
+def read_last_commit(job: Job) -> int:
     """The newest batch that the checkpoint says is done; -1 before the first."""
     names = names_in(f"{job.checkpoint.rstrip('/')}/commits")
     return max((int(name) for name in names if name.isdecimal()), default=-1)
 
 
-def late_watermark(checkpoint: str, batch: int) -> int | None:
+def read_late_watermark(checkpoint: str, batch: int) -> int | None:
     """The watermark by which Spark dropped late rows of a batch, in microseconds of event time.
 
     It is that of the batch before: a batch's own watermark, which Spark's progress has, closes
     windows after the batch's rows were added to them. None if the log of offsets no longer has it.
     """
-    return 0 if batch == 0 else watermark_of(checkpoint, batch - 1)
+    return 0 if batch == 0 else read_watermark(checkpoint, batch - 1)
 
 
-def watermark_of(checkpoint: str, batch: int) -> int | None:
+def read_watermark(checkpoint: str, batch: int) -> int | None:
     """A batch's own watermark, in microseconds; None if the log of offsets does not have it."""
     try:
-        data = read_bytes(f"{checkpoint}/offsets/{batch}")
+        data = read_bytes(f"{checkpoint.rstrip('/')}/offsets/{batch}")
     except OSError:
         return None  # only the displays need it: the job goes on
     lines = data.decode().splitlines() if data else []

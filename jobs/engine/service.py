@@ -15,14 +15,14 @@ from unskew.grouping.spark.journal import KEPT_BATCHES, Journal
 from unskew.jobs.checkpoint import identity
 from unskew.jobs.checkpoint.files import journal_of
 from unskew.jobs.checkpoint.lock import lock_checkpoint
-from unskew.jobs.checkpoint.merge_state import MergePartition, merge_state
-from unskew.jobs.checkpoint.spark_log import last_commit
+from unskew.jobs.checkpoint.merge_state import MergePartition, read_merge_state
+from unskew.jobs.checkpoint.spark_log import read_last_commit
 from unskew.jobs.engine.dead_letter_query import DeadLetterQuery
 from unskew.jobs.engine.rejected_share import RejectedShare
 from unskew.jobs.engine.session import job_session, renames_without_processes
 from unskew.jobs.engine.spark_errors import SPARK_ERRORS, translate_spark_errors
 from unskew.jobs.local.signals import GRACE_SECONDS, Stop
-from unskew.jobs.observe.batch import BatchDone, lag_of, read_routing
+from unskew.jobs.observe.batch import BatchDone, compute_lag, read_routing
 from unskew.jobs.observe.batch_stats import read_batch_stats
 from unskew.jobs.observe.follower import Follower
 from unskew.jobs.operators.registry import computed_by_spark
@@ -79,7 +79,7 @@ class Service:
 
     def _prepare(self) -> None:
         """Bring journal and dead letters to the batch that the checkpoint committed last."""
-        committed = last_commit(self.job)
+        committed = read_last_commit(self.job)
         routing_changed = identity.routing_changed(self.job)
         # A batch that was not committed runs again, perhaps routed otherwise.
         self.journal.drop_from(committed + 1)
@@ -144,7 +144,7 @@ class Service:
         if "addBatch" not in progress["durationMs"]:
             if batch > self._seen:
                 for follower in self._followers:
-                    follower.no_new_records(lag_of(progress))
+                    follower.no_new_records(compute_lag(progress))
         elif batch > self._seen:
             self._seen = batch
             self._after_batch(batch, progress)
@@ -155,13 +155,15 @@ class Service:
         # A size that cannot be read now is only missing from the displays: the job goes on.
         with suppress(OSError, pa.ArrowException):
             self._sizes = (
-                merge_state(self.job.checkpoint),
+                read_merge_state(self.job.checkpoint),
                 self.journal.size_bytes(),
                 len(self.journal.batches()),
             )
         done = BatchDone(
             progress,
-            read_batch_stats(self.journal, batch, hot_keys=max(10, self.job.metrics.hot_keys)),
+            read_batch_stats(
+                self.job.checkpoint, self.journal, batch, max(10, self.job.metrics.hot_keys)
+            ),
             read_routing(self.journal, batch),
             *self._sizes,
         )

@@ -103,7 +103,7 @@ class BatchDone:
     @property
     def lag(self) -> Lag:
         """Records behind when the batch began; empty for a source that is not Kafka."""
-        return lag_of(self.progress)
+        return compute_lag(self.progress)
 
     @property
     def merge_rows(self) -> int:
@@ -132,11 +132,14 @@ class BatchDone:
         return sum(int(operator.get(name, 0)) for operator in operators)
 
 
-def lag_of(progress: Mapping[str, Any]) -> Lag:
+def compute_lag(progress: Mapping[str, Any]) -> Lag:
     """Compute how far behind the Kafka source was when Spark made this progress."""
     behind: Lag = {}
     for source in progress.get("sources") or ():
-        read, latest = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))
+        read, latest = (
+            _read_offsets(source.get("endOffset")),
+            _read_offsets(source.get("latestOffset")),
+        )
         for topic, partitions in latest.items():
             for partition, offset in partitions.items():
                 end = read.get(topic, {}).get(partition)
@@ -145,7 +148,7 @@ def lag_of(progress: Mapping[str, Any]) -> Lag:
     return behind
 
 
-def _offsets(value: Any) -> dict[str, dict[str, int]]:
+def _read_offsets(value: Any) -> dict[str, dict[str, int]]:
     """Kafka's offsets by topic and partition; empty for another source's, or for none."""
     if isinstance(value, str):
         try:
@@ -159,15 +162,15 @@ def _offsets(value: Any) -> dict[str, dict[str, int]]:
 
 def read_routing(journal: Journal, batch: int) -> Routing | None:
     """Read how a batch was routed from what its sources wrote; None if nothing was routed."""
-    sources = journal.routing_figures(batch).values()
+    sources = journal.read_routing_stats(batch).values()
     if not sources:
         return None
     hot = {key for source in sources for key in source.hot_keys.tolist()}
-    signals = _over_sources(source.signals for source in sources)
+    signals = _sum_up_signals(source.signals for source in sources)
     return Routing(len(sources), sum(source.seconds for source in sources), len(hot), signals)
 
 
-def _over_sources(signals: Iterable[Mapping[str, float]]) -> dict[str, tuple[float, float]]:
+def _sum_up_signals(signals: Iterable[Mapping[str, float]]) -> dict[str, tuple[float, float]]:
     values: dict[str, list[float]] = {}
     for source in signals:
         for name, value in source.items():

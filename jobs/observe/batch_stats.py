@@ -14,7 +14,7 @@ from unskew.grouping.spark.report import (
     PartitionReport,
     estimate_replication,
 )
-from unskew.jobs.checkpoint.spark_log import late_watermark
+from unskew.jobs.checkpoint.spark_log import read_late_watermark
 
 HOT_KEYS = 10
 KEY_TEXT_MAX = 80
@@ -63,7 +63,7 @@ class BatchStats:
     @property
     def max_over_mean(self) -> float:
         """Records of the fullest partition over the mean: the slowdown if records cost the same."""
-        return _max_over_mean(self.records)
+        return _divide_max_by_mean(self.records)
 
     @property
     def imbalance(self) -> float:
@@ -73,12 +73,12 @@ class BatchStats:
     @property
     def under_key_max_over_mean(self) -> float:
         """What `max_over_mean` would have been under the grouping `key`."""
-        return _max_over_mean(self.under_key)
+        return _divide_max_by_mean(self.under_key)
 
     @property
     def busy_max_over_mean(self) -> float:
         """The time of the slowest partition over the mean."""
-        return _max_over_mean(self.busy_seconds)
+        return _divide_max_by_mean(self.busy_seconds)
 
     @property
     def slowest(self) -> int:
@@ -87,7 +87,7 @@ class BatchStats:
 
 
 def read_batch_stats(
-    journal: Journal, batch: int, partitions: int | None = None, hot_keys: int = HOT_KEYS
+    checkpoint: str, journal: Journal, batch: int, hot_keys: int = HOT_KEYS
 ) -> BatchStats | None:
     """Read the stats of one batch, with so many hot keys; None if no partition reported."""
     snapshots = journal.reports(batch)
@@ -97,7 +97,7 @@ def read_batch_stats(
         partition: PartitionReport.from_snapshot(snapshot)
         for partition, snapshot in snapshots.items()
     }
-    size = partitions or next(iter(snapshots.values())).partitions
+    size = next(iter(snapshots.values())).partitions
     latencies = np.zeros((size, len(LATENCY_BOUNDS_SECONDS) + 1), np.int64)
     numbers: dict[str, Int64s | Float64s] = {
         name: np.zeros(size, type(getattr(PartitionReport, name))) for name in _NUMBERS
@@ -123,25 +123,26 @@ def read_batch_stats(
         under_key=under_key,
         replication=estimate_replication(reports),
         rejected=dict(rejected),
-        hot_keys=_hot_keys(reports, hot_keys),
-        late_records=_late_records(journal, batch, reports.values()),
+        hot_keys=_merge_hot_keys(reports, hot_keys),
+        late_records=_count_late_records(checkpoint, batch, reports.values()),
         executors={partition: report.executor for partition, report in reports.items()},
     )
 
 
-def key_text(key: HotKey) -> str:
+def show_key(key: HotKey) -> str:
     """Name a hot key for a display: by its name if it has one, else by its hash."""
     if key.name is None:
         return f"{key.hash:016x}"
     return key.name if len(key.name) <= KEY_TEXT_MAX else f"{key.name[:KEY_TEXT_MAX]}..."
 
 
-def _late_records(journal: Journal, batch: int, reports: Iterable[PartitionReport]) -> int | None:
+def _count_late_records(
+    checkpoint: str, batch: int, reports: Iterable[PartitionReport]
+) -> int | None:
     windowed = [report for report in reports if report.window_ends.size]
     if not windowed:
         return 0
-    # The journal is beside the log of offsets, in the checkpoint.
-    watermark = late_watermark(journal.location.rpartition("/")[0], batch)
+    watermark = read_late_watermark(checkpoint, batch)
     if watermark is None:
         return None
     return sum(
@@ -149,11 +150,11 @@ def _late_records(journal: Journal, batch: int, reports: Iterable[PartitionRepor
     )
 
 
-def _max_over_mean(loads: Int64s | Float64s) -> float:
+def _divide_max_by_mean(loads: Int64s | Float64s) -> float:
     return float(loads.max() / loads.mean()) if loads.any() else 1.0
 
 
-def _hot_keys(reports: Mapping[int, PartitionReport], limit: int) -> tuple[HotKey, ...]:
+def _merge_hot_keys(reports: Mapping[int, PartitionReport], limit: int) -> tuple[HotKey, ...]:
     records: Counter[int] = Counter()
     names: dict[int, str] = {}
     for report in reports.values():

@@ -19,7 +19,7 @@ from prometheus_client.registry import Collector
 
 from unskew.config.models.job import Job
 from unskew.jobs.observe.batch import BatchDone, Lag
-from unskew.jobs.observe.figure import PREFIX, Buckets, Figure, Labels, by_labels, value_of
+from unskew.jobs.observe.figure import PREFIX, Buckets, Figure, Labels, by_labels, take_value
 from unskew.jobs.observe.figures import FIGURES
 from unskew.jobs.observe.follower import Follower
 from unskew.jobs.observe.health import STATES, Health, trigger_seconds
@@ -68,7 +68,7 @@ class Board(Collector, Follower):
         values = dict(self._values)
         for figure in self._figures.values():
             if done.has_rows or figure.empty_batches:
-                value = value_of(figure, shown)
+                value = take_value(figure, shown)
                 if value is not None:
                     values[figure.name] = _updated(figure, values.get(figure.name, {}), value)
         self._values = values

@@ -85,7 +85,7 @@ class Buckets:
         return buckets
 
 
-def value_of(figure: Figure, done: BatchDone) -> Any:
+def take_value(figure: Figure, done: BatchDone) -> Any:
     """Take a figure's value from a batch; None if the figure or the batch has none."""
     return None if figure.value is None else figure.value(done)
 

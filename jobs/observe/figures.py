@@ -10,7 +10,7 @@ from typing import Any
 
 from unskew.grouping.spark.report import LATENCY_BOUNDS_SECONDS, WINDOW_ENDS
 from unskew.jobs.observe.batch import BatchDone
-from unskew.jobs.observe.batch_stats import BatchStats, key_text
+from unskew.jobs.observe.batch_stats import BatchStats, show_key
 from unskew.jobs.observe.figure import PARTITION, Buckets, Figure, Value
 
 BATCH_BOUNDS_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)
@@ -62,7 +62,7 @@ def _merge_rows(done: BatchDone) -> dict[str, int]:
 def _hot_keys(done: BatchDone) -> list[list[Any]]:
     """The largest keys and their records, in this order, which a mapping loses in JavaScript."""
     keys = done.stats.hot_keys if done.stats else ()
-    return [[key_text(key), key.records] for key in keys]
+    return [[show_key(key), key.records] for key in keys]
 
 
 # Laid out by hand: name and kind, help, value, and where it is shown.
@@ -181,7 +181,7 @@ FIGURES: tuple[Figure, ...] = (
     Figure("hot_key_records", "gauge",
         "Records of the largest keys in the last batch, as many as metrics.hot_keys; by hash, or"
         " by name with metrics.hot_key_names.",
-        _stats(lambda stats: {key_text(key): key.records for key in stats.hot_keys}), ("key",)),
+        _stats(lambda stats: {show_key(key): key.records for key in stats.hot_keys}), ("key",)),
     Figure("largest_keys", "",
         "The same, largest first.",
         _hot_keys, page="hot_keys"),

@@ -13,11 +13,11 @@ from unskew.grouping.errors import SnapshotError
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.report import LATENCY_BOUNDS_SECONDS
 from unskew.jobs.checkpoint.files import journal_in, names_in
-from unskew.jobs.checkpoint.merge_state import MergePartition, merge_state
-from unskew.jobs.checkpoint.spark_log import watermark_of
+from unskew.jobs.checkpoint.merge_state import MergePartition, read_merge_state
+from unskew.jobs.checkpoint.spark_log import read_watermark
 from unskew.jobs.observe.batch import BatchDone, Routing, read_routing
 from unskew.jobs.observe.batch_stats import HOT_KEYS, BatchStats, read_batch_stats
-from unskew.jobs.observe.figure import PARTITION, Figure, value_of
+from unskew.jobs.observe.figure import PARTITION, Figure, take_value
 from unskew.jobs.observe.figures import FIGURES
 
 _HOT_KEYS_A_BATCH = 100
@@ -90,7 +90,7 @@ class Inspection:
     def _figures(self, done: BatchDone, labels: tuple[str, ...]) -> dict[str, Any]:
         """The chosen figures of a batch: with PARTITION those by partition, else all others."""
         return {
-            figure.inspect: value_of(figure, done)
+            figure.inspect: take_value(figure, done)
             for figure in self.figures
             if figure.inspect and (figure.labels == PARTITION) is (labels == PARTITION)
         }
@@ -138,13 +138,15 @@ def inspect(checkpoint: str, limit: int | None = None) -> Inspection:
         numbers = journal.batches()
         if not numbers:
             raise ExternalError(_no_journal_message(checkpoint))
-        batches = [_read(journal, number) for number in numbers[-limit if limit else None :]]
+        batches = [
+            _read(checkpoint, journal, number) for number in numbers[-limit if limit else None :]
+        ]
         states = next((states for states in map(journal.states, reversed(numbers)) if states), {})
         return Inspection(
             checkpoint,
             next((state.grouping for state in states.values()), None),
             tuple(_same_partitions([batch for batch in batches if batch is not None])),
-            merge_state(checkpoint),
+            read_merge_state(checkpoint),
             journal.size_bytes(),
             len(numbers),
             sum(len(state.to_bytes()) for state in states.values()),
@@ -166,19 +168,18 @@ def _no_journal_message(checkpoint: str) -> str:
     return f"inspect: {checkpoint}: is not a job's checkpoint: there is no journal in it"
 
 
-def _read(journal: Journal, number: int) -> Batch | None:
-    stats = read_batch_stats(journal, number, hot_keys=_HOT_KEYS_A_BATCH)
+def _read(checkpoint: str, journal: Journal, number: int) -> Batch | None:
+    stats = read_batch_stats(checkpoint, journal, number, _HOT_KEYS_A_BATCH)
     if stats is None:
         return None
     routing = read_routing(journal, number) or Routing(0, 0.0)
     written = journal.dead_letters_written(number) or not stats.rejected
-    return Batch(BatchDone(_progress(journal, number), stats, routing), stats, written)
+    return Batch(BatchDone(_progress(checkpoint, number), stats, routing), stats, written)
 
 
-def _progress(journal: Journal, number: int) -> dict[str, Any]:
+def _progress(checkpoint: str, number: int) -> dict[str, Any]:
     """The number and watermark of a batch, from the checkpoint's logs."""
-    # The journal is beside the log of offsets, in the checkpoint.
-    watermark = watermark_of(journal.location.rpartition("/")[0], number)
+    watermark = read_watermark(checkpoint, number)
     if not watermark:
         return {"batchId": number}
     at = datetime.fromtimestamp(watermark / 1e6, UTC)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, TextIO
 
 from unskew.jobs.observe.batch import BatchDone, Lag
-from unskew.jobs.observe.figure import Figure, value_of
+from unskew.jobs.observe.figure import Figure, take_value
 from unskew.jobs.observe.figures import FIGURES
 from unskew.jobs.observe.follower import Follower
 
@@ -145,14 +145,14 @@ class Line(Follower):
 
 def line_of(done: BatchDone, figures: tuple[Figure, ...] = FIGURES) -> str:
     """The batch in a few words: the figures that have a text for the line, and the time it took."""
-    values = [(figure.line, value_of(figure, done)) for figure in figures if figure.line]
+    values = [(figure.line, take_value(figure, done)) for figure in figures if figure.line]
     words = [line.format(value) for line, value in values if value is not None]
     return "  ".join([*words, f"took {done.seconds:.1f} s"])
 
 
 def summary(done: BatchDone, figures: tuple[Figure, ...] = FIGURES) -> dict[str, Any]:
     """The figures of a batch in the log, by name."""
-    values = {figure: value_of(figure, done) for figure in figures if figure.log}
+    values = {figure: take_value(figure, done) for figure in figures if figure.log}
     return {
         figure.log: round(value, figure.digits) if isinstance(value, float) else value
         for figure, value in values.items()

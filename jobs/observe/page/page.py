@@ -26,7 +26,7 @@ import numpy as np
 
 from unskew.config.models.job import Job
 from unskew.jobs.observe.batch import BatchDone, Lag
-from unskew.jobs.observe.figure import Figure, value_of
+from unskew.jobs.observe.figure import Figure, take_value
 from unskew.jobs.observe.figures import FIGURES
 from unskew.jobs.observe.follower import Follower
 from unskew.jobs.observe.health import Health
@@ -180,7 +180,7 @@ def _figures(figures: Iterable[Figure], done: BatchDone) -> dict[str, Any]:
     """
     entry: dict[str, Any] = {}
     for figure in figures:
-        value = value_of(figure, done)
+        value = take_value(figure, done)
         if isinstance(value, np.ndarray):
             value = value.round(6).tolist()
         group, dot, name = figure.page.rpartition(".")

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from unskew.grouping.spark.journal import KEPT_BATCHES, Journal, Routes, RoutingFigures
+from unskew.grouping.spark.journal import KEPT_BATCHES, Journal, Routes, RoutingStats
 from unskew.grouping.spark.router import Router
 
 
@@ -35,7 +35,7 @@ def routed(router: Router) -> list[int]:
 
 def routing_seconds(journal: Journal) -> dict[int, float]:
     """The time of routing batch 0, by source."""
-    return {source: routing.seconds for source, routing in journal.routing_figures(0).items()}
+    return {source: routing.seconds for source, routing in journal.read_routing_stats(0).items()}
 
 
 def test_routing_seconds_are_kept_once_and_are_no_part_of_the_state(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_routing_seconds_are_kept_once_and_are_no_part_of_the_state(tmp_path: Pa
     assert both[0].states(0)[0].checksum() == both[1].states(0)[0].checksum()
     seconds = routing_seconds(both[0])
     assert routing_seconds(both[1]) == {}
-    assert not both[0].write_routing(0, 0, RoutingFigures(99.0))
+    assert not both[0].write_routing(0, 0, RoutingStats(99.0))
     assert routing_seconds(both[0]) == seconds
 
 
@@ -60,7 +60,7 @@ def test_a_sources_hot_keys_and_signals_are_in_the_journal(tmp_path: Path) -> No
     for _ in grouping.route_chunks([(hashes.astype(np.uint64), None)]):
         pass
     assert router.journal is not None
-    routing = router.journal.routing_figures(0)[0]
+    routing = router.journal.read_routing_stats(0)[0]
     assert routing.hot_keys.tolist() == grouping.hot_keys().tolist()
     assert 7 in routing.hot_keys
     assert routing.signals == grouping.signals()
@@ -96,7 +96,7 @@ def test_waiting_for_rows_is_no_routing(tmp_path: Path) -> None:
 def test_batches_that_were_not_committed_are_dropped(tmp_path: Path) -> None:
     journal = Journal(str(tmp_path))
     for batch in (3, 4, 5):
-        journal.write_routing(batch, 0, RoutingFigures(1.0))
+        journal.write_routing(batch, 0, RoutingStats(1.0))
     journal.drop_from(5)
     assert journal.batches() == [3, 4]
     journal.drop_from(9)
@@ -143,9 +143,9 @@ def test_a_disk_without_hard_links_will_do(
     journal = Journal(str(tmp_path))
     if number == errno.EIO:
         with pytest.raises(OSError, match="no links here"):
-            journal.write_routing(0, 0, RoutingFigures(1.0))
+            journal.write_routing(0, 0, RoutingStats(1.0))
         return
-    assert journal.write_routing(0, 0, RoutingFigures(1.0))
-    assert not journal.write_routing(0, 0, RoutingFigures(2.0))
+    assert journal.write_routing(0, 0, RoutingStats(1.0))
+    assert not journal.write_routing(0, 0, RoutingStats(2.0))
     assert routing_seconds(journal) == {0: 1.0}
     assert [path.name for path in (tmp_path / "000000000000").iterdir()] == ["source-00000.routing"]

@@ -2,7 +2,7 @@ import json
 import zipfile
 from pathlib import Path
 
-from unskew.jobs.checkpoint.merge_state import MergePartition, merge_state
+from unskew.jobs.checkpoint.merge_state import MergePartition, read_merge_state
 
 
 def snapshot(folder: Path, version: int, keys: int, sizes: tuple[int, ...]) -> int:
@@ -22,7 +22,7 @@ def test_rows_are_of_the_newest_snapshot_and_bytes_are_what_a_restart_loads(tmp_
     for version, length in ((9, 90), (10, 100), (11, 110)):
         (folder / f"{version}.changelog").write_bytes(b"x" * length)
     (tmp_path / "state" / "0" / "_metadata").mkdir()
-    assert merge_state(str(tmp_path)) == (MergePartition(3, 7, 1500 + size + 110),)
+    assert read_merge_state(str(tmp_path)) == (MergePartition(3, 7, 1500 + size + 110),)
 
 
 def test_before_the_first_snapshot_only_the_changes_are_there(tmp_path: Path) -> None:
@@ -30,12 +30,15 @@ def test_before_the_first_snapshot_only_the_changes_are_there(tmp_path: Path) ->
         folder = tmp_path / "state" / "0" / str(partition)
         folder.mkdir(parents=True)
         (folder / "1.changelog").write_bytes(b"x" * partition)
-    assert merge_state(str(tmp_path)) == (MergePartition(2, None, 2), MergePartition(10, None, 10))
+    assert read_merge_state(str(tmp_path)) == (
+        MergePartition(2, None, 2),
+        MergePartition(10, None, 10),
+    )
 
 
 def test_a_snapshot_that_spark_is_writing_is_not_an_error(tmp_path: Path) -> None:
     folder = tmp_path / "state" / "0" / "0"
     folder.mkdir(parents=True)
     (folder / "4.zip").write_bytes(b"PK half")
-    assert merge_state(str(tmp_path)) == (MergePartition(0, None, 7),)
-    assert merge_state(str(tmp_path / "nothing")) == ()
+    assert read_merge_state(str(tmp_path)) == (MergePartition(0, None, 7),)
+    assert read_merge_state(str(tmp_path / "nothing")) == ()

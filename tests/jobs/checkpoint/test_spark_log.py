@@ -1,17 +1,17 @@
 from pathlib import Path
 
 from tests.support.running.in_process import job_over
-from unskew.jobs.checkpoint.spark_log import last_commit, late_watermark
+from unskew.jobs.checkpoint.spark_log import read_last_commit, read_late_watermark
 
 
 def test_the_newest_commit_is_the_greatest_number(tmp_path: Path) -> None:
     job = job_over({"type": "files", "path": str(tmp_path / "in")}, tmp_path, "log")
-    assert last_commit(job) == -1
+    assert read_last_commit(job) == -1
     commits = Path(job.checkpoint) / "commits"
     commits.mkdir(parents=True)
     for name in ("9", "10", ".10.crc"):
         (commits / name).touch()
-    assert last_commit(job) == 10
+    assert read_last_commit(job) == 10
 
 
 def test_the_watermark_is_of_the_batch_before_as_the_log_has_it(tmp_path: Path) -> None:
@@ -21,5 +21,5 @@ def test_the_watermark_is_of_the_batch_before_as_the_log_has_it(tmp_path: Path) 
     (offsets / "1").write_text('v1\n{"batchWatermarkMs":9,"conf":{}}\n{"logOffset":1}')
     (offsets / "2").write_text("v1\n-\n-")
     (offsets / "4").mkdir()
-    watermarks = [late_watermark(str(tmp_path), batch) for batch in range(6)]
+    watermarks = [read_late_watermark(str(tmp_path), batch) for batch in range(6)]
     assert watermarks == [0, 7000, 9000, None, None, None]

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unskew.grouping.spark.journal import Journal, RoutingFigures
+from unskew.grouping.spark.journal import Journal, RoutingStats
 from unskew.grouping.spark.report import LATENCY_BOUNDS_SECONDS, PartitionReport
 from unskew.grouping.spark.router import Router
 from unskew.jobs.__main__ import main
@@ -41,7 +41,7 @@ def checkpoint(tmp_path: Path) -> Path:
     router = Router("level", 3, journal=journal)
     for batch in (4, 5):
         journal.write_state(batch, 0, router.grouping_for(batch, 0).snapshot())
-        journal.write_routing(batch, 0, RoutingFigures(0.25))
+        journal.write_routing(batch, 0, RoutingStats(0.25))
         journal.write_report(batch, 0, report(60, 1.0, [1, 2], names=("a", "b")).to_snapshot(3))
         journal.write_report(batch, 1, report(20, 0.5, [2]).to_snapshot(3))
         rejected = {"not_utf8": 3} if batch == 5 else {}

@@ -11,7 +11,7 @@ from tests.support.oracles import START, WINDOWS
 from tests.support.running.in_process import Ran, write_lines
 from unskew.jobs.__main__ import main
 from unskew.jobs.checkpoint.lock import lock_checkpoint
-from unskew.jobs.checkpoint.spark_log import watermark_of
+from unskew.jobs.checkpoint.spark_log import read_watermark
 from unskew.jobs.observe.inspection import inspect
 
 POISON = datetime(9000, 1, 1, tzinfo=UTC)
@@ -64,7 +64,7 @@ def test_records_count_again_after_the_watermark_is_set_back(
     # The job goes on with the watermark that was set: what is late by it is late.
     assert "late" not in keys(again)
     newest_batch = max(done.batch for done in again.batches)
-    moved = watermark_of(checkpoint, newest_batch)
+    moved = read_watermark(checkpoint, newest_batch)
     assert moved == int((START + timedelta(minutes=3, seconds=-10)).timestamp() * 1e6)
 
     assert main(["repair", checkpoint]) == 0

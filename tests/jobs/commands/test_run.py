@@ -24,7 +24,7 @@ from tests.support.running.job_process import (
 )
 from unskew.grouping.spark.journal import Journal
 from unskew.jobs.checkpoint.files import JOURNAL_FOLDER
-from unskew.jobs.checkpoint.merge_state import merge_state
+from unskew.jobs.checkpoint.merge_state import read_merge_state
 from unskew.jobs.kafka.broker import Broker
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark]
@@ -94,7 +94,7 @@ def first_run(story: Story) -> float:
         assert lag == {"0,story": 0, "1,story": 0}
         # Without waiting for another batch: the newest snapshots count every word once.
         path, count = str(story.checkpoint), len(story.expected)
-        job.wait(lambda: sum(each.rows or 0 for each in merge_state(path)) == count)
+        job.wait(lambda: sum(each.rows or 0 for each in read_merge_state(path)) == count)
         code, seconds = job.stop(signal.SIGTERM, group=True)
         assert code == 0, job.text()
         assert seconds < 30

@@ -178,7 +178,7 @@ def _metrics_are_the_journals(struck: Ran, calm: Ran) -> None:
     seconds = sum(
         routing.seconds
         for batch in journal.batches()
-        for routing in journal.routing_figures(batch).values()
+        for routing in journal.read_routing_stats(batch).values()
     )
     assert board_value(board, "routing_seconds") == pytest.approx(seconds)
 

@@ -7,10 +7,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from docs.reference.metrics import PAGE, main, page
 from tests.support.batches import done, progress
-from unskew.grouping.spark.journal import Journal, RoutingFigures
+from unskew.grouping.spark.journal import Journal, RoutingStats
 from unskew.grouping.spark.report import PartitionReport
 from unskew.grouping.spark.router import Router
-from unskew.jobs.observe.batch import BatchDone, lag_of, read_routing
+from unskew.jobs.observe.batch import BatchDone, compute_lag, read_routing
 from unskew.jobs.observe.batch_stats import read_batch_stats
 from unskew.jobs.observe.board import Board
 from unskew.jobs.observe.figures import METRICS
@@ -212,10 +212,10 @@ def test_a_key_that_left_the_hot_ones_is_no_longer_shown() -> None:
 
 
 def test_lag_is_of_the_latest_look() -> None:
-    assert lag_of(progress(0)) == {("lines", "0"): 10, ("lines", "1"): 0}
+    assert compute_lag(progress(0)) == {("lines", "0"): 10, ("lines", "1"): 0}
     files = {"sources": [{"endOffset": '{"logOffset": 3}', "latestOffset": None}]}
-    assert lag_of(files) == {}
-    assert lag_of({"sources": [{"endOffset": None, "latestOffset": {"t": {"0": 5}}}]}) == {}
+    assert compute_lag(files) == {}
+    assert compute_lag({"sources": [{"endOffset": None, "latestOffset": {"t": {"0": 5}}}]}) == {}
     shown = board()
     shown.batch_done(done(0))
     shown.no_new_records({("lines", "0"): 0})
@@ -274,8 +274,8 @@ def test_the_groupings_signals_come_from_the_journal(tmp_path: Path) -> None:
     for source in (0, 1):
         routed = router.grouping_for(0, source)
         routed.route(np.full(1000 * (source + 1), 7, np.uint64))
-        figures = RoutingFigures(0.5, routed.hot_keys(), routed.signals())
-        journal.write_routing(0, source, figures)
+        stats = RoutingStats(0.5, routed.hot_keys(), routed.signals())
+        journal.write_routing(0, source, stats)
     journal.write_report(
         0, 0, PartitionReport(records=3000, keys=1, busy_seconds=0.0).to_snapshot(4)
     )
@@ -284,7 +284,7 @@ def test_the_groupings_signals_come_from_the_journal(tmp_path: Path) -> None:
     assert (routing.sources, routing.seconds, routing.hot_keys) == (2, 1.0, 1)
     assert routing.signals["head_keys"] == (1.0, 1.0)
     assert read_routing(journal, 1) is None
-    loaded = read_batch_stats(journal, 0)
+    loaded = read_batch_stats(str(tmp_path), journal, 0)
     assert loaded is not None
     assert loaded.total == 3000
 

@@ -95,7 +95,7 @@ class Ran(Follower):
             self.types = {field.name: field.dataType.simpleString() for field in table.schema}
         self.rejected: Counter[str] = Counter()
         for batch in service.journal.batches():
-            stats = read_batch_stats(service.journal, batch)
+            stats = read_batch_stats(self.job.checkpoint, service.journal, batch)
             self.rejected.update(stats.rejected if stats else {})
 
     def batch_done(self, done: BatchDone) -> None:
