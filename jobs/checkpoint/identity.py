@@ -18,35 +18,35 @@ VERSION = 1
 _TAKE_ANOTHER = "name another checkpoint folder to begin anew"
 
 
-def write(job: Job) -> None:
+def write_identity(job: Job) -> None:
     """Write the job's identity, as it is now, into the checkpoint."""
     try:
-        write_bytes(_file(job), (json.dumps(identity(job), indent=1) + "\n").encode())
+        write_bytes(_name_file(job), (json.dumps(make_identity(job), indent=1) + "\n").encode())
     except OSError as error:
         raise ExternalError(unusable_message(job.checkpoint, error)) from error
 
 
 def routing_changed(job: Job) -> bool:
     """Did grouping, partitions or seed change since the last run? An error if it cannot go on."""
-    before = compare(job)
-    return before is not None and before["routing"] != identity(job)["routing"]
+    before = check_identity(job)
+    return before is not None and before["routing"] != make_identity(job)["routing"]
 
 
-def compare(job: Job) -> dict[str, Any] | None:
+def check_identity(job: Job) -> dict[str, Any] | None:
     """The identity in the checkpoint, if any; an error if the job may not go on from there."""
     before = _read(job) if _has_progress(job) else None
     if before is not None:
-        _compare(job, before["fixed"], identity(job)["fixed"])
+        _check_fixed(job, before["fixed"], make_identity(job)["fixed"])
     return before
 
 
-def identity(job: Job) -> dict[str, Any]:
+def make_identity(job: Job) -> dict[str, Any]:
     """The settings that may not change, and those of the routing."""
     return {
         "version": VERSION,
         "fixed": {
             "name": job.name,
-            "source": _source(job),
+            "source": _describe_source(job),
             "operator.type": job.operator.type,
             "window": job.window.model_dump(mode="json"),
             "merge.partitions": job.merge.partitions,
@@ -63,7 +63,7 @@ def identity(job: Job) -> dict[str, Any]:
     }
 
 
-def _source(job: Job) -> dict[str, Any]:
+def _describe_source(job: Job) -> dict[str, Any]:
     source = job.source
     if isinstance(source, KafkaSource):
         fields = {"subscribe", "pattern", "assign"}
@@ -71,7 +71,7 @@ def _source(job: Job) -> dict[str, Any]:
     return {"type": source.type, "path": source.path, "format": source.format}
 
 
-def _compare(job: Job, before: dict[str, Any], now: dict[str, Any]) -> None:
+def _check_fixed(job: Job, before: dict[str, Any], now: dict[str, Any]) -> None:
     if before["name"] != now["name"]:
         raise ExternalError(
             f'checkpoint: {job.checkpoint}: belongs to the job "{before["name"]}", not to'
@@ -81,18 +81,18 @@ def _compare(job: Job, before: dict[str, Any], now: dict[str, Any]) -> None:
     if changed:
         raise ExternalError(
             *(
-                f"{name}: was {_shown(before.get(name))} when {job.checkpoint} was made, which"
-                f" fixes it (got {_shown(now[name])}); change it back, or {_TAKE_ANOTHER}"
+                f"{name}: was {_show(before.get(name))} when {job.checkpoint} was made, which"
+                f" fixes it (got {_show(now[name])}); change it back, or {_TAKE_ANOTHER}"
                 for name in changed
             )
         )
 
 
-def _shown(value: object) -> str:
+def _show(value: object) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{name} {_shown(part)}" for name, part in value.items())
+        return ", ".join(f"{name} {_show(part)}" for name, part in value.items())
     if isinstance(value, list):
-        return ", ".join(map(_shown, value))
+        return ", ".join(map(_show, value))
     return str(value)
 
 
@@ -106,7 +106,7 @@ def _has_progress(job: Job) -> bool:
 
 def _read(job: Job) -> dict[str, Any]:
     """The identity; a checkpoint with progress but without it belongs to some other query."""
-    file = _file(job)
+    file = _name_file(job)
     try:
         data = read_bytes(file)
         known: dict[str, Any] | None = None if data is None else json.loads(data)
@@ -134,5 +134,5 @@ def unusable_message(checkpoint: str, error: OSError) -> str:
     return f"checkpoint: {checkpoint}: cannot be used: {reason}; check the path and its owner"
 
 
-def _file(job: Job) -> str:
+def _name_file(job: Job) -> str:
     return f"{job.checkpoint.rstrip('/')}/{FILE}"

@@ -48,7 +48,7 @@ class DeadLetterQuery:
                 row["reason"]: int(row["count"]) for row in kept.groupBy("reason").count().collect()
             }
             if counts:
-                dead_letters.write(kept, self._pipeline.job, batch)
+                dead_letters.write_dead_letters(kept, self._pipeline.job, batch)
         finally:
             kept.unpersist()
         with self._lock:

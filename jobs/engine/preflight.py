@@ -19,7 +19,7 @@ from unskew.grouping.errors import SnapshotError
 from unskew.grouping.spark.locations import open_location
 from unskew.grouping.spark.report import MeasuredLoad
 from unskew.jobs.checkpoint.files import names_in
-from unskew.jobs.checkpoint.identity import compare
+from unskew.jobs.checkpoint.identity import check_identity
 from unskew.jobs.engine.dead_letter_query import FOLDER as DEAD_LETTER_QUERY
 from unskew.jobs.kafka.admin import NoBrokerError, admin, no_answer, no_such_topic
 from unskew.jobs.kafka.options import find_security_options
@@ -123,7 +123,7 @@ def _check_checkpoint(pipeline: Pipeline) -> Iterator[str]:
     """Another job's checkpoint, or states and reports that the next batch could not read."""
     journal = pipeline.journal
     try:
-        compare(pipeline.job)
+        check_identity(pipeline.job)
         next_batch = max(journal.batches(), default=-1) + 1
         unreadable = journal.unreadable_files()
         yield from map(journal.unreadable_message, unreadable)

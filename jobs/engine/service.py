@@ -28,8 +28,8 @@ from unskew.jobs.observe.follower import Follower
 from unskew.jobs.operators.registry import computed_by_spark
 from unskew.jobs.query.pipeline import Pipeline, with_trigger
 from unskew.jobs.sinks import dead_letters
-from unskew.jobs.sinks.query import write
 from unskew.jobs.sinks.untaken import TOTAL_NOT_TAKEN
+from unskew.jobs.sinks.writer import make_writer
 
 _TASKS_CHECK_SECONDS = 5.0
 _POLL_SECONDS: Any = 0.2  # declared a whole number by pyspark, used as any
@@ -86,7 +86,7 @@ class Service:
         if routing_changed:
             # Before the new identity is written: a crash in between must leave no old states.
             self.journal.drop_states()
-        identity.write(self.job)
+        identity.write_identity(self.job)
         self._publish(committed)
         self._seen = committed
 
@@ -95,7 +95,7 @@ class Service:
             # First, so that where the source starts at the latest no rejected record is missed.
             yield self._dead_letter_query.start(self.spark)
         results = self._pipeline.build_results(self.spark)
-        yield with_trigger(write(results, self.job), self.job).start()
+        yield with_trigger(make_writer(results, self.job), self.job).start()
 
     def _follow(self, queries: list[StreamingQuery]) -> None:
         main = queries[-1]

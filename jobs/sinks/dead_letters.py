@@ -14,7 +14,7 @@ def publish(spark: SparkSession, job: Job, journal: Journal, batch: int) -> int:
     if not journal.dead_letters_written(batch):
         # Piece by piece: of a batch whose every record is rejected the driver holds a part only.
         for records in journal.rejected(batch):
-            write(spark.createDataFrame(records), job, batch, more=sent > 0)
+            write_dead_letters(spark.createDataFrame(records), job, batch, more=sent > 0)
             sent += records.num_rows
         if not sent:
             return 0
@@ -25,6 +25,6 @@ def publish(spark: SparkSession, job: Job, journal: Journal, batch: int) -> int:
     return sent
 
 
-def write(records: DataFrame, job: Job, batch: int, *, more: bool = False) -> None:
+def write_dead_letters(records: DataFrame, job: Job, batch: int, *, more: bool = False) -> None:
     """Write a batch's rejected records to the job's dead letters."""
     dead_letters_of(job).write(records, Batch(batch, job, records.sparkSession), more=more)

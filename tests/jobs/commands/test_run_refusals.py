@@ -11,7 +11,7 @@ from tests.support.running.job_process import job_words, make_topics
 from unskew.config.loader import load_job
 from unskew.jobs.__main__ import main
 from unskew.jobs.checkpoint.files import JOURNAL_FOLDER, journal_of
-from unskew.jobs.checkpoint.identity import FILE, identity, routing_changed, write
+from unskew.jobs.checkpoint.identity import FILE, make_identity, routing_changed, write_identity
 from unskew.jobs.commands.run import overrides
 from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.query.pipeline import Pipeline
@@ -42,7 +42,7 @@ def pipeline(broker: Broker, folder: Path, **settings: object) -> Pipeline:
 def claim(started: Pipeline) -> bool:
     """As a start does it: is the routing as it was?"""
     changed = routing_changed(started.job)
-    write(started.job)
+    write_identity(started.job)
     return not changed
 
 
@@ -114,7 +114,7 @@ def test_a_checkpoint_that_unskew_did_not_make(
     assert "belongs to a query that Unskew did not start" in problems_of()[0]
     (tmp_path / "refusals" / FILE).write_text("{")
     assert "cannot be read; restore it" in problems_of()[0]
-    newer = identity(pipeline(broker, tmp_path).job) | {"version": 99}
+    newer = make_identity(pipeline(broker, tmp_path).job) | {"version": 99}
     (tmp_path / "refusals" / FILE).write_text(json.dumps(newer))
     assert "of another version of Unskew (format 99)" in problems_of()[0]
 

@@ -10,7 +10,7 @@ from tests.support.running.in_process import job_over
 from unskew.config.errors import ExternalError
 from unskew.grouping.snapshot import Snapshot
 from unskew.jobs.checkpoint.files import journal_of
-from unskew.jobs.checkpoint.identity import write
+from unskew.jobs.checkpoint.identity import write_identity
 from unskew.jobs.engine.preflight import check
 from unskew.jobs.query.pipeline import Pipeline
 
@@ -49,7 +49,7 @@ def test_a_new_checkpoint_does_not_replace_the_batches_of_another(
     ]
 
     # The checkpoint that wrote them goes on.
-    write(pipeline(tmp_path, "first").job)
+    write_identity(pipeline(tmp_path, "first").job)
     log = tmp_path / "checkpoints" / "first" / progress
     log.mkdir(parents=True)
     (log / "0").write_text("")

@@ -16,7 +16,7 @@ from unskew.jobs.sinks.untaken import UntakenTotals
 _RANK = "rank_in_window"
 
 
-def write(results: DataFrame, job: Job) -> DataStreamWriter:
+def make_writer(results: DataFrame, job: Job) -> DataStreamWriter:
     """The query's writer: everything but its trigger and start."""
     sinks = sinks_of(job)
     top = operator_for(job.operator).top
