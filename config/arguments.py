@@ -7,9 +7,10 @@ from typing import Any, NoReturn, TypeVar
 from pydantic_core import PydanticCustomError
 
 from unskew.config.errors import UsageError
+from unskew.grouping.options.broken_rules import describe_unknown
 from unskew.grouping.options.printed import show
 from unskew.grouping.options.scalars import ScalarError, resolve
-from unskew.grouping.options.suggestions import did_you_mean, nearest, one_of
+from unskew.grouping.options.suggestions import add_suggestion, nearest, one_of
 
 T = TypeVar("T")
 
@@ -29,7 +30,7 @@ class CommandParser(argparse.ArgumentParser):
             return f"{show(word)}: one word too many"
         name = word.partition("=")[0]
         flags = [flag for action in self._actions for flag in action.option_strings]
-        return f"{name}: unknown option; {did_you_mean(name, flags)}"
+        return f"{name}: {add_suggestion(*describe_unknown('option', name, flags))}"
 
     def error(self, message: str) -> NoReturn:
         """One problem, as of a job file."""
@@ -95,5 +96,5 @@ def _scalar(text: str) -> object:
 
 
 def _error(rule: str, value: object, suggestion: str = "") -> argparse.ArgumentTypeError:
-    text = f"{rule} (got {show(value)})"
-    return argparse.ArgumentTypeError(f"{text}; {suggestion}" if suggestion else text)
+    text = add_suggestion(f"{rule} (got {show(value)})", suggestion)
+    return argparse.ArgumentTypeError(text)

@@ -16,7 +16,7 @@ from unskew.grouping.algorithms.shuffle import Shuffle
 from unskew.grouping.algorithms.w_choices import WChoices
 from unskew.grouping.base import Grouping, Setting
 from unskew.grouping.errors import GroupingError
-from unskew.grouping.options.broken_rules import problem_lines
+from unskew.grouping.options.broken_rules import list_problems
 
 GROUPINGS: dict[str, type[Grouping]] = {
     grouping.name: grouping
@@ -54,4 +54,4 @@ def create(
     try:
         return chosen(setting, chosen.Params(**params))
     except ValidationError as error:
-        raise GroupingError("; ".join(problem_lines(name, chosen.Params, error))) from error
+        raise GroupingError("; ".join(list_problems(name, chosen.Params, error))) from error

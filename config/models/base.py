@@ -18,6 +18,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from unskew.config.types.secrets import Secret, holds_secret
+from unskew.grouping.options.broken_rules import rule_error
 from unskew.grouping.options.suggestions import did_you_mean
 
 TEXT_LENGTH_MAX = 20_000
@@ -78,12 +79,6 @@ def with_type(
     }
     metaclass: Any = type(base)
     return cast("type[M]", metaclass(class_name, (base,), namespace))
-
-
-def rule_error(rule: str, suggestion: str = "", *, hide: bool = False) -> PydanticCustomError:
-    """The error a validator raises: broken rule and suggestion; `hide` for secret values."""
-    context = {"rule": rule, "suggestion": suggestion, "hide": hide}
-    return PydanticCustomError("rule", "{rule}", context)
 
 
 def contradiction_error(rule: str) -> PydanticCustomError:

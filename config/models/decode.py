@@ -5,9 +5,10 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo
 
-from unskew.config.models.base import TEXT_LENGTH_MAX, Location, Model, rule_error
+from unskew.config.models.base import TEXT_LENGTH_MAX, Location, Model
 from unskew.config.types.avro import avro_columns
 from unskew.config.types.ddl import DdlError, parse_columns
+from unskew.grouping.options.broken_rules import rule_error
 
 RAW_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp")
 

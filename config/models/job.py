@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, create_model, model_validator
 
-from unskew.config.models.base import Expression, Location, Model, contradiction_error, rule_error
+from unskew.config.models.base import Expression, Location, Model, contradiction_error
 from unskew.config.models.decode import Decode
 from unskew.config.models.grouping import GroupingChoice
 from unskew.config.models.metrics import Metrics
@@ -19,6 +19,7 @@ from unskew.config.rules import contradictions
 from unskew.config.specs import section_choice
 from unskew.config.types.units import ByteSize, Duration, DurationOrOff
 from unskew.grouping.base import PARTITIONS_MAX, SEED_MAX
+from unskew.grouping.options.broken_rules import rule_error
 
 SINKS_MAX = 20
 KEY_BYTES_MAX = 16 << 20

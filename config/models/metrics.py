@@ -6,9 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from unskew.config.models.base import Location, Model, rule_error
+from unskew.config.models.base import Location, Model
 from unskew.config.types.secrets import Secret
 from unskew.config.types.units import Duration
+from unskew.grouping.options.broken_rules import rule_error
 
 PORT_MAX = 65_535
 _HOST = re.compile(r"[A-Za-z0-9._-]{1,253}|[0-9A-Fa-f:.]{2,45}")

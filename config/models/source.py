@@ -4,9 +4,10 @@ from typing import Annotated, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
-from unskew.config.models.base import Location, Model, Servers, Topic, rule_error
+from unskew.config.models.base import Location, Model, Servers, Topic
 from unskew.config.models.kafka import KafkaOptions
 from unskew.config.types.units import ByteSize
+from unskew.grouping.options.broken_rules import rule_error
 from unskew.grouping.options.printed import show
 
 OFFSET_EARLIEST = -2

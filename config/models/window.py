@@ -4,8 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from unskew.config.models.base import Model, rule_error
+from unskew.config.models.base import Model
 from unskew.config.types.units import Duration
+from unskew.grouping.options.broken_rules import rule_error
 
 
 def _positive(duration: Duration) -> Duration:

@@ -11,7 +11,12 @@ from unskew.config.problems.schema_walk import fields_at, homes_of, models_at
 from unskew.config.specs import SECTIONS
 from unskew.config.yaml.reader import Node
 from unskew.grouping.options import broken_rules
-from unskew.grouping.options.broken_rules import Written, broken_rule
+from unskew.grouping.options.broken_rules import (
+    MISSING,
+    Written,
+    describe_broken_rule,
+    describe_unknown,
+)
 from unskew.grouping.options.suggestions import did_you_mean, nearest, one_of
 
 PROBLEMS_MAX = 100
@@ -102,16 +107,16 @@ def _problem(model: type[BaseModel], root: Node, path: Path, error: ErrorDetails
         parent, _ = find(root, path[:-1])
         if parent is not None:
             position = parent.key_positions.get(str(path[-1]), position)
-        rule, advice = broken_rule(error, Written(str(path[-1])))
+        rule, advice = describe_broken_rule(error, Written(str(path[-1])))
     elif kind == "missing" or (node is not None and node.value is None):
-        rule, advice = "missing", _what_to_add(model, root, path)
+        rule, advice = MISSING, _what_to_add(model, root, path)
     elif kind == "union_tag_not_found":
         path = (*path, "type")
-        rule, advice = "missing", one_of(_types(model, root, path[:-1]))
+        rule, advice = MISSING, one_of(_types(model, root, path[:-1]))
     elif kind == "union_tag_invalid":
         return _wrong_type(model, root, path)
     else:
-        rule, advice = broken_rule(error, _written(node))
+        rule, advice = describe_broken_rule(error, _written(node))
     return Problem(position, dotted(path), rule, advice)
 
 
@@ -157,13 +162,14 @@ def _unknown_key(model: type[BaseModel], root: Node, path: Path) -> tuple[str, s
             f"remove it, or change {dotted((*parents, 'type'))}",
         )
     unused = [name for name in known if parent is None or name not in parent.key_positions]
+    rule, advice = describe_unknown("key", key, unused)
     near = nearest(key, unused)
     homes = homes_of(model, key) if near is None else []
     if homes:
-        return "unknown key", f"did you mean {' or '.join(homes[:3])}?"
+        return rule, f"did you mean {' or '.join(homes[:3])}?"
     if near is None and (there := nearest(key, known, cutoff=0.8)):
-        return "unknown key", f'did you mean "{there}"? It is there already'
-    return "unknown key", did_you_mean(key, unused)
+        return rule, f'did you mean "{there}"? It is there already'
+    return rule, advice
 
 
 def _some(types: list[str]) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from unskew.grouping.options.printed import one_line, show
+from unskew.grouping.options.suggestions import add_suggestion
 
 Part = str | int
 Path = tuple[Part, ...]
@@ -28,8 +29,7 @@ class Problem:
 
     def line(self, file: str) -> str:
         """`file:line:col: path: problem; suggestion`."""
-        advice = f"; {self.suggestion}" if self.suggestion else ""
-        text = f"{self.path}: {self.rule}{advice}"
+        text = f"{self.path}: {add_suggestion(self.rule, self.suggestion)}"
         return f"{one_line(file)}:{self.position.line}:{self.position.column}: {one_line(text)}"
 
 

@@ -13,7 +13,9 @@ from pydantic import (
     WithJsonSchema,
 )
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from pydantic_core import CoreSchema, core_schema
+
+from unskew.grouping.options.broken_rules import rule_error
 
 _QUANTITY = re.compile(r"([0-9]{1,16})(?:\.([0-9]{1,9}))? ?([A-Za-zµμ]+)", re.ASCII)
 
@@ -35,18 +37,18 @@ class _Quantity:
         """The quantity that `text` writes; PydanticCustomError if it is none."""
         match = _QUANTITY.fullmatch(text)
         if match is None:
-            raise _error(f"{cls.RULE}, such as {cls._examples()}", "a number and a unit")
+            raise rule_error(f"{cls.RULE}, such as {cls._examples()}", "a number and a unit")
         whole, decimals, unit = match.groups()
         if unit not in cls.UNITS:
-            raise _error(
+            raise rule_error(
                 f"{cls.RULE}, such as {cls._examples()}",
                 f"the units are {', '.join(cls._printed())}",
             )
         exact = Fraction(f"{whole}.{decimals or 0}") * cls.UNITS[unit]
         if exact.denominator != 1:
-            raise _error(f"a whole number of {cls._printed()[0]}", "write fewer decimals")
+            raise rule_error(f"a whole number of {cls._printed()[0]}", "write fewer decimals")
         if exact > cls.AMOUNT_MAX:
-            raise _error(f"at most {cls(cls.AMOUNT_MAX)}", "check the unit")
+            raise rule_error(f"at most {cls(cls.AMOUNT_MAX)}", "check the unit")
         return cls(int(exact))
 
     def __str__(self) -> str:
@@ -99,7 +101,7 @@ class _Quantity:
         if isinstance(value, str):
             return cls.parse(value)
         advice = "add the unit" if isinstance(value, int | float) else "a number and a unit"
-        raise _error(f"{cls.RULE}, such as {cls._examples()}", advice)
+        raise rule_error(f"{cls.RULE}, such as {cls._examples()}", advice)
 
 
 class Duration(_Quantity):
@@ -189,7 +191,3 @@ DurationOrOff = Annotated[
     WithJsonSchema({"anyOf": [{"const": _OFF}, {"type": "null"}, Duration.json_schema()]}),
 ]
 """A limit that may be switched off, which is None."""
-
-
-def _error(rule: str, suggestion: str) -> PydanticCustomError:
-    return PydanticCustomError("quantity", "{rule}", {"rule": rule, "suggestion": suggestion})

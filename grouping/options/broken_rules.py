@@ -1,20 +1,21 @@
 """pydantic's errors in our words: which rule a value breaks, what it is, and what to write.
 
-The only place that turns them into text, for job files, for options on the command line and for
-groupings that are made in Python.
+Validators raise `rule_error`; what that and pydantic's own errors say is made here alone, for job
+files, for options on the command line and for groupings that are made in Python.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from unskew.grouping.options.printed import HIDDEN, show
-from unskew.grouping.options.suggestions import did_you_mean, nearest, one_of
+from unskew.grouping.options.suggestions import add_suggestion, did_you_mean, nearest, one_of
 
 NUMBER_SHOWN_MAX = 40
+MISSING = "missing"
 
 _KINDS = {
     "string_type": "a text",
@@ -77,8 +78,32 @@ def got(written: Written | None) -> str:
     return f" (got {written.text if as_written else show(written.value)})"
 
 
-def broken_rule(error: ErrorDetails, written: Written | None) -> tuple[str, str]:
-    """The rule with the value, and a suggestion that may be empty."""
+def rule_error(rule: str, suggestion: str = "", *, hide: bool = False) -> PydanticCustomError:
+    """The error a validator raises: broken rule and suggestion; `hide` for secret values."""
+    context = {"rule": rule, "suggestion": suggestion, "hide": hide}
+    return PydanticCustomError("rule", "{rule}", context)
+
+
+def describe_unknown(noun: str, name: str, known: Iterable[str]) -> tuple[str, str]:
+    """The rule that a name breaks which is none of `known`, and the nearest of them."""
+    return f"unknown {noun}", did_you_mean(name, known)
+
+
+def describe_broken_rule(
+    error: ErrorDetails, written: Written | None, known: Iterable[str] = ()
+) -> tuple[str, str]:
+    """The rule with the value, and a suggestion that may be empty.
+
+    known: the names of the options that there are, for an error about one that is not there.
+    """
+    if error["type"] == "extra_forbidden":
+        return describe_unknown("option", str(error["loc"][-1]), known)
+    if error["type"] == "missing":
+        return MISSING, ""
+    return _describe_wrong_value(error, written)
+
+
+def _describe_wrong_value(error: ErrorDetails, written: Written | None) -> tuple[str, str]:
     kind, context = error["type"], error.get("ctx", {})
     if kind in _KINDS:
         return f"{_KINDS[kind]}{got(written)}", _type_advice(kind, written)
@@ -100,24 +125,19 @@ def broken_rule(error: ErrorDetails, written: Written | None) -> tuple[str, str]
     return f"{message}{shown}", str(context.get("suggestion", ""))
 
 
-def problem_lines(where: str, params: type[BaseModel], error: ValidationError) -> list[str]:
+def list_problems(where: str, params: type[BaseModel], error: ValidationError) -> list[str]:
     """One line for each option that is wrong: `where.option: rule; suggestion`."""
-    return [_line(where, params, problem) for problem in error.errors(include_url=False)]
+    return [_write_line(where, params, problem) for problem in error.errors(include_url=False)]
 
 
-def _line(where: str, params: type[BaseModel], problem: ErrorDetails) -> str:
+def _write_line(where: str, params: type[BaseModel], problem: ErrorDetails) -> str:
     option = ".".join(str(part) for part in problem["loc"])
     name = f"{where}.{option}" if option else where
-    if problem["type"] == "extra_forbidden":
-        known = list(params.model_fields)
-        return f"{name}: unknown option; {did_you_mean(option, known)}"
-    if problem["type"] == "missing":
-        return f"{name}: missing"
     if problem["type"] == "value_error":
         # Of several options together: the message names them and their values itself.
         return f"{name}: {problem['ctx']['error']}"
-    rule, suggestion = broken_rule(problem, Written(problem["input"]))
-    return f"{name}: {rule}; {suggestion}" if suggestion else f"{name}: {rule}"
+    broken = describe_broken_rule(problem, Written(problem["input"]), params.model_fields)
+    return f"{name}: {add_suggestion(*broken)}"
 
 
 def _bound(kind: str, context: dict[str, Any]) -> str:

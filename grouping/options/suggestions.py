@@ -23,6 +23,11 @@ def did_you_mean(word: str, words: Iterable[str]) -> str:
     return one_of(known) if known else "remove it: nothing can be set here"
 
 
+def add_suggestion(rule: str, suggestion: str) -> str:
+    """`rule; suggestion`, or the rule alone where nothing is suggested."""
+    return f"{rule}; {suggestion}" if suggestion else rule
+
+
 def one_of(words: Iterable[str]) -> str:
     """`one of a, b, c`."""
     known = list(words)

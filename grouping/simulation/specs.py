@@ -10,7 +10,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from unskew.grouping.errors import GroupingError
-from unskew.grouping.options.broken_rules import problem_lines
+from unskew.grouping.options.broken_rules import list_problems
 from unskew.grouping.options.printed import show
 from unskew.grouping.options.scalars import ScalarError, resolve
 from unskew.grouping.options.suggestions import did_you_mean
@@ -79,7 +79,7 @@ def check_options(where: str, params: type[Model], options: dict[str, object]) -
     try:
         return params(**options)
     except ValidationError as error:
-        raise SpecError(*problem_lines(where, params, error)) from error
+        raise SpecError(*list_problems(where, params, error)) from error
 
 
 def _split(text: str) -> list[str]:

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, Field
 
-from unskew.config.models.base import IDENTIFIER, rule_error
+from unskew.config.models.base import IDENTIFIER
 from unskew.config.models.sink import Identity
+from unskew.grouping.options.broken_rules import rule_error
 from unskew.jobs.sinks.base import Batch, Sink
 
 if TYPE_CHECKING:

@@ -15,10 +15,11 @@ from urllib.parse import unquote
 
 from pydantic import AfterValidator, Field
 
-from unskew.config.models.base import IDENTIFIER, rule_error
+from unskew.config.models.base import IDENTIFIER
 from unskew.config.models.sink import Identity
 from unskew.config.models.window import NoWindow
 from unskew.config.types.secrets import Secret, holds_secret
+from unskew.grouping.options.broken_rules import rule_error
 from unskew.jobs.operators.base import RESULT_KEY
 from unskew.jobs.sinks.base import Batch, Sink, UntakenTotal
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from unskew.config.errors import UsageError
 from unskew.grouping.errors import GroupingError
-from unskew.grouping.options.broken_rules import problem_lines
+from unskew.grouping.options.broken_rules import list_problems
 from unskew.grouping.options.printed import show
 from unskew.grouping.options.scalars import ScalarError
 from unskew.grouping.simulation.scenario import Scenario
@@ -122,7 +122,7 @@ def _scenario(arguments: argparse.Namespace) -> Scenario:
     try:
         return Scenario.model_validate(values)
     except ValidationError as error:
-        raise SpecError(*map(_as_flag, problem_lines("", Scenario, error))) from error
+        raise SpecError(*map(_as_flag, list_problems("", Scenario, error))) from error
 
 
 def _stage(text: str) -> tuple[object, tuple[object, ...]]:
