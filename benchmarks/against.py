@@ -20,12 +20,17 @@ from benchmarks.tables import Row, Table, show
 
 ROOT = Path(__file__).resolve().parent.parent
 RATIO_MAX = 1.03
-# Uses only what both checkouts have: one broker and one session for each table.
+# Uses only what both checkouts have: one broker and one session for each table. Older ones have
+# the engine's benchmark in modules beside this one.
 _MEASURE = """
 import json, logging
 from statistics import median
-from benchmarks.engine_measure import bench, zipf
-from benchmarks.engine_overhead import EXPONENT, _runs
+try:
+    from benchmarks.engine.measure import bench, zipf
+    from benchmarks.engine.overhead import EXPONENT, _runs
+except ImportError:
+    from benchmarks.engine_measure import bench, zipf
+    from benchmarks.engine_overhead import EXPONENT, _runs
 
 batches, tiny_batches, records = 4, 16, 500_000
 taken = {}

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks import engine
-from benchmarks.engine_instead import BY_HAND
-from benchmarks.engine_measure import Batch, Run, zipf
-from benchmarks.engine_plain import SALTS
-from benchmarks.engine_skew import QUICK, SLOTS
+from benchmarks.engine import __main__ as engine
+from benchmarks.engine.instead import BY_HAND
+from benchmarks.engine.measure import Batch, Run, zipf
+from benchmarks.engine.plain import SALTS
+from benchmarks.engine.skew import QUICK, SLOTS
 
 
 def tables_of(folder: Path, *names: str) -> dict[str, Any]:

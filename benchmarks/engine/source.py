@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from benchmarks.engine_measure import Bench, middle, settle, zipf
+from benchmarks.engine.measure import Bench, middle, settle, zipf
 from benchmarks.tables import MEETS, Row, Table, verdict
 from unskew.jobs.engine.service import Service
 

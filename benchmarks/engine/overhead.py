@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from benchmarks.engine_measure import Bench, Run, middle, settle, zipf
-from benchmarks.engine_plain import HashedService, group_by
+from benchmarks.engine.measure import Bench, Run, middle, settle, zipf
+from benchmarks.engine.plain import HashedService, group_by
 from benchmarks.tables import MEETS, Row, Table, verdict
 from unskew.config.models.job import Job
 from unskew.jobs.engine.service import Service

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from pyspark.sql import SparkSession
 
-from benchmarks.engine_measure import KEYS, Bench, Meter, Run, middle, settle, zipf
+from benchmarks.engine.measure import KEYS, Bench, Meter, Run, middle, settle, zipf
 from benchmarks.tables import MEETS, Row, Table, verdict
 from unskew.config.models.job import Job
 from unskew.grouping.registry import GROUPINGS

@@ -6,9 +6,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from benchmarks.engine_measure import Bench, Run, middle, settle, zipf
-from benchmarks.engine_plain import repartition, salted, with_state
-from benchmarks.engine_skew import COST_US, MASTER, SLOTS, Cell, measure, paced, warm_up
+from benchmarks.engine.measure import Bench, Run, middle, settle, zipf
+from benchmarks.engine.plain import repartition, salted, with_state
+from benchmarks.engine.skew import COST_US, MASTER, SLOTS, Cell, measure, paced, warm_up
 from benchmarks.tables import MEETS, UNJUDGED, Row, Table
 from unskew.config.models.job import Job
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import engine_instead, engine_overhead, engine_skew, engine_source
-from benchmarks.engine_measure import Bench, bench
-from benchmarks.engine_report import ORDER, Results, description
+from benchmarks.engine import instead, overhead, skew, source
+from benchmarks.engine.measure import Bench, bench
+from benchmarks.engine.report import ORDER, Results, description
 from benchmarks.tables import Table, show
 
-RESULTS = Path(__file__).with_name("results")
+RESULTS = Path(__file__).resolve().parent.parent / "results"
 
 
 @dataclass(frozen=True)
@@ -29,15 +29,15 @@ class Part:
     quick: Any
 
 
-_OVERHEAD = (engine_overhead.Size(), engine_overhead.QUICK)
-_INSTEAD = (engine_instead.Size(), engine_instead.QUICK)
+_OVERHEAD = (overhead.Size(), overhead.QUICK)
+_INSTEAD = (instead.Size(), instead.QUICK)
 PARTS = {
-    "overhead": Part(engine_overhead.overhead, *_OVERHEAD),
-    "tiny": Part(engine_overhead.tiny, *_OVERHEAD),
-    "skew": Part(engine_skew.skew, engine_skew.Size(), engine_skew.QUICK),
-    "source": Part(engine_source.source, engine_source.Size(), engine_source.QUICK),
-    "instead": Part(engine_instead.instead, *_INSTEAD),
-    "time": Part(engine_instead.times, *_INSTEAD),
+    "overhead": Part(overhead.overhead, *_OVERHEAD),
+    "tiny": Part(overhead.tiny, *_OVERHEAD),
+    "skew": Part(skew.skew, skew.Size(), skew.QUICK),
+    "source": Part(source.source, source.Size(), source.QUICK),
+    "instead": Part(instead.instead, *_INSTEAD),
+    "time": Part(instead.times, *_INSTEAD),
 }
 
 
