@@ -21,6 +21,7 @@ OPERATORS = Registry(
         "word_count": "unskew.jobs.operators.word_count:WordCount",
         "vwap": "unskew.jobs.operators.vwap:Vwap",
         "hashtags": "unskew.jobs.operators.hashtags:Hashtags",
+        "rows": "unskew.jobs.operators.table_rows:Rows",
         "paced": "unskew.jobs.operators.paced:Paced",
     },
     entry_point_group="unskew.operators",
@@ -30,6 +31,7 @@ SINKS = Registry(
     {
         "kafka": "unskew.jobs.sinks.kafka:KafkaSink",
         "files": "unskew.jobs.sinks.files:FilesSink",
+        "table": "unskew.jobs.sinks.table:TableSink",
         "postgres": "unskew.jobs.sinks.postgres:PostgresSink",
         "console": "unskew.jobs.sinks.console:ConsoleSink",
         "memory": "unskew.jobs.sinks.memory:MemorySink",

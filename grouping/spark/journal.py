@@ -51,6 +51,7 @@ _ROUTING = re.compile(r"source-(\d+)\.routing")
 _REPORT = re.compile(r"partition-(\d+)\.report")
 # Journals of the version before end the name in `.bad`.
 _REJECTED = re.compile(r"partition-\d+\.(?:rejected|bad)|totals\.rejected")
+_WRITTEN_FILES = "written.files"
 _UNTAKEN = "totals.rejected"
 
 
@@ -172,6 +173,14 @@ class Journal:
             for source, routing in self._read_all(batch, _ROUTING).items()
             if routing.arrays["seconds"].size
         }
+
+    def write_written_files(self, batch: int, written: Snapshot) -> bool:
+        """Write which files a batch added to a table; for display."""
+        return self._write(batch, _WRITTEN_FILES, written.to_bytes())
+
+    def read_written_files(self, batch: int) -> Snapshot | None:
+        """Read it."""
+        return self._read(batch, _WRITTEN_FILES)
 
     def routes(self, batch: int) -> dict[int, Routes]:
         """Read what each source routed in one batch."""

@@ -8,7 +8,16 @@ from unskew.jobs.checkpoint.files import names_in, read_bytes
 
 def read_last_commit(job: Job) -> int:
     """The newest batch that the checkpoint says is done; -1 before the first."""
-    names = names_in(f"{job.checkpoint.rstrip('/')}/commits")
+    return _read_newest(job, "commits")
+
+
+def read_newest_offset(job: Job) -> int:
+    """The newest batch that the checkpoint says was begun; -1 before the first."""
+    return _read_newest(job, "offsets")
+
+
+def _read_newest(job: Job, log: str) -> int:
+    names = names_in(f"{job.checkpoint.rstrip('/')}/{log}")
     return max((int(name) for name in names if name.isdecimal()), default=-1)
 
 

@@ -21,6 +21,7 @@ from unskew.jobs.engine.dead_letter_query import DeadLetterQuery
 from unskew.jobs.engine.rejected_share import RejectedShare
 from unskew.jobs.engine.session import job_session, renames_without_processes
 from unskew.jobs.engine.spark_errors import SPARK_ERRORS, translate_spark_errors
+from unskew.jobs.engine.table_writers import TableWriters
 from unskew.jobs.local.signals import GRACE_SECONDS, Stop
 from unskew.jobs.observe.batch import BatchDone, compute_lag, read_routing
 from unskew.jobs.observe.batch_stats import read_batch_stats
@@ -50,6 +51,7 @@ class Service:
         self.journal: Journal = journal_of(job)
         self._pipeline = Pipeline(job, self.journal)
         self._dead_letter_query = DeadLetterQuery(self._pipeline)
+        self._table_writers = TableWriters(job, spark)
         self._followers = followers
         self._stop = stop or Stop()
         self._seen = -1
@@ -159,6 +161,9 @@ class Service:
                 self.journal.size_bytes(),
                 len(self.journal.batches()),
             )
+        written = self._table_writers.of_batch(progress)
+        if written is not None and not computed_by_spark(self.job):
+            self.journal.write_written_files(batch, written.to_snapshot())
         done = BatchDone(
             progress,
             read_batch_stats(
@@ -166,6 +171,7 @@ class Service:
             ),
             read_routing(self.journal, batch),
             *self._sizes,
+            written,
         )
         for follower in self._followers:
             follower.batch_done(done)

@@ -10,6 +10,7 @@ from typing import Any
 from unskew.grouping.spark.journal import Journal
 from unskew.jobs.checkpoint.merge_state import MergePartition
 from unskew.jobs.observe.batch_stats import BatchStats
+from unskew.jobs.observe.written import WrittenFiles
 
 PARTS = {
     "latestOffset": "latest_offset",
@@ -47,6 +48,8 @@ class BatchDone:
     merge: tuple[MergePartition, ...] = ()
     journal_bytes: int = 0
     journal_batches: int = 0
+    written: WrittenFiles | None = None
+    """What the batch added to a table; None if the job has none, or that is not known."""
 
     @property
     def batch(self) -> int:

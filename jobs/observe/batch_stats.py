@@ -15,6 +15,7 @@ from unskew.grouping.spark.report import (
     estimate_replication,
 )
 from unskew.jobs.checkpoint.spark_log import read_late_watermark
+from unskew.jobs.observe.written import read_written_files
 
 HOT_KEYS = 10
 KEY_TEXT_MAX = 80
@@ -106,6 +107,7 @@ def read_batch_stats(
         "records": np.zeros(size, np.int64),
         "busy_seconds": np.zeros(size, np.float64),
     }
+    written = read_written_files(journal, batch)
     under_key = np.zeros(size, np.int64)
     rejected: Counter[str] = Counter()
     for partition, report in reports.items():
@@ -115,6 +117,9 @@ def read_batch_stats(
             latencies[partition] = report.latency_counts
         under_key[report.home_partitions] += report.home_records
         rejected.update(report.rejected)
+    if written is not None and written.seconds.size == size and written.seconds.any():
+        # A writer is busy outside of Python: its report has only the time to receive the rows.
+        measured["busy_seconds"] = written.seconds
     return BatchStats(
         batch,
         **measured,

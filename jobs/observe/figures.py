@@ -12,6 +12,7 @@ from unskew.grouping.spark.report import LATENCY_BOUNDS_SECONDS, WINDOW_ENDS
 from unskew.jobs.observe.batch import BatchDone
 from unskew.jobs.observe.batch_stats import BatchStats, show_key
 from unskew.jobs.observe.figure import PARTITION, Buckets, Figure, Value
+from unskew.jobs.observe.written import WrittenFiles
 
 BATCH_BOUNDS_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)
 
@@ -34,6 +35,11 @@ def _sum(name: str) -> Value:
 def _routing(name: str) -> Value:
     """An attribute of the batch's routing; none if nothing was routed."""
     return lambda done: None if done.routing is None else getattr(done.routing, name)
+
+
+def _written(take: Callable[[WrittenFiles], Any]) -> Value:
+    """A value from what the batch added to a table; none if the job has no table."""
+    return lambda done: None if done.written is None else take(done.written)
 
 
 def _signals(done: BatchDone) -> dict[tuple[str, str], float] | None:
@@ -229,6 +235,28 @@ FIGURES: tuple[Figure, ...] = (
         "Rejected records, by reason.",
         lambda done: dict(done.stats.rejected) if done.stats else {}, ("reason",),
         page="dead_letters", inspect="dead_letters"),
+    Figure("written_files", "counter",
+        "Files added to the table that the job writes.",
+        _written(lambda written: int(written.files.sum()))),
+    Figure("batch_written_files", "gauge",
+        "The same, in the last batch.",
+        _written(lambda written: int(written.files.sum())), log="written_files",
+        inspect="written_files", column=("files", "{:,}")),
+    Figure("batch_written_bytes", "gauge",
+        "Bytes of those files.",
+        _written(lambda written: int(written.bytes.sum())), inspect="written_bytes"),
+    Figure("bytes_per_written_file", "gauge",
+        "The mean size of the files of the last batch.",
+        _written(lambda written: written.bytes_a_file), log="bytes_per_file", digits=0,
+        inspect="bytes_per_file", column=("bytes/file", "{:,.0f}")),
+    Figure("partition_batch_written_files", "gauge",
+        "Files that a partition's writer added to the table in the last batch.",
+        _written(lambda written: written.files), PARTITION, inspect="written_files",
+        column=("files", "{:,}")),
+    Figure("partition_batch_written_bytes", "gauge",
+        "Bytes of those files.",
+        _written(lambda written: written.bytes), PARTITION, inspect="written_bytes",
+        column=("written bytes", "{:,}")),
     Figure("kafka_lag_records", "gauge",
         "Records in Kafka that were not read when the last batch began.",
         lambda done: done.lag, ("topic", "kafka_partition"), empty_batches=True),

@@ -19,6 +19,7 @@ from unskew.jobs.observe.batch import BatchDone, Routing, read_routing
 from unskew.jobs.observe.batch_stats import HOT_KEYS, BatchStats, read_batch_stats
 from unskew.jobs.observe.figure import PARTITION, Figure, take_value
 from unskew.jobs.observe.figures import FIGURES
+from unskew.jobs.observe.written import read_written_files
 
 _HOT_KEYS_A_BATCH = 100
 
@@ -100,8 +101,10 @@ class Inspection:
             return []
         loads, busy, last = self.loads, self.busy_seconds, self.batches[-1]
         latencies = _sum_over_batches([batch.stats.latency_counts for batch in self.batches])
+        partitions = last.stats.records.size
         columns = {
-            name: values.tolist() for name, values in self._figures(last.done, PARTITION).items()
+            name: [None] * partitions if values is None else values.tolist()
+            for name, values in self._figures(last.done, PARTITION).items()
         }
         return [
             {
@@ -114,7 +117,7 @@ class Inspection:
                     "executor": last.stats.executors.get(partition, ""),
                 },
             }
-            for partition in range(last.stats.records.size)
+            for partition in range(partitions)
         ]
 
     def _hot_keys(self) -> list[dict[str, Any]]:
@@ -174,7 +177,9 @@ def _read(checkpoint: str, journal: Journal, number: int) -> Batch | None:
         return None
     routing = read_routing(journal, number) or Routing(0, 0.0)
     written = journal.dead_letters_written(number) or not stats.rejected
-    return Batch(BatchDone(_progress(checkpoint, number), stats, routing), stats, written)
+    files = read_written_files(journal, number)
+    done = BatchDone(_progress(checkpoint, number), stats, routing, written=files)
+    return Batch(done, stats, written)
 
 
 def _progress(checkpoint: str, number: int) -> dict[str, Any]:

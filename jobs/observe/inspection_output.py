@@ -50,10 +50,16 @@ def print_tables(inspection: Inspection) -> None:
 def _print_batches(
     console: Console, columns: Sequence[Figure], batches: list[dict[str, Any]]
 ) -> None:
+    columns = _with_values(columns, batches)
     table = _table(*(figure.column[0] for figure in columns), "dead letters")
     for batch in batches:
         table.add_row(*_cells(columns, batch), _dead_letters(batch))
     console.print(table)
+
+
+def _with_values(columns: Sequence[Figure], rows: list[dict[str, Any]]) -> list[Figure]:
+    """The columns that have a value in any row: a job without a table adds no files, say."""
+    return [figure for figure in columns if any(row[figure.inspect] is not None for row in rows)]
 
 
 def _cells(columns: Sequence[Figure], values: dict[str, Any]) -> list[str]:
@@ -70,6 +76,7 @@ def _dead_letters(batch: dict[str, Any]) -> str:
 def _print_partitions(
     console: Console, columns: Sequence[Figure], partitions: list[dict[str, Any]]
 ) -> None:
+    columns = _with_values(columns, [part["last_batch"] for part in partitions])
     headings = [figure.column[0] for figure in columns]
     table = _table("partition", "records", "", "busy s", "latency p99 s", *headings)
     table.columns[2].justify = "left"

@@ -44,6 +44,9 @@ class Operator(ABC):
     """May the records of one key go to several partitions?"""
     explodes: bool = False
     """Is `key` an array, each element of which makes a row of its own?"""
+    merges: ClassVar[bool] = True
+    """Are there partials, and a merge that makes results of them? If not, the rows themselves are
+    what is written."""
     native: ClassVar[bool] = True
     """Can plain Spark do all of the work by `direct`? If not, `grouping: none` partitions by the
     key's hash, as Spark does, and then calls `partial` too."""

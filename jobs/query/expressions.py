@@ -42,17 +42,19 @@ def evaluate(decoded: DataFrame, operator: Operator, event_time: str) -> Evaluat
     }
     columns = {f"{_PREFIX}{name}": name for name in type(options).model_fields}
     safe = options.model_copy(update={columns[name]: name for name in texts})
-    rows = _add_values(decoded, {**texts, _EVENT_TIME: event_time})
+    rows = add_values(decoded, {**texts, _EVENT_TIME: event_time})
     return Evaluated(rows, type(operator)(safe), _EVENT_TIME)
 
 
-def _add_values(decoded: DataFrame, texts: Mapping[str, str]) -> DataFrame:
-    attempts = {f"{name}_attempt": _attempt(decoded, text) for name, text in texts.items()}
+def add_values(decoded: DataFrame, texts: Mapping[str, str]) -> DataFrame:
+    """Evaluate expressions as columns of these names."""
+    names = {name: f"_attempt_{name}" for name in texts}
+    attempts = {names[name]: _attempt(decoded, text) for name, text in texts.items()}
     raised = sf.lit(False)
     for name in attempts:
         raised = raised | sf.col(name).isNull()
     reason = sf.coalesce(sf.col(REJECT_REASON), sf.when(raised, EXPRESSION_FAILED))
-    values = {name: sf.col(f"{name}_attempt.{_VALUE}") for name in texts}
+    values = {name: sf.col(f"{names[name]}.{_VALUE}") for name in texts}
     tried = decoded.withColumns(attempts)
     return tried.withColumns({**values, REJECT_REASON: reason}).drop(*attempts)
 

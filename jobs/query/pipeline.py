@@ -21,6 +21,8 @@ from unskew.jobs.query import source
 from unskew.jobs.query.decode import decode
 from unskew.jobs.query.partial import PartialStage
 from unskew.jobs.query.prepare import ARRIVED, REJECTED, prepare
+from unskew.jobs.query.prepare_rows import prepare_rows, select_table_columns
+from unskew.jobs.query.writer_stage import WriterStage
 
 WINDOW = "window"
 
@@ -33,9 +35,11 @@ class Pipeline:
     journal: Journal
 
     def build_results(self, spark: SparkSession) -> DataFrame:
-        """The totals of each window and key, as the sinks take them."""
+        """The totals of each window and key, as the sinks take them; or the rows themselves."""
         operator = operator_for(self.job.operator)
         prepared = self._read_and_prepare(spark, operator)
+        if not operator.merges:
+            return select_table_columns(self._keep_accepted(prepared))
         if computed_by_spark(self.job):
             accepted = prepared.where(sf.col(REJECTED).isNull())
             totals = self._group_by_window(accepted).agg(*_make_aggregates(operator.direct))
@@ -44,6 +48,12 @@ class Pipeline:
             partials = self._partition(prepared).mapInArrow(stage, stage.schema)
             totals = self._group_by_window(partials).agg(*_make_aggregates(operator.merge))
         return _select_results(totals, operator)
+
+    def _keep_accepted(self, prepared: DataFrame) -> DataFrame:
+        """The rows that are written as they are, each in the partition of its writer."""
+        if computed_by_spark(self.job):
+            return prepared.where(sf.col(REJECTED).isNull())
+        return self.make_writer_stage().keep_accepted(self._partition(prepared))
 
     def build_rejected(self, spark: SparkSession) -> DataFrame:
         """The rejected records with reason and coordinates, where no partial stage keeps them."""
@@ -82,9 +92,14 @@ class Pipeline:
             self.job.window,
         )
 
+    def make_writer_stage(self) -> WriterStage:
+        """The stage of rows without a partial: it counts what each writer gets, and reports."""
+        named = self.job.metrics.hot_key_names
+        return WriterStage(self.job.partitions, self.journal, named, self.job.seed)
+
     def _read_and_prepare(self, spark: SparkSession, operator: Operator) -> DataFrame:
-        raw = source.read(spark, self.job.source)
-        return prepare(decode(raw, self.job.decode, source.COLUMNS), operator, self.job)
+        decoded = decode(source.read(spark, self.job.source), self.job.decode, source.COLUMNS)
+        return (prepare if operator.merges else prepare_rows)(decoded, operator, self.job)
 
     def _partition(self, prepared: DataFrame) -> DataFrame:
         """Rows in the partitions that work on them: routed, or by Spark's own hash of the key."""

@@ -42,10 +42,7 @@ def prepare(decoded: DataFrame, operator: Operator, job: Job) -> DataFrame:
     """One row a key: the key and its hash, the operator's inputs, the times, and `rejected`."""
     rows = _evaluate(decoded, operator, job)
     rows = _explode_keys(rows, job) if operator.explodes else _check_keys(rows, job)
-    record = sf.struct(
-        sf.col(REJECT_REASON).alias("reason"),
-        *[sf.col(f"raw_{name}").alias(name) for name in COLUMNS],
-    )
+    record = make_rejected_record()
     rejected = sf.when(sf.col(REJECT_REASON).isNotNull(), record)
     carried = job.on_error == "dead_letter" and not computed_by_spark(job)
     return rows.select(
@@ -56,6 +53,14 @@ def prepare(decoded: DataFrame, operator: Operator, job: Job) -> DataFrame:
         _compute_pane(job.window).alias(PANE),
         _compute_hash().alias(KEY_HASH),
         (record if carried else rejected).alias(REJECTED),
+    )
+
+
+def make_rejected_record() -> Column:
+    """A struct of the record, with the reason why it is rejected."""
+    return sf.struct(
+        sf.col(REJECT_REASON).alias("reason"),
+        *[sf.col(f"raw_{name}").alias(name) for name in COLUMNS],
     )
 
 

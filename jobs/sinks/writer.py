@@ -19,11 +19,13 @@ _RANK = "rank_in_window"
 def make_writer(results: DataFrame, job: Job) -> DataStreamWriter:
     """The query's writer: everything but its trigger and start."""
     sinks = sinks_of(job)
-    top = operator_for(job.operator).top
+    operator = operator_for(job.operator)
+    top = operator.top
     writer = sinks[0].stream(results, job) if len(sinks) == 1 and top is None else None
     if writer is None:
         writer = results.writeStream.foreachBatch(_write_batch(job, top, results.sparkSession))
-    writer = writer.queryName(job.name).outputMode(job.merge.output)
+    mode = job.merge.output if operator.merges else "append"
+    writer = writer.queryName(job.name).outputMode(mode)
     return writer.option("checkpointLocation", job.checkpoint)
 
 

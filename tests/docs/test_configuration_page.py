@@ -24,12 +24,16 @@ checkpoint: /data/example_checkpoint
 """
 WINDOWED = {"window": {"type": "tumbling", "duration": "1 minute"}, "lateness": "10 s"}
 APPEND = {**WINDOWED, "merge": {"output": "append"}}
+EVENTS = {"type": "json", "schema": "country STRING, amount INT, ts TIMESTAMP"}
+TABLE = {"type": "table", "format": "delta", "path": "/data/example_table"}
 # What an example needs beside it in the whole job.
 NEEDS = {
     "lateness": WINDOWED,
     "merge.output": APPEND,
     "operator.hashtags": APPEND,
+    "operator.rows": {"decode": EVENTS, "sinks": [TABLE]},
     "sinks.files": APPEND,
+    "sinks.table": {"decode": EVENTS, "operator": {"type": "rows"}},
     "window.tumbling": WINDOWED,
     "window.sliding": WINDOWED,
 }

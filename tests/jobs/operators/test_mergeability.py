@@ -135,7 +135,7 @@ def shipped(name: str) -> Operator:
     return kind(OPTIONS.get(name) or kind.Options())
 
 
-SHIPPED = {name: shipped(name) for name in OPERATORS.shipped_names()}
+SHIPPED = {name: shipped(name) for name in OPERATORS.shipped_names() if OPERATORS.load(name).merges}
 MERGEABLE: dict[str, Operator] = {
     **SHIPPED,
     "dearest": Dearest(DearestOptions()),

@@ -1,0 +1,151 @@
+"""`rows`: computes nothing; decoded records are the rows of a table.
+
+No partial and no merge: records are routed by what the table is partitioned by and written where
+they arrive. `prepare_rows` makes the columns, `WriterStage` counts what each writer gets.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar
+
+from pydantic import AfterValidator, Field
+
+from unskew.config.models.base import IDENTIFIER, Expression
+from unskew.config.models.operator import OperatorOptions
+from unskew.config.models.window import Merge
+from unskew.config.rules.registry import Contradiction, agrees_with
+from unskew.config.types.partition_columns import partition_column
+from unskew.grouping.options.broken_rules import rule_error
+from unskew.grouping.options.suggestions import did_you_mean
+from unskew.jobs.operators.base import Operator
+
+COLUMNS_MAX = 2_000
+# Names that prepared records have already while the columns are computed.
+_RESERVED = frozenset(
+    {
+        "reject_reason",
+        *(f"raw_{name}" for name in ("key", "value", "topic", "partition", "offset", "timestamp")),
+        "raw_stamped_on_arrival",
+    }
+)
+
+
+def _column_name(name: str) -> str:
+    if not IDENTIFIER.fullmatch(name):
+        raise rule_error("a column's name: letters, digits, underscores, no digit first")
+    return name
+
+
+def _distinct(columns: dict[str, str] | None) -> dict[str, str] | None:
+    names = [name.lower() for name in columns or ()]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice:
+        raise rule_error(f'"{twice}" is there twice, and Spark takes no notice of case')
+    return columns
+
+
+Columns = Annotated[
+    dict[Annotated[str, AfterValidator(_column_name)], Expression],
+    Field(min_length=1, max_length=COLUMNS_MAX),
+    AfterValidator(_distinct),
+]
+
+
+class RowsOptions(OperatorOptions):
+    """Rows of a table, one for each record. Needs one sink, a `table`."""
+
+    columns: Columns | None = Field(
+        default=None, examples=[{"country": "country", "amount": "amount", "ts": "ts"}]
+    )
+    """The columns of a row, each with the SQL expression that it is, over the decoded columns;
+    without it, all decoded columns as they are."""
+    where: Expression | None = Field(default=None, examples=["amount > 0"])
+    """Only records for which this holds are written; the others are no dead letters."""
+
+    def list_columns(self, decode: Any) -> list[str]:
+        """List the columns of a row."""
+        return list(decode.columns if self.columns is None else self.columns)
+
+    @agrees_with("sinks")
+    def goes_into_a_table(self, sinks: list[Any]) -> Iterator[Contradiction]:
+        """`rows` needs exactly one sink, of type table."""
+        if [sink.type for sink in sinks] != ["table"]:
+            yield Contradiction(
+                ("type",),
+                "rows needs one sink, of type table: partitions of rows are its writers",
+                "write one sink of type: table, and another job for other targets",
+            )
+
+    @agrees_with("window", "lateness", "merge")
+    def has_no_results(self, window: Any, lateness: Any, merge: Merge) -> Iterator[Contradiction]:
+        """`rows` aggregates nothing: windows, lateness and the merge have nothing to work on."""
+        given = {"window": window.type != "none", "lateness": lateness is not None}
+        for name, is_given in {**given, "merge": merge != Merge()}.items():
+            if is_given:
+                yield Contradiction(
+                    ("type",), f"rows aggregates nothing, so {name} has no effect", f"remove {name}"
+                )
+
+    @agrees_with("event_time", "on_error")
+    def has_no_event_time(self, event_time: str, on_error: str) -> Iterator[Contradiction]:
+        """`rows` needs no event time, and calls no code that could raise."""
+        for name, is_given in (
+            ("event_time", event_time != "timestamp"),
+            ("on_error", on_error != "stop"),
+        ):
+            if is_given:
+                yield Contradiction(
+                    ("type",), f"rows computes nothing, so {name} has no effect", f"remove {name}"
+                )
+
+    @agrees_with("decode")
+    def columns_are_not_reserved(self, decode: Any) -> Iterator[Contradiction]:
+        """Some names of columns are taken while a record is prepared."""
+        for name in self.list_columns(decode):
+            if name.lower() in _RESERVED:
+                yield Contradiction(
+                    ("columns",), f'"{name}" is a name that Unskew uses', "rename the column"
+                )
+
+    @agrees_with("decode", "sinks")
+    def partition_columns_exist(self, decode: Any, sinks: list[Any]) -> Iterator[Contradiction]:
+        """What the table is partitioned by are columns of a row."""
+        names = self.list_columns(decode)
+        known = {name.lower() for name in names}
+        for text in (text for sink in sinks for text in getattr(sink, "partition_by", ())):
+            name, expression = partition_column(text)
+            if expression is None and name.lower() not in known:
+                yield Contradiction(
+                    ("columns",),
+                    f'no column "{name}", by which the table is partitioned',
+                    did_you_mean(name, names),
+                )
+            if expression is not None and name.lower() in known:
+                yield Contradiction(
+                    ("columns",),
+                    f'"{name}" is a column, and partition_by makes another one of that name',
+                    f'name it otherwise, as in "{expression} AS {name}_2"',
+                )
+
+
+class Rows(Operator):
+    """Rows for a table: nothing is computed."""
+
+    Options = RowsOptions
+    merges: ClassVar[bool] = False
+
+    @property
+    def key(self) -> str:
+        """None of its own: the table's `partition_by` is what is routed by."""
+        return "''"
+
+    @property
+    def partial_columns(self) -> Mapping[str, str]:
+        return {}
+
+    @property
+    def merge(self) -> Mapping[str, str]:
+        return {}
+
+    @property
+    def direct(self) -> Mapping[str, str]:
+        return {}

@@ -1,0 +1,110 @@
+"""Decoded records become the rows of a table that are routed: their columns, key, or `rejected`."""
+
+import re
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql.types import StringType
+
+from unskew.config.models.job import Job
+from unskew.config.types.partition_columns import PartitionColumn, partition_column
+from unskew.jobs.operators.base import KEY, KEY_HASH, Operator
+from unskew.jobs.query.decode import REJECT_REASON
+from unskew.jobs.query.expressions import add_values
+from unskew.jobs.query.prepare import ARRIVED, REJECTED, make_rejected_record
+from unskew.jobs.query.source import COLUMNS
+
+PARTITION_VALUE_UNUSABLE = "partition_value_unusable"
+FOLDER_BYTES_MAX = 255
+"""The longest name that a folder may have on common file systems."""
+_PREFIX = "row_"
+_WHERE = "_where"
+_NUMBERED = "_column_"
+_BARE = re.compile(r"\s*`?([A-Za-z_][A-Za-z0-9_]*)`?\s*")
+# What Hive's rules for names of folders write as a percent sign and two digits: a byte becomes
+# three. Control characters are among them.
+_ESCAPED = "\"#%'*/:=?\\{[]^\x7f" + "".join(map(chr, range(1, 32)))
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+
+
+def prepare_rows(decoded: DataFrame, operator: Operator, job: Job) -> DataFrame:
+    """One row a record: the columns to write under a prefix, the key by which the table is
+    partitioned and its hash, when it arrived, and `rejected`.
+    """
+    partitions = read_partition_columns(job)
+    rows = _compute_columns(decoded, operator, job)
+    computed = {name: text for name, text in partitions if text is not None}
+    names = [*_list_columns(operator, job), *computed]
+    rows = add_values(rows, computed) if computed else rows
+    unusable = [_find_unusable(rows, column.name) for column in partitions]
+    reason = sf.coalesce(sf.col(REJECT_REASON), *unusable)
+    rows = rows.withColumn(REJECT_REASON, reason)
+    return rows.select(
+        *[sf.col(f"`{name}`").alias(f"{_PREFIX}{name}") for name in names],
+        *([_make_key(partitions).alias(KEY)] if job.metrics.hot_key_names else []),
+        _compute_hash(partitions).alias(KEY_HASH),
+        sf.col("raw_timestamp").alias(ARRIVED),
+        sf.when(sf.col(REJECT_REASON).isNotNull(), make_rejected_record()).alias(REJECTED),
+    )
+
+
+def select_table_columns(rows: DataFrame) -> DataFrame:
+    """Select the columns of the table, by their own names."""
+    names = [name for name in rows.columns if name.startswith(_PREFIX)]
+    return rows.select(*[sf.col(f"`{n}`").alias(n.removeprefix(_PREFIX)) for n in names])
+
+
+def read_partition_columns(job: Job) -> Sequence[PartitionColumn]:
+    """What the job's table is partitioned by."""
+    texts: list[str] = getattr(job.sinks[0], "partition_by", [])
+    return [partition_column(text) for text in texts]
+
+
+def _list_columns(operator: Operator, job: Job) -> list[str]:
+    names: list[str] = operator.options.list_columns(job.decode)
+    return names
+
+
+def _compute_columns(decoded: DataFrame, operator: Operator, job: Job) -> DataFrame:
+    """The records that are wanted, with the columns that the table is to have."""
+    names = _list_columns(operator, job)
+    texts: dict[str, str] = operator.options.columns or {name: f"`{name}`" for name in names}
+    where: str | None = operator.options.where
+    # A column as it is cannot raise; each of the others is tried, under a name of its own.
+    taken = {name: match.group(1) for name in names if (match := _BARE.fullmatch(texts[name]))}
+    tried = {f"{_NUMBERED}{n}": texts[name] for n, name in enumerate(names) if name not in taken}
+    numbered = {name: f"{_NUMBERED}{n}" for n, name in enumerate(names)}
+    rows = add_values(decoded, {**tried, **({_WHERE: where} if where else {})})
+    if where:
+        rows = rows.where(sf.col(REJECT_REASON).isNotNull() | sf.col(_WHERE))
+    return rows.select(
+        *[sf.col(f"`{taken.get(name, numbered[name])}`").alias(name) for name in names],
+        REJECT_REASON,
+        *[sf.col(f"raw_{name}") for name in COLUMNS],
+    )
+
+
+def _find_unusable(rows: DataFrame, name: str) -> Column:
+    """Give the reason of a text that cannot be part of a folder's name; null for all others."""
+    if not isinstance(rows.schema[name].dataType, StringType):
+        return sf.lit(None).cast("string")
+    value = sf.col(f"`{name}`")
+    most = FOLDER_BYTES_MAX - len(name) - 1
+    size = sf.octet_length(value)
+    plain = sf.octet_length(sf.translate(value, _ESCAPED, ""))
+    too_long = (size * 3 > most) & (size * 3 - plain * 2 > most)
+    return sf.when(too_long | sf.contains(value, sf.lit("\0")), PARTITION_VALUE_UNUSABLE)
+
+
+def _make_key(columns: Sequence[PartitionColumn]) -> Column:
+    """The partition's values as a text, for displays."""
+    texts = [sf.coalesce(sf.col(f"`{c.name}`").cast("string"), sf.lit(_NO_VALUE)) for c in columns]
+    return sf.concat_ws("/", *texts) if texts else sf.lit("")
+
+
+def _compute_hash(columns: Sequence[PartitionColumn]) -> Column:
+    """The hash by which rows are routed; rejected ones are spread evenly over partitions."""
+    coordinates = sf.xxhash64("raw_topic", "raw_partition", "raw_offset", "raw_value")
+    values = sf.xxhash64(*[sf.col(f"`{c.name}`") for c in columns]) if columns else sf.lit(0)
+    return sf.when(sf.col(REJECT_REASON).isNull(), values.cast("bigint")).otherwise(coordinates)

@@ -1,0 +1,205 @@
+"""Rows and results in a table of Parquet files or of Delta, partitioned by columns."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
+
+from unskew.config.models.base import IDENTIFIER, Expression, Location
+from unskew.config.models.operator import OperatorOptions
+from unskew.config.models.sink import Identity
+from unskew.config.models.window import Merge
+from unskew.config.rules.folders import normal
+from unskew.config.rules.registry import Contradiction, agrees_with
+from unskew.config.specs import OPERATORS
+from unskew.config.types.partition_columns import PartitionColumn, partition_column
+from unskew.grouping.options.broken_rules import rule_error
+from unskew.grouping.options.suggestions import did_you_mean
+from unskew.jobs.operators.base import RESULT_KEY
+from unskew.jobs.sinks.base import Batch, Sink
+from unskew.jobs.sinks.table_layout import (
+    Layout,
+    Owner,
+    check_layout,
+    delta_layout,
+    read_owner,
+    write_owner,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    from unskew.config.models.job import Job
+    from unskew.jobs.sinks.table_log import TableFile
+
+PARTITION_COLUMNS_MAX = 16
+
+
+def _partition_by(texts: list[str]) -> list[str]:
+    names = [partition_column(text).name.lower() for text in texts]
+    for text, name in zip(texts, names, strict=True):
+        if not IDENTIFIER.fullmatch(name):
+            raise rule_error("a column, or EXPRESSION AS NAME", f'write "{text} AS a_name"')
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice:
+        raise rule_error(f'columns of different names ("{twice}" is there twice)')
+    return texts
+
+
+class TableSink(Sink):
+    """Adds rows to a table of Parquet files or of Delta.
+
+    Rows, or results, in a table on a file system, partitioned by columns.
+    """
+
+    format: Literal["parquet", "delta"] = Field(examples=["delta"])
+    """`delta`: each row exactly once for every reader; Unskew fetches Delta's jars. `parquet`: once
+    for readers in Spark, which go by the log `_spark_metadata`; after a crash, others may meet
+    files that are not in it. Results need `merge.output: append` there, and no other sink."""
+    path: Location = Field(examples=["/data/events"])
+    """The table's folder, a path or a URI."""
+    partition_by: Annotated[
+        list[Expression],
+        Field(max_length=PARTITION_COLUMNS_MAX),
+        AfterValidator(_partition_by),
+    ] = Field(default_factory=list, examples=[["country", "date(ts) AS day"]])
+    """The columns that the table is partitioned by: columns of its rows, or SQL expressions over
+    them, each with `AS` and a name (`date(ts)` alone is called `date_ts`). With the operator `rows`
+    this is the key of the grouping."""
+    schema_changes: Literal["refuse", "merge"] = "refuse"
+    """When the table has other columns than the rows: `refuse` stops the job with a sentence before
+    anything is written; `merge` adds columns that are new. Another type is always refused."""
+
+    @property
+    def partition_columns(self) -> list[PartitionColumn]:
+        """What the table is partitioned by, in order."""
+        return [partition_column(text) for text in self.partition_by]
+
+    def identity(self) -> Identity:
+        return Identity("path", (normal(self.path),))
+
+    def folders(self) -> Mapping[str, str]:
+        return {"path": self.path}
+
+    @agrees_with("operator", "merge")
+    def can_take_updates(self, operator: OperatorOptions, merge: Merge) -> Iterator[Contradiction]:
+        """Results in Parquet need `merge.output: append`: a row in a file cannot be updated."""
+        merges = OPERATORS.load(operator.type).merges
+        if self.format == "parquet" and merges and merge.output != "append":
+            yield Contradiction(
+                ("format",),
+                f"parquet contradicts merge.output {merge.output}: a row in a file cannot be"
+                " updated",
+                "write merge.output: append, or format: delta",
+            )
+
+    @agrees_with("sinks", "operator")
+    def commits_alone(self, sinks: list[Any], operator: OperatorOptions) -> Iterator[Contradiction]:
+        """Parquet is written once only by Spark's own sink, which shares a batch with nothing."""
+        if self.format != "parquet":
+            return
+        if len(sinks) > 1:
+            yield Contradiction(
+                ("format",),
+                "parquet beside another sink would have a batch twice after a crash",
+                "write format: delta, or a job for each sink",
+            )
+        if OPERATORS.load(operator.type)(operator).top is not None:
+            yield Contradiction(
+                ("format",),
+                "parquet contradicts operator.top: the choice of a batch's rows is made outside of"
+                " Spark's own sink, and after a crash it would be there twice",
+                "write format: delta, or remove top",
+            )
+
+    @agrees_with("operator", "window")
+    def partition_columns_are_results(
+        self, operator: OperatorOptions, window: Any
+    ) -> Iterator[Contradiction]:
+        """What a table of results is partitioned by are columns of a result."""
+        made = OPERATORS.load(operator.type)(operator)
+        if not made.merges:
+            return
+        names = [*(RESULT_KEY[-1:] if window.type == "none" else RESULT_KEY), *made.final]
+        for index, (name, expression) in enumerate(self.partition_columns):
+            if expression is None and name.lower() not in {known.lower() for known in names}:
+                yield Contradiction(
+                    ("partition_by", index),
+                    f'no result of operator.type {operator.type} has a column "{name}"',
+                    did_you_mean(name, names),
+                )
+
+    def problems(self, job: "Job") -> Iterator[str]:
+        if self.format != "parquet":
+            return
+        from unskew.jobs.checkpoint.spark_log import read_newest_offset
+        from unskew.jobs.sinks.table_log import newest_batch
+
+        owner = read_owner(self.path)
+        if owner is not None and owner.job != job.name:
+            yield (
+                f'table: {self.path}: belongs to the job "{owner.job}", and Parquet files take the'
+                " batches of one job only; name another folder, or write format: delta"
+            )
+        written, begun = newest_batch(self.path), read_newest_offset(job)
+        if written > begun:
+            yield (
+                f"table: {self.path}: has batches up to {written} of another checkpoint, and"
+                f" {job.checkpoint} has begun none after {begun}: Spark would skip what it takes"
+                " for written; name another folder, or write format: delta"
+            )
+
+    def stream(self, results: "DataFrame", job: "Job") -> "DataStreamWriter | None":
+        if not self._can_stream(job):
+            return None
+        rows = self._with_partition_columns(results)
+        self._check_layout(rows, job)
+        writer = rows.writeStream.format(self.format).option("path", self.path)
+        if self.format == "delta" and self.schema_changes == "merge":
+            writer = writer.option("mergeSchema", "true")
+        return writer.partitionBy(*self._partition_names()) if self.partition_by else writer
+
+    def files_of_batch(self, batch: int, query: str) -> "list[TableFile] | None":
+        """The files that a query's batch added; None if the table's log has them no more."""
+        from unskew.jobs.sinks.table_log import files_of_batch, files_of_transaction
+
+        if self.format == "parquet":
+            return files_of_batch(self.path, batch)
+        return files_of_transaction(self.path, query, batch)
+
+    def write(self, results: "DataFrame", batch: Batch) -> None:
+        raise NotImplementedError
+
+    def _can_stream(self, job: "Job") -> bool:
+        """May Spark's own sink write it? It cannot update rows."""
+        return job.merge.output == "append" or not OPERATORS.load(job.operator.type).merges
+
+    def _check_layout(self, rows: "DataFrame", job: "Job") -> None:
+        """Compare the table's columns with those of the rows, before anything is written."""
+        layout = Layout.of(rows, self._partition_names())
+        merges_columns = self.schema_changes == "merge"
+        if self.format == "delta":
+            table = delta_layout(rows.sparkSession, self.path)
+            if table is not None:
+                check_layout(self.path, table, layout, merges_columns=merges_columns)
+            return
+        owner = read_owner(self.path)
+        if owner is not None:
+            check_layout(self.path, owner.layout, layout, merges_columns=merges_columns)
+            layout = owner.layout.with_new_columns(layout)
+        write_owner(self.path, Owner(job.name, layout))
+
+    def _partition_names(self) -> Sequence[str]:
+        return [column.name for column in self.partition_columns]
+
+    def _with_partition_columns(self, results: "DataFrame") -> "DataFrame":
+        """The results with what they are partitioned by; rows have those columns already."""
+        from pyspark.sql import functions as sf
+
+        missing = {
+            column.name: sf.expr(column.expression)
+            for column in self.partition_columns
+            if column.expression is not None and column.name not in results.columns
+        }
+        return results.withColumns(missing) if missing else results

@@ -1,0 +1,137 @@
+"""Which files a batch added to a table, read from the table's own log without Spark.
+
+A table of Parquet files has the log of Spark's file sink, `_spark_metadata`: a file a batch, each
+of which lists what the batch added; every tenth is a `.compact`, which has all that came before and
+then its own. A Delta table has `_delta_log`: a file a transaction, which names query and batch.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import fs
+
+from unskew.grouping.spark.locations import open_location
+from unskew.jobs.checkpoint.files import names_in, read_bytes
+
+SPARK_LOG = "_spark_metadata"
+DELTA_LOG = "_delta_log"
+_BATCH = re.compile(r"(\d+)(\.compact)?")
+_VERSION = re.compile(r"\d{20}\.json")
+_WRITER = re.compile(r"(?:.*/)?part-(\d+)-[^/]+")
+# The first line of a file of Spark's log.
+_HEADER = b"v1"
+# Transactions of others that may follow a batch's until it is looked for.
+_NEWEST_VERSIONS = 50
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A file that a batch added to a table."""
+
+    path: str
+    size: int
+
+    @property
+    def writer(self) -> int | None:
+        """The task that wrote it, by its number in the name; None if it has none."""
+        match = _WRITER.fullmatch(self.path)
+        return int(match.group(1)) if match else None
+
+
+def newest_batch(path: str) -> int:
+    """The newest batch in the log of Spark's file sink; -1 if there is none."""
+    with suppress(OSError, pa.ArrowException):  # Spark may open what pyarrow cannot
+        return max(_batches(path), default=-1)
+    return -1
+
+
+def files_of_batch(path: str, batch: int) -> list[TableFile] | None:
+    """The files that a batch added to a table of Parquet files; None if the log has it no more."""
+    names = _batches(path)
+    name = names.get(batch)
+    if name is None:
+        return None
+    if not name.endswith(".compact"):
+        return _entries(read_bytes(f"{path}/{SPARK_LOG}/{name}") or b"")
+    before = _bytes_before(path, names, batch)
+    return None if before is None else _entries(_read_from(f"{path}/{SPARK_LOG}/{name}", before))
+
+
+def committed_files(path: str) -> set[str]:
+    """The names, below the folder, of all files of a table of Parquet files."""
+    names = _batches(path)
+    compacts = [batch for batch, name in names.items() if name.endswith(".compact")]
+    first = max(compacts, default=-1)
+    wanted = [name for batch, name in names.items() if batch >= first]
+    root = f"/{path.rstrip('/').rpartition('/')[2]}/"
+    return {
+        file.path.rpartition(root)[2]
+        for name in wanted
+        for file in _entries(read_bytes(f"{path}/{SPARK_LOG}/{name}") or b"")
+    }
+
+
+def files_of_transaction(path: str, query: str, batch: int) -> list[TableFile] | None:
+    """The files that a query's batch added to a Delta table; None if it is not in the newest."""
+    folder = f"{path}/{DELTA_LOG}"
+    versions = [name for name in names_in(folder) if _VERSION.fullmatch(name)]
+    for name in reversed(versions[-_NEWEST_VERSIONS:]):
+        actions = list(_actions(read_bytes(f"{folder}/{name}") or b""))
+        if any(_is_of(action.get("txn"), query, batch) for action in actions):
+            added = [action["add"] for action in actions if "add" in action]
+            return [TableFile(each["path"], int(each["size"])) for each in added]
+    return None
+
+
+def _is_of(transaction: Any, query: str, batch: int) -> bool:
+    return bool(transaction) and (transaction["appId"], transaction["version"]) == (query, batch)
+
+
+def _batches(path: str) -> dict[int, str]:
+    """The files of Spark's log by batch; where there are two, the compact one."""
+    matches = [_BATCH.fullmatch(name) for name in names_in(f"{path}/{SPARK_LOG}")]
+    return {int(match.group(1)): match.group() for match in matches if match}
+
+
+def _bytes_before(path: str, names: dict[int, str], batch: int) -> int | None:
+    """How much of a compact file is of the batches before; None if their files are gone."""
+    since = max(
+        (other for other, name in names.items() if other < batch and name.endswith(".compact")),
+        default=0,
+    )
+    total = len(_HEADER)
+    for other in range(since, batch):
+        if other not in names:
+            return None
+        total += _size(f"{path}/{SPARK_LOG}/{names[other]}") - len(_HEADER)
+    return total
+
+
+def _size(location: str) -> int:
+    system, path = open_location(location)
+    info: fs.FileInfo = system.get_file_info(path)
+    return int(info.size or 0)
+
+
+def _read_from(location: str, offset: int) -> bytes:
+    system, path = open_location(location)
+    with system.open_input_file(path) as file:
+        file.seek(offset)
+        data: bytes = file.read()
+    return data
+
+
+def _entries(data: bytes) -> list[TableFile]:
+    added = [action for action in _actions(data) if action.get("action") == "add"]
+    return [TableFile(each["path"], int(each["size"])) for each in added]
+
+
+def _actions(data: bytes) -> Iterator[dict[str, Any]]:
+    for line in data.splitlines():
+        if line.startswith(b"{"):
+            yield json.loads(line)

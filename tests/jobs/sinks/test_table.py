@@ -1,0 +1,161 @@
+import json
+from collections import Counter
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.running.in_process import Ran, write_lines
+from unskew.config.errors import ExternalError
+from unskew.jobs.observe.inspection import inspect
+from unskew.jobs.sinks.table_layout import read_owner
+from unskew.jobs.sinks.table_log import committed_files
+
+JOB = {
+    "event_time": "timestamp",
+    "window": {"type": "none"},
+    "lateness": None,
+    "merge": {"partitions": 4, "output": "update"},
+    "decode": {"type": "json", "schema": "country STRING, amount INT, at TIMESTAMP"},
+    "partitions": 4,
+}
+COLUMNS = {"country": "country", "amount": "amount", "key": "topic IS NOT NULL", "at": "at"}
+LONG = "ü" * 130
+
+
+def events(seed: int, records: int = 2000) -> list[dict[str, Any]]:
+    """Skewed events: half of them of a single country."""
+    rng = np.random.default_rng(seed)
+    countries = [None, "a", "b/c", *[f"c{number}" for number in range(20)]]
+    weights = np.array([1 / (rank + 1) ** 1.4 for rank in range(len(countries))])
+    drawn = rng.choice(len(countries), records, p=weights / weights.sum())
+    return [
+        {
+            "country": countries[number],
+            "amount": int(amount),
+            "at": f"2026-01-0{int(amount) % 2 + 1}T00:00:00Z",
+        }
+        for number, amount in zip(drawn, rng.integers(-9, 1000, records), strict=True)
+    ]
+
+
+def run(spark: SparkSession, folder: Path, name: str = "job", **changes: Any) -> Ran:
+    sink = {
+        "type": "table",
+        "format": "parquet",
+        "path": str(folder / "table"),
+        "partition_by": ["country", "date(at) AS day"],
+        **changes.pop("sink", {}),
+    }
+    operator = {"type": "rows", "columns": COLUMNS, "where": "amount >= 0"}
+    settings = {"operator": operator, "sinks": [sink], **JOB, **changes}
+    return Ran(spark, folder, name, **settings)
+
+
+def rows_of(spark: SparkSession, path: Path) -> Counter[Any]:
+    rows = spark.read.parquet(str(path)).collect()
+    return Counter((row["country"], row["amount"], row["key"], str(row["day"])) for row in rows)
+
+
+def expected(records: list[dict[str, Any]]) -> Counter[Any]:
+    return Counter(
+        (each["country"], each["amount"], True, each["at"][:10])
+        for each in records
+        if each["amount"] >= 0
+    )
+
+
+def test_rows_are_in_the_table_once_and_every_writer_has_its_share(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    records = [events(1), events(2)]
+    rejected = [{"country": LONG, "amount": 1, "at": "2026-01-01T00:00:00Z"}, "no object"]
+    for number, batch in enumerate(records):
+        write_lines(tmp_path / "in", f"{number}.json", [*batch, *rejected])
+
+    ran = run(spark, tmp_path)
+    wanted = expected(records[0] + records[1])
+
+    assert rows_of(spark, tmp_path / "table") == wanted
+    assert ran.rejected == {"partition_value_unusable": 2, "not_decoded": 2}
+    lines = chain(*(file.read_text().splitlines() for file in (tmp_path / "bad").rglob("*.json")))
+    assert Counter(json.loads(line)["reason"] for line in lines) == ran.rejected
+    for done in ran.batches:
+        assert done.stats is not None
+        assert done.written is not None
+        # One for each source, and the rejected records, which are not counted.
+        assert done.stats.records.max() - done.stats.records.min() <= 2 + len(rejected)
+        assert done.written.files.sum() <= 46 + 2 * 3  # values, and n - 1 pairs for each source
+        assert (done.written.seconds > 0).all()
+        assert done.stats.busy_seconds.tolist() == done.written.seconds.tolist()
+    files = {
+        str(file.relative_to(tmp_path / "table")) for file in (tmp_path / "table").rglob("part-*")
+    }
+    assert committed_files(str(tmp_path / "table")) == files
+    assert sum(int(done.written.files.sum()) for done in ran.batches if done.written) == len(files)
+    data = inspect(ran.job.checkpoint).data()
+    assert [batch["written_files"] for batch in data["batches"]] == [
+        int(done.written.files.sum()) for done in ran.batches if done.written
+    ]
+    assert sum(part["last_batch"]["written_bytes"] for part in data["partitions"]) > 0
+
+
+def test_a_restart_with_another_grouping_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+    records = [events(seed, 200) for seed in range(3)]
+    groupings = [("level", 4), ("key", 3), ("shuffle", 2)]
+    for number, (grouping, partitions) in enumerate(groupings):
+        write_lines(tmp_path / "in", f"{number}.json", records[number])
+        run(spark, tmp_path, grouping={"type": grouping}, partitions=partitions)
+
+    assert rows_of(spark, tmp_path / "table") == expected([*chain(*records)])
+
+
+def test_a_table_of_others_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:
+    write_lines(tmp_path / "in", "0.json", events(1, 50))
+    first = run(spark, tmp_path)
+    table = f"table: {tmp_path / 'table'}:"
+    sink = first.job.sinks[0]
+    # Spark would take the other checkpoint's batch 0 for one that it has written.
+    other = first.job.model_copy(update={"checkpoint": str(tmp_path / "other")})
+    assert [problem.partition(", and")[0] for problem in sink.problems(other)] == [
+        f"{table} has batches up to 0 of another checkpoint"
+    ]
+    named = first.job.model_copy(update={"name": "second"})
+    assert [problem.partition(", and")[0] for problem in sink.problems(named)] == [
+        f'{table} belongs to the job "totals"'
+    ]
+    assert list(sink.problems(first.job)) == []
+
+    columns = {"country": "country", "amount": "cast(amount AS STRING)", "new": "1", "at": "at"}
+    with pytest.raises(ExternalError) as error:
+        run(
+            spark,
+            tmp_path,
+            operator={"type": "rows", "columns": columns},
+            sink={"partition_by": []},
+        )
+    assert [line.removeprefix(table) for line in str(error.value).splitlines()] == [
+        (
+            " is partitioned by country, day, and partition_by says nothing; change it back, or"
+            " name another folder"
+        ),
+        " column amount is INT there and STRING in the rows; cast it, or name another folder",
+        " has no column new; write schema_changes: merge to add it",
+        " has a column key, day that the rows lack; write schema_changes: merge to leave it null",
+    ]
+    write_lines(tmp_path / "in", "1.json", events(2, 50))
+    columns = {"country": "country", "new": "1", "at": "at"}
+    run(
+        spark,
+        tmp_path,
+        operator={"type": "rows", "columns": columns},
+        sink={"schema_changes": "merge"},
+    )
+    read = spark.read.option("mergeSchema", "true").parquet(str(tmp_path / "table"))
+    assert read.where("new = 1 AND amount IS NULL").count() == 50
+    owner = read_owner(str(tmp_path / "table"))
+    assert owner is not None
+    assert {"amount", "key", "new"} <= set(owner.layout.columns)
