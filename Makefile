@@ -27,7 +27,7 @@ test: setup ## All tests but the slow and the long ones
 	@exec $(RUN) -m pytest -n 2 --dist loadgroup -m "not slow and not long" $(ARGS)
 
 test-slow: setup ## The tests that take minutes
-	@exec $(RUN) -m pytest -m slow $(ARGS)
+	@exec $(RUN) -m pytest -n 2 --dist loadgroup -m slow $(ARGS)
 
 test-long: setup ## What takes longer still: whole images, compose, clusters, every grouping with every operator
 	@exec $(RUN) -m pytest -m long $(ARGS)

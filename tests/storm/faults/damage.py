@@ -25,13 +25,14 @@ _IMAGES = 6
 _FLIPS = 20
 _POINT_SECONDS = 120.0
 _UNSYNCED_NS = 30 * 10**9
+UNHARMED = "no damage"
 UNNAMED = "refused, but naming no file"
 Damage = Callable[[Path, random.Random], str]
 
 
 def storm_crashes(seed: int, folder: Path, services: Services, jvm: Jvm, counts: Counts) -> None:
     """All processes ended at once, as an image of that instant has it; no file is lost."""
-    _damaged(seed, folder, services, jvm, counts, "crash image continued", lambda *_: "no damage")
+    _damaged(seed, folder, services, jvm, counts, "crash image continued", lambda *_: UNHARMED)
 
 
 def storm_power(seed: int, folder: Path, services: Services, jvm: Jvm, counts: Counts) -> None:
@@ -71,7 +72,7 @@ def _damaged(
         counts.faults[kind] += 1
         counts.points[image.point] += 1
         said = f"{kind} at {image.point}: {harm}"
-        wrong += _goes_on(image, routing_of(world, rng), jvm, counts, said)
+        wrong += _goes_on(image, routing_of(world, rng), jvm, counts, said, harm == UNHARMED)
     if wrong:
         raise StormError("\n".join(wrong))
 
@@ -96,8 +97,10 @@ def _images(stage: Stage, jvm: Jvm, rng: random.Random) -> list[Image]:
     return images
 
 
-def _goes_on(image: Image, routing: Routing, jvm: Jvm, counts: Counts, harm: str) -> list[str]:
-    """Start from a damaged image; what is wrong: nothing if it was exact or refused."""
+def _goes_on(
+    image: Image, routing: Routing, jvm: Jvm, counts: Counts, harm: str, must_run: bool
+) -> list[str]:
+    """Start from an image; what is wrong: nothing if it was exact, or refused where it may be."""
     counts.faults["query restarts"] += 1
     try:
         attempt = Attempt(jvm, image.stage.job_file(routing))
@@ -106,6 +109,8 @@ def _goes_on(image: Image, routing: Routing, jvm: Jvm, counts: Counts, harm: str
             check(image.stage, counts)
     except StormError as problem:
         return [f"{harm}: {problem}"]
+    if error and must_run:
+        return [f"{harm}: refused: {error}"]
     if error and str(image.stage.checkpoint) in str(error):
         counts.outcomes["refused, naming a file"] += 1
     elif error:

@@ -38,12 +38,15 @@ class Stage:
     name: str = "storm"
     input: Path | None = None
     """Where the records are, if not in the stage's own folder."""
+    input_topic: str = ""
+    """The topic with the records, if not the stage's own."""
     checkpoint: Path = field(init=False)
     batches: list[list[Record]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.checkpoint = self.folder / "checkpoint"
         self.input = self.input or self.folder / "in"
+        self.input_topic = self.input_topic or self.topic("in")
         self.batches = batches_of(self.world)
 
     @property
@@ -84,7 +87,7 @@ class Stage:
             broker = self.services.broker
             # The records' own times are long past, and topics forget what is a week old.
             broker.create_topics(
-                [self.topic("in")], partitions=self.world.kafka_partitions, retention_ms="-1"
+                [self.input_topic], partitions=self.world.kafka_partitions, retention_ms="-1"
             )
             self._produce()
         else:
@@ -111,7 +114,12 @@ class Stage:
     def copy(self, suffix: str) -> "Stage":
         """The same world in a folder and a table of its own, but with the same input."""
         copy = Stage(
-            self.world, self.folder / suffix, self.services, f"{self.name}-{suffix}", self.input
+            self.world,
+            self.folder / suffix,
+            self.services,
+            f"{self.name}-{suffix}",
+            self.input,
+            self.input_topic,
         )
         copy.folder.mkdir()
         return copy
@@ -151,7 +159,7 @@ class Stage:
         return {
             "type": "kafka",
             "bootstrap_servers": self.services.broker.address,
-            "subscribe": [self.topic("in")],
+            "subscribe": [self.input_topic],
             "records_per_batch": self.world.rows,
             "records_per_task": routing.records_per_task,
         }
@@ -185,7 +193,7 @@ class Stage:
         producer = Producer({"bootstrap.servers": self.services.broker.address, "log_level": 0})
         for record in (record for batch in self.batches for record in batch):
             producer.produce(
-                self.topic("in"),
+                self.input_topic,
                 record.value,
                 partition=record.partition,
                 timestamp=millis(record.arrived),
