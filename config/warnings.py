@@ -7,6 +7,14 @@ from unskew.config.models.decode import CsvDecode, JsonDecode
 from unskew.config.models.job import Job
 from unskew.config.problems.problem import Path
 from unskew.config.types.ddl import parse_columns
+from unskew.config.types.secrets import java_option_secrets, reveal
+
+_EXECUTOR_OPTIONS = ("spark.executor.defaultJavaOptions", "spark.executor.extraJavaOptions")
+_AUTHENTICATION = (
+    "spark.authenticate",
+    "spark.authenticate.secret",
+    "spark.authenticate.secret.file",
+)
 
 
 class JobWarning(NamedTuple):
@@ -23,3 +31,34 @@ def warnings(job: Job) -> Iterator[JobWarning]:
         for doubt in parse_columns(job.decode.ddl).doubts:
             rule = f"character {doubt.column} of the Spark DDL schema: {doubt.rule}"
             yield JobWarning(("decode", "schema"), rule, doubt.suggestion)
+    yield from _cluster(job)
+
+
+def _cluster(job: Job) -> Iterator[JobWarning]:
+    """What a master elsewhere opens to other users, or closes to the job's own executors."""
+    settings = reveal(job.spark)
+    master = settings.get("spark.master", "local")
+    if master.startswith("local"):
+        return
+    if master.startswith("spark://") and not any(name in settings for name in _AUTHENTICATION):
+        yield JobWarning(
+            ("spark", "spark.master"),
+            "whoever reaches the driver's ports may run code in it: a standalone cluster makes no"
+            " secret of its own",
+            "name one in spark.authenticate.secret, the one that its master and workers have",
+        )
+    for name in _EXECUTOR_OPTIONS:
+        if java_option_secrets(settings.get(name, "")):
+            yield JobWarning(
+                ("spark", name),
+                "holds a secret, which every user of the executors' machines can read on their"
+                " command lines",
+                "put it into a file there that only the executors' user can read",
+            )
+    if not master.startswith("k8s://") and "://" not in job.checkpoint:
+        yield JobWarning(
+            ("checkpoint",),
+            "a folder that is not there yet is made with mode 0700: executors that run as another"
+            " user cannot write to it",
+            "make it beforehand, writable for a group of both users",
+        )

@@ -36,6 +36,7 @@ from unskew.grouping.base import Int32s, UInt64s
 from unskew.grouping.errors import SnapshotError
 from unskew.grouping.snapshot import Snapshot
 from unskew.grouping.spark.locations import open_location
+from unskew.grouping.spark.private_files import make_folder_within
 
 KEPT_BATCHES = 20
 # About how much the reader of rejected records has in memory at once.
@@ -374,13 +375,14 @@ def write_whole(system: fs.FileSystem, path: str, data: bytes) -> None:
 
 
 def _write_local(folder: Path, name: str, data: bytes) -> bool:
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder_within(folder)
     if (folder / name).exists():
         return False
     # On a full disk the link is never made, so no half-written file ever has the name.
     part = folder / f".{name}.{uuid.uuid4().hex}"
     try:
-        part.write_bytes(data)
+        with part.open("xb") as file:
+            file.write(data)
         _link(part, folder / name)
     except FileExistsError:
         return False

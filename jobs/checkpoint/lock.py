@@ -11,6 +11,7 @@ from pyarrow import fs
 
 from unskew.config.errors import ExternalError
 from unskew.grouping.spark.locations import open_location
+from unskew.grouping.spark.private_files import make_private_folder, open_regular
 from unskew.jobs.checkpoint.identity import unusable_message
 
 LOCK = ".unskew.lock"
@@ -40,7 +41,7 @@ def check_not_in_use(checkpoint: str) -> None:
     with suppress(OSError):  # no lock yet, or a folder that preflight reports
         system, path = open_location(checkpoint)
         if isinstance(system, fs.LocalFileSystem):
-            with Path(path, LOCK).open("r+") as file:
+            with open_regular(Path(path, LOCK), os.O_RDWR) as file:
                 _lock(file, checkpoint)
 
 
@@ -59,7 +60,7 @@ def _lock(file: IO[str], checkpoint: str) -> None:
 
 def _opened(checkpoint: str, folder: Path) -> IO[str]:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        return (folder / LOCK).open("a+")
+        make_private_folder(folder)
+        return open_regular(folder / LOCK, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise ExternalError(unusable_message(checkpoint, error)) from error

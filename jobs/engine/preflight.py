@@ -8,6 +8,8 @@ those of the Java client, which no client here reads: there Spark's own error mu
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 import pyarrow as pa
 
@@ -17,6 +19,7 @@ from unskew.config.models.source import FilesSource, KafkaSource
 from unskew.config.types.secrets import reveal
 from unskew.grouping.errors import SnapshotError
 from unskew.grouping.spark.locations import open_location
+from unskew.grouping.spark.private_files import make_private_folder
 from unskew.grouping.spark.report import MeasuredLoad
 from unskew.jobs.checkpoint.files import names_in
 from unskew.jobs.checkpoint.identity import check_identity
@@ -63,17 +66,22 @@ def _check_folders(job: Job) -> Iterator[str]:
     for field, location in [("checkpoint", job.checkpoint), *_list_output_folders(job)]:
         if "://" in location:
             continue
-        system, path = open_location(location)
-        probe = f"{path}/.unskew-probe"
         try:
-            system.create_dir(path)
-            system.open_output_stream(probe).close()
-            system.delete_file(probe)
+            _try_to_write(Path(open_location(location)[1]), private=not field.startswith("sinks"))
         except OSError as error:
             reason = error.strerror or str(error)
             yield f"{field}: {location}: cannot be written: {reason}; check the path and its owner"
     if isinstance(job.source, FilesSource) and "://" not in job.source.path:
         yield from _check_readable(job.source.path)
+
+
+def _try_to_write(folder: Path, *, private: bool) -> None:
+    """Make the folder, and a file in it that goes again; results keep the mode of the user's."""
+    if private:
+        make_private_folder(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(prefix=".unskew-probe-", dir=folder):
+        pass
 
 
 def _list_output_folders(job: Job) -> Iterator[tuple[str, str]]:

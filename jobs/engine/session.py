@@ -6,7 +6,8 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from pyspark import SparkContext, accumulators
@@ -14,6 +15,8 @@ from pyspark.sql import SparkSession
 
 from unskew.config.models.job import Job
 from unskew.config.types.secrets import reveal
+from unskew.grouping.spark.private_files import make_private_folder
+from unskew.jobs.engine.launch import launch
 from unskew.jobs.local.jars import jars
 from unskew.jobs.local.java import java_home
 from unskew.jobs.local.resources import resource
@@ -40,6 +43,15 @@ _LOCAL_SETTINGS = {
     "spark.python.daemon.module": "unskew.jobs.engine.python_daemon",
     "spark.python.unix.domain.socket.enabled": "true",
 }
+# Spark would take a frame from any local user, or from any pod, before it knows whose it is. With
+# these masters it makes a secret for each start itself, and hands it on by no command line.
+_AUTHENTICATED = {"spark.authenticate": "true"}
+_ENCRYPTED = {
+    "spark.network.crypto.enabled": "true",
+    "spark.network.crypto.authEngineVersion": "2",
+    "spark.network.crypto.cipher": "AES/GCM/NoPadding",
+}
+_NAMED_SECRETS = ("spark.authenticate.secret", "spark.authenticate.secret.file")
 _FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 _BY_FILE_SYSTEM = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -74,14 +86,33 @@ def session(name: str, settings: Mapping[str, str] | None = None) -> Iterator[Sp
         chosen = {**_LOCAL_SETTINGS, **chosen}
         # Before Spark's own logging is configured it would greet with ten lines on every start.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    chosen = {**_authentication(chosen), **chosen}
+    _make_local_folders(chosen.get("spark.local.dir", ""))
     for key, value in chosen.items():
         builder = builder.config(key, value)
     try:
         with _signals_deferred():
+            launch(chosen)
             spark = builder.getOrCreate()
         yield spark
     finally:
         _stop()
+
+
+def _authentication(settings: Mapping[str, str]) -> dict[str, str]:
+    """What makes Spark's ports ask for its secret, where there is one without the user's doing."""
+    master = settings["spark.master"]
+    if master.startswith("k8s://"):
+        return {**_AUTHENTICATED, **_ENCRYPTED}
+    named = any(name in settings for name in _NAMED_SECRETS)
+    return dict(_AUTHENTICATED) if named or master.startswith("local") else {}
+
+
+def _make_local_folders(folders: str) -> None:
+    """Make the folders of Spark's own files, private; one that cannot be made Spark names."""
+    with suppress(OSError):
+        for folder in filter(None, map(str.strip, folders.split(","))):
+            make_private_folder(Path(folder))
 
 
 @contextmanager

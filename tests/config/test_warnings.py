@@ -33,3 +33,41 @@ def test_a_warning_is_printed_and_the_exit_code_stays_zero(
 ) -> None:
     assert main(["lint", "job.yaml"]) == 0
     assert capsys.readouterr().out == LINE + "\n"
+
+
+CLUSTER = """
+checkpoint: /data/words
+spark:
+  spark.master: spark://10.0.0.1:7077
+  spark.executor.extraJavaOptions: -Dmy.password=${env:MY_PASSWORD}
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "warned"),
+    [
+        ("", ["spark.executor.extraJavaOptions", "checkpoint", "spark.master"]),
+        ("spark.master: local[2]", []),
+        ("spark.master: k8s://https://10.0.0.1", ["spark.executor.extraJavaOptions"]),
+        ("spark.authenticate: false", ["spark.executor.extraJavaOptions", "checkpoint"]),
+        (
+            "spark.authenticate.secret: ${env:MY_PASSWORD}",
+            ["spark.executor.extraJavaOptions", "checkpoint"],
+        ),
+    ],
+)
+def test_what_a_cluster_opens_or_closes_is_a_warning(
+    change: str, warned: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_PASSWORD", "hunter22")
+    text = CLUSTER
+    if change.startswith("spark.master"):
+        text = text.replace("spark.master: spark://10.0.0.1:7077", change)
+    elif change:
+        text += f"  {change}\n"
+    Path("job.yaml").write_text(with_the_rest(text))
+    problems, lines = check(["job.yaml"])
+    assert problems == []
+    assert {name for name in warned if any(name in line for line in lines)} == set(warned)
+    assert len(lines) == len(warned)
+    assert not any("hunter22" in line for line in lines)

@@ -1,5 +1,6 @@
 """One process a checkpoint."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -56,3 +57,34 @@ def test_a_look_at_a_checkpoint_that_is_not_there_makes_nothing(tmp_path: Path) 
     check_not_in_use(str(tmp_path / "checkpoint"))
     check_not_in_use("wasbs://c@a.net/x")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_link_in_the_locks_stead_is_not_followed(tmp_path: Path) -> None:
+    precious, checkpoint = tmp_path / "precious", tmp_path / "checkpoint"
+    precious.write_text("of somebody else")
+    checkpoint.mkdir()
+    for plant in (Path.symlink_to, Path.hardlink_to):
+        plant(checkpoint / LOCK, precious)
+        with (
+            pytest.raises(ExternalError, match=r"cannot be used: .*link"),
+            lock_checkpoint(str(checkpoint)),
+        ):
+            pass
+        assert precious.read_text() == "of somebody else"
+        (checkpoint / LOCK).unlink()
+    os.mkfifo(checkpoint / LOCK)
+    with pytest.raises(ExternalError, match="a pipe"), lock_checkpoint(str(checkpoint)):
+        pass
+
+
+def test_a_checkpoint_that_is_made_is_private(tmp_path: Path) -> None:
+    with lock_checkpoint(str(tmp_path / "a" / "checkpoint")):
+        assert mode(tmp_path / "a" / "checkpoint") == 0o700
+        assert mode(tmp_path / "a" / "checkpoint" / LOCK) == 0o600
+    (tmp_path / "users").mkdir(mode=0o755)
+    with lock_checkpoint(str(tmp_path / "users")):
+        assert mode(tmp_path / "users") == 0o755
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o7777

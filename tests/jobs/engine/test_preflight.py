@@ -1,5 +1,6 @@
 """What a start refuses so that nothing that was written before is lost."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -71,3 +72,23 @@ def test_every_state_that_the_next_batch_needs_is_checked(tmp_path: Path) -> Non
         check(started)
     (line,) = error.value.problems
     assert line.startswith(f"journal: {batch}/source-00001.state: cannot be read; routing cannot")
+
+
+def test_what_holds_records_is_made_private_and_results_are_the_users(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("of somebody else")
+    started = pipeline(tmp_path, "private")
+    umask = os.umask(0o022)
+    try:
+        check(started)
+    finally:
+        os.umask(umask)
+    modes = {
+        name: (tmp_path / name).stat().st_mode & 0o777
+        for name in ("checkpoints/private", "bad", "out")
+    }
+    assert modes == {"checkpoints/private": 0o700, "bad": 0o700, "out": 0o755}
+    for folder in ("out", "bad", "checkpoints/private"):
+        (tmp_path / folder / ".unskew-probe").symlink_to(victim)
+    check(started)
+    assert victim.read_text() == "of somebody else"
