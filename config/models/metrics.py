@@ -68,6 +68,12 @@ class Metrics(Model):
         ),
     ] = "auto"
     """The port; `auto` or 0 takes any that is free."""
+    host_names: list[Annotated[str, AfterValidator(_host)]] = Field(
+        default_factory=list, max_length=20, examples=[["metrics.example.org"]]
+    )
+    """Names by which the page is reached, as through a proxy. A request by another name that has a
+    dot in it is refused, since a web page might have led that name here; by an address, by a name
+    without a dot and by this machine's own name it is always reached."""
     tls: Tls | None = None
     """Serve over TLS."""
     basic_auth: BasicAuth | None = None

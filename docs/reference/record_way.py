@@ -42,7 +42,7 @@ STRETCHES = {
     Call("grouping/spark/router.py", "Router._route"): ROUTE,
     Call("jobs/query/partial.py", "PartialStage.__call__"): PARTIAL,
     Call("jobs/engine/service.py", "Service._after_batch"): BATCH,
-    Call("jobs/observe/server.py", "_Handler.do_GET"): SCRAPE,
+    Call("jobs/observe/web/server.py", "_Handler.do_GET"): SCRAPE,
 }
 OMITTED = {
     Call("grouping/base.py", "Grouping.wants_timestamps"): "says which columns are needed",
@@ -64,13 +64,14 @@ PASSED_OVER = (
     "docs/",
     ".venv/",
     # Tools that many call and that hold no step: compiled loops, hashing, checks of arguments, the
-    # parts of an algorithm, the bytes of a snapshot, reading a file.
+    # parts of an algorithm, the bytes of a snapshot, reading a file, making a folder.
     "grouping/arguments.py",
     "grouping/cache.py",
     "grouping/hashing.py",
     "grouping/kernels.py",
     "grouping/parts/",
     "grouping/snapshot.py",
+    "grouping/spark/private_files.py",
     "jobs/checkpoint/files.py",
     # What tells rejected records from the others.
     "jobs/query/expressions.py",
@@ -79,6 +80,9 @@ PASSED_OVER = (
     "jobs/engine/table_writers.py",
     "jobs/observe/written.py",
     "jobs/operators/failing_rows.py",
+    # What turns clients of the page away.
+    "jobs/observe/web/connections.py",
+    "jobs/observe/web/host_names.py",
 )
 _LINES = (b"to be or not to be", b"that is the question")
 
@@ -97,7 +101,7 @@ def run() -> None:
     from unskew.jobs.kafka.broker import Broker  # noqa: PLC0415
     from unskew.jobs.observe.board import board_of  # noqa: PLC0415
     from unskew.jobs.observe.health import Health, stall_seconds  # noqa: PLC0415
-    from unskew.jobs.observe.server import MetricsServer  # noqa: PLC0415
+    from unskew.jobs.observe.web.server import MetricsServer  # noqa: PLC0415
 
     with Broker() as broker, tempfile.TemporaryDirectory() as folder:
         job = load_job(

@@ -98,8 +98,8 @@ def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
     from unskew.jobs.observe.health import Health, stall_seconds  # noqa: PLC0415
     from unskew.jobs.observe.hold_metrics import hold_metrics_after_failure  # noqa: PLC0415
     from unskew.jobs.observe.page.page import LivePage  # noqa: PLC0415
-    from unskew.jobs.observe.server import MetricsServer  # noqa: PLC0415
     from unskew.jobs.observe.terminal import Line, Log  # noqa: PLC0415
+    from unskew.jobs.observe.web.server import MetricsServer  # noqa: PLC0415
     from unskew.jobs.query.pipeline import Pipeline  # noqa: PLC0415
 
     job = loaded.job

@@ -38,7 +38,7 @@ from unskew.jobs.local.signals import EXIT_INTERRUPTED, Stop, signals_to
 from unskew.jobs.observe.board import board_of
 from unskew.jobs.observe.health import Health, stall_seconds
 from unskew.jobs.observe.page.page import LivePage
-from unskew.jobs.observe.server import MetricsServer
+from unskew.jobs.observe.web.server import MetricsServer
 
 BATCHES = 7
 FLARING = 3

@@ -72,7 +72,7 @@ def _submit_arguments(words: list[str]) -> Iterator[None]:
 
 
 def _properties(settings: Mapping[str, str]) -> str:
-    """A file of Java properties; all but letters and digits is escaped, so nothing has a meaning."""
+    """A file of Java properties; only letters and digits are not escaped."""
     return "".join(f"{_escaped(name)}={_escaped(text)}\n" for name, text in settings.items())
 
 

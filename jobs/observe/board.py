@@ -93,6 +93,10 @@ class Board(Collector, Follower):
             **{name: by_labels(value) for name, value in values.items()},
         }
 
+    def now(self) -> tuple[Values, str]:
+        """The values, another object after each change, and the state: all of `collect`."""
+        return self._values, self._health.state
+
     def collect(self) -> Iterator[Family]:
         """Give every figure with the values it has, as Prometheus's client asks for them."""
         state = self._health.state

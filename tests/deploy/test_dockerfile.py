@@ -29,7 +29,7 @@ from unskew.config.models.metrics import Metrics
 from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.observe.board import Board
 from unskew.jobs.observe.health import Health
-from unskew.jobs.observe.server import MetricsServer
+from unskew.jobs.observe.web.server import MetricsServer
 
 INSTRUCTIONS = instructions(DOCKERFILE.read_text())
 

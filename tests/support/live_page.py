@@ -20,7 +20,7 @@ from unskew.jobs.observe.batch_stats import BatchStats, HotKey
 from unskew.jobs.observe.board import Board
 from unskew.jobs.observe.health import Health
 from unskew.jobs.observe.page.page import LivePage
-from unskew.jobs.observe.server import MetricsServer
+from unskew.jobs.observe.web.server import MetricsServer
 
 FLAGS = [
     "--headless",

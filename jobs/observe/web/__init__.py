@@ -1,1 +1,1 @@
-"""The live page."""
+"""The HTTP server of a job, and what keeps its clients from disturbing the job."""

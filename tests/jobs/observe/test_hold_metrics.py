@@ -20,8 +20,8 @@ from unskew.jobs.local.signals import Stop
 from unskew.jobs.observe.board import Board
 from unskew.jobs.observe.health import Health
 from unskew.jobs.observe.hold_metrics import hold_metrics_after_failure
-from unskew.jobs.observe.server import MetricsServer
 from unskew.jobs.observe.terminal import Log
+from unskew.jobs.observe.web.server import MetricsServer
 
 ABORTED = "the batch cannot be routed"
 

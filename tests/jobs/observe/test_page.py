@@ -15,7 +15,7 @@ from unskew.jobs.observe.batch import BatchDone
 from unskew.jobs.observe.board import Board
 from unskew.jobs.observe.health import Health
 from unskew.jobs.observe.page.page import BATCHES_MAX, BYTES_MAX, DOCUMENT, HEADERS, LivePage
-from unskew.jobs.observe.server import MetricsServer
+from unskew.jobs.observe.web.server import MetricsServer
 
 POLICY = dict(HEADERS)["Content-Security-Policy"]
 

@@ -1,11 +1,14 @@
 import socket
 import ssl
 import subprocess
+import sys
+import threading
+import time
 import urllib.error
 import urllib.request
 from base64 import b64encode
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -16,7 +19,8 @@ from unskew.config.types.secrets import Secret
 from unskew.jobs.local.child_processes import free_ports
 from unskew.jobs.observe.board import Board
 from unskew.jobs.observe.health import Health
-from unskew.jobs.observe.server import CONNECTIONS_MAX, MetricsServer
+from unskew.jobs.observe.web.connections import REQUEST_BYTES_MAX, REQUEST_SECONDS
+from unskew.jobs.observe.web.server import MetricsServer
 
 
 @contextmanager
@@ -139,12 +143,128 @@ def test_a_fixed_port_is_free_again_afterwards() -> None:
             assert get(server.url)[0] == 200
 
 
-def test_scrapers_that_never_read_leave_room_for_probes_in_time() -> None:
-    with serving(Metrics()) as server:
-        port = int(server.url.split(":")[2].split("/")[0])
-        silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(CONNECTIONS_MAX - 1)]
+SLOW = 64
+
+FLOOD = """
+import socket, sys, threading
+address, path = ("127.0.0.1", int(sys.argv[1])), sys.argv[2]
+def ask():
+    while True:
         try:
+            with socket.create_connection(address, timeout=5) as client:
+                client.sendall(f"GET {path} HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n".encode())
+                while client.recv(65536):
+                    pass
+        except OSError:
+            pass
+for _ in range(SLOW):
+    threading.Thread(target=ask, daemon=True).start()
+print("asking", flush=True)
+input()
+"""
+
+
+@contextmanager
+def slow_clients(port: int) -> Iterator[None]:
+    """Connections that send a byte of a request four times a second, and come again when closed."""
+    done = threading.Event()
+
+    def trickle() -> None:
+        while not done.is_set():
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port)) as client:
+                for byte in b"GET /metrics HTTP/1.1\r\nX-Slow: " + b"x" * 10_000:
+                    if done.wait(0.25):
+                        break
+                    client.sendall(bytes([byte]))
+
+    threads = [threading.Thread(target=trickle) for _ in range(SLOW)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_slow_clients_leave_room_for_probes_and_scrapes() -> None:
+    with serving(Metrics()) as server, slow_clients(server.port):
+        time.sleep(0.5)
+        for _ in range(10):
+            begun = time.monotonic()
             assert get(at(server, "/healthz"))[0] == 200
-        finally:
-            for client in silent:
-                client.close()
+            assert get(server.url)[0] == 200
+            assert time.monotonic() - begun < 4
+
+
+def test_a_connection_ends_at_its_deadline_whatever_it_sends() -> None:
+    with serving(Metrics()) as server:
+        begun = time.monotonic()
+        with socket.create_connection(("127.0.0.1", server.port)) as client:
+            client.settimeout(0.2)
+            while time.monotonic() - begun < 20:
+                try:
+                    client.sendall(b"x")
+                    if client.recv(1) == b"":
+                        break
+                except TimeoutError:
+                    continue
+                except OSError:
+                    break
+        assert REQUEST_SECONDS - 1 < time.monotonic() - begun < REQUEST_SECONDS + 4
+
+
+@pytest.mark.parametrize("flooded", ["/metrics", "/healthz"])
+def test_a_flood_costs_the_job_a_share_of_a_core_and_probes_are_answered(flooded: str) -> None:
+    command = [sys.executable, "-c", FLOOD.replace("SLOW", str(SLOW))]
+    with serving(Metrics()) as server:
+        with subprocess.Popen(
+            [*command, str(server.port), flooded], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as flood:
+            try:
+                assert flood.stdout is not None
+                assert flood.stdout.readline() == b"asking\n"
+                wall, busy = time.monotonic(), time.process_time()
+                for _ in range(4):
+                    assert get(at(server, "/healthz"))[0] == 200
+                    time.sleep(0.5)
+                busy = time.process_time() - busy
+                wall = time.monotonic() - wall
+            finally:
+                flood.kill()
+        assert busy / wall < 0.5
+
+
+def test_a_request_that_never_ends_is_cut_off() -> None:
+    with (
+        serving(Metrics()) as server,
+        socket.create_connection(("127.0.0.1", server.port)) as client,
+    ):
+        with suppress(OSError):
+            client.sendall(b"GET / HTTP/1.1\r\n" + b"X: " + b"y" * REQUEST_BYTES_MAX + b"\r\n")
+        begun = time.monotonic()
+        with suppress(ConnectionError):
+            assert client.recv(1) == b""
+        assert time.monotonic() - begun < REQUEST_SECONDS - 1
+
+
+@pytest.mark.parametrize(
+    ("host", "code"),
+    [
+        ("127.0.0.1:9095", 200),
+        ("[::1]", 200),
+        ("localhost", 200),
+        ("word-count:9095", 200),
+        ("metrics.example.org", 200),
+        ("METRICS.example.org.:80", 200),
+        (socket.gethostname(), 200),
+        ("evil.example.org", 421),
+        ("127.0.0.1.evil.org", 421),
+        ("localhost.evil.org:9095", 421),
+    ],
+)
+def test_a_page_that_was_led_here_by_its_own_name_reads_nothing(host: str, code: int) -> None:
+    with serving(Metrics(host_names=["metrics.example.org"])) as server:
+        assert get(server.url, {"Host": host})[0] == code
+        assert get(at(server, "/healthz"), {"Host": host})[0] == 200

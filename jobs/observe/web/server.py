@@ -1,18 +1,19 @@
 """The HTTP server of a job: `/metrics`, `/healthz`, `/readyz`, and `/`, the live page.
 
-It runs in threads of its own and only reads the board and the page, so no client can slow down the
-job: a connection is closed after ten seconds, and the number of connections is bounded.
+It runs in threads of its own and only reads the board and the page; `connections` bounds what its
+clients can cost. The metrics are made into text once for each change of their values.
 """
 
 import hmac
 import socket
 import ssl
 from base64 import b64encode
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import BoundedSemaphore, Thread
+from http.server import BaseHTTPRequestHandler
+from threading import Lock, Thread
 from types import TracebackType
 from typing import Any, Self
 
+from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from unskew.config.errors import ExternalError
@@ -20,9 +21,10 @@ from unskew.config.models.metrics import BasicAuth, Metrics, Tls
 from unskew.jobs.observe.board import Board
 from unskew.jobs.observe.health import Health
 from unskew.jobs.observe.page.page import DATA, DOCUMENT, HEADERS, LivePage
+from unskew.jobs.observe.web.connections import REQUEST_SECONDS, BoundedServer, RequestLines
+from unskew.jobs.observe.web.host_names import is_own
 
-CONNECTION_SECONDS = 10.0
-CONNECTIONS_MAX = 16
+_TEXTS_MAX = 4
 
 
 class MetricsServer:
@@ -32,13 +34,14 @@ class MetricsServer:
         self, settings: Metrics, board: Board, health: Health, page: LivePage | None = None
     ) -> None:
         self._settings = settings
-        registry = board.registry()
+        metrics = _Metrics(board)
 
         class Handler(_Handler):
             """The handler of this server's requests."""
 
-            served = (registry, health, page)
+            served = (metrics, health, page)
             credentials = _authorization(settings.basic_auth)
+            host_names = (settings.host, *settings.host_names)
 
         tls = _tls_context(settings.tls) if settings.tls is not None else None
         self._server = _listen(settings, Handler)
@@ -81,22 +84,63 @@ class MetricsServer:
         self.stop()
 
 
+class _Metrics:
+    """The board's metrics as text, kept until a value changes."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+        self._registry: CollectorRegistry = board.registry()
+        self._made_of: tuple[object, str] = (None, "")
+        self._texts: dict[str, bytes] = {}
+        self._lock = Lock()
+
+    def text(self, accept: str) -> tuple[str, bytes]:
+        """The content type that a client takes, and the metrics as that."""
+        encode, content_type = choose_encoder(accept)
+        with self._lock:
+            values, state = self._board.now()
+            same = values is self._made_of[0] and state == self._made_of[1]
+            if not same or len(self._texts) > _TEXTS_MAX:
+                self._made_of, self._texts = (values, state), {}
+            if content_type not in self._texts:
+                self._texts[content_type] = encode(self._registry)
+            return content_type, self._texts[content_type]
+
+
 class _Handler(BaseHTTPRequestHandler):
-    timeout = CONNECTION_SECONDS
-    served: tuple[Any, Health, LivePage | None]
+    timeout = REQUEST_SECONDS
+    server: BoundedServer
+    served: tuple[_Metrics, Health, LivePage | None]
     credentials: bytes | None
+    host_names: tuple[str, ...]
     server_version = "unskew"
     sys_version = ""
 
+    def setup(self) -> None:
+        """Read a bounded request only."""
+        super().setup()
+        self.rfile: Any = RequestLines(self.rfile)
+
     def do_GET(self) -> None:
         """Answer a GET request."""
-        registry, health, page = self.served
         path, _, query = self.path.partition("?")
-        if path == "/healthz":
-            self._answer_probe(health.alive, health.state)
-        elif path == "/readyz":
-            self._answer_probe(health.ready, health.state)
-        elif path not in {"/metrics", *(("/", DATA) if page else ())}:
+        health = self.served[1]
+        with self.server.answering(self.connection) as has_room:
+            if path == "/healthz":
+                self._answer_probe(health.alive, health.state)
+            elif path == "/readyz":
+                self._answer_probe(health.ready, health.state)
+            elif not has_room:
+                self._answer(503, "text/plain", b"too many requests\n", ("Retry-After", "1"))
+            elif not self._is_own_host():
+                self._answer(421, "text/plain", b"add this name to metrics.host_names\n")
+            else:
+                self._answer_reader(path, query)
+
+    def _answer_reader(self, path: str, query: str) -> None:
+        """Answer a request for the metrics, or for the page."""
+        metrics, _, page = self.served
+        if path not in {"/metrics", *(("/", DATA) if page else ())}:
             self._answer(404, "text/plain", b"there are /, /metrics, /healthz and /readyz\n")
         elif not self._may_read():
             self._answer(401, "text/plain", b"", ("WWW-Authenticate", 'Basic realm="unskew"'))
@@ -105,8 +149,10 @@ class _Handler(BaseHTTPRequestHandler):
         elif path == DATA and page is not None:
             self._answer(200, "application/json", page.data(query), *HEADERS)
         else:
-            encode, content_type = choose_encoder(self.headers.get("Accept") or "")
-            self._answer(200, content_type, encode(registry))
+            self._answer(200, *metrics.text(self.headers.get("Accept") or ""))
+
+    def _is_own_host(self) -> bool:
+        return all(is_own(host, self.host_names) for host in self.headers.get_all("Host", []))
 
     def _answer_probe(self, healthy: bool, state: str) -> None:
         self._answer(200 if healthy else 503, "text/plain", f"{state}\n".encode())
@@ -128,45 +174,13 @@ class _Handler(BaseHTTPRequestHandler):
         """Do not log requests."""
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    tls: ssl.SSLContext | None = None
-
-    def __init__(self, address: Any, handler: type[_Handler], family: int) -> None:
-        self.address_family = family
-        self._free_connections = BoundedSemaphore(CONNECTIONS_MAX)
-        super().__init__(address, handler)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve in a thread, or close the connection if there are too many."""
-        if self._free_connections.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Serve one connection; its TLS handshake is made here, where it delays no other."""
-        try:
-            request.settimeout(CONNECTION_SECONDS)
-            if self.tls is not None:
-                request = self.tls.wrap_socket(request, server_side=True)
-            super().process_request_thread(request, client_address)
-        except OSError:  # the client closed the connection, or does not speak TLS
-            self.shutdown_request(request)
-        finally:
-            self._free_connections.release()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Do not log clients that close their connection."""
-
-
-def _listen(settings: Metrics, handler: type[_Handler]) -> _Server:
+def _listen(settings: Metrics, handler: type[_Handler]) -> BoundedServer:
     port = 0 if settings.port == "auto" else settings.port
     try:
         family, _, _, _, address = socket.getaddrinfo(
             settings.host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        return _Server(address, handler, family)
+        return BoundedServer(address, handler, family)
     except OSError as error:
         advice = "choose another port, or auto" if port else "change metrics.host"
         reason = error.strerror or str(error)
