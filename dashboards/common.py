@@ -16,9 +16,15 @@ OVERVIEW_UID = "unskew-overview"
 PARTITIONS_UID = "unskew-partitions"
 TAG = "unskew"
 DATASOURCE = shared.DataSourceRef(type_val="prometheus", uid="${datasource}")
-SELECTION = 'query=~"$job",instance=~"$instance"'
-"""The matchers of both dashboards: an Unskew job is the label `query` of its metrics."""
-LINK_VALUES = "${datasource:queryparam}&${instance:queryparam}&${__url_time_range}"
+SELECTION = 'cluster="$cluster",query=~"$job",instance=~"$instance"'
+"""The matchers of both dashboards: an Unskew job is the label `query` of its metrics.
+
+Jobs of one name in two clusters are two jobs, so one cluster is chosen. Where targets have no such
+label the variable is empty, and an empty text is what an absent label equals.
+"""
+LINK_VALUES = (
+    "${datasource:queryparam}&${cluster:queryparam}&${instance:queryparam}&${__url_time_range}"
+)
 
 GREEN, ORANGE, RED, BLUE, GREY = "green", "orange", "red", "blue", "text"
 BARS_MAX = 1000
@@ -260,13 +266,15 @@ def partition_heatmap(
 
 
 def _variables(many: bool) -> list[Any]:
-    """The data source, the job and its instances."""
+    """The data source, the cluster, the job and its instances."""
     query = {"qryType": 1, "refId": "PrometheusVariableQueryEditor-VariableQuery"}
-    job = "label_values(unskew_query_info, query)"
-    instance = 'label_values(unskew_query_info{query=~"$job"}, instance)'
+    cluster = "label_values(unskew_query_info, cluster)"
+    job = 'label_values(unskew_query_info{cluster="$cluster"}, query)'
+    instance = 'label_values(unskew_query_info{cluster="$cluster",query=~"$job"}, instance)'
     everything = model.VariableOption(selected=True, text="All", value="$__all")
     variables: list[Any] = []
     for name, label, definition, description, several in (
+        ("cluster", "Cluster", cluster, "The label `cluster` of targets, if they have it.", False),
         ("job", "Job", job, "The name in the job's YAML: the metrics' label `query`.", many),
         ("instance", "Instance", instance, "The driver's address, as Prometheus has it.", True),
     ):

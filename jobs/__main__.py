@@ -8,6 +8,7 @@ import sys
 import traceback
 from types import ModuleType
 
+from unskew import __version__
 from unskew.config.arguments import CommandParser
 from unskew.config.errors import UnskewError, UsageError
 from unskew.grouping.errors import GroupingError
@@ -86,6 +87,7 @@ def _parser(words: list[str]) -> argparse.ArgumentParser:
     parser = CommandParser(
         prog="unskew", description="Skew-proof partitioning for PySpark Structured Streaming."
     )
+    parser.add_argument("--version", action="version", version=f"unskew {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (_, summary) in COMMANDS.items():
         command = commands.add_parser(name, help=summary, description=summary.capitalize() + ".")

@@ -34,3 +34,9 @@ def open_location(location: str) -> tuple[fs.FileSystem, str]:
         needs = " (it needs JAVA_HOME, HADOOP_HOME and CLASSPATH)" if scheme == "hdfs" else ""
         raise OSError(f"{scheme}: cannot be opened: {reason}{needs}") from error
     return system, path.rstrip("/")
+
+
+def local_path(location: str) -> str | None:
+    """The path of a location on this machine; None of one that is elsewhere."""
+    system, path = open_location(location)
+    return path if isinstance(system, fs.LocalFileSystem) else None

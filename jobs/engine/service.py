@@ -14,6 +14,7 @@ from unskew.config.models.job import Job
 from unskew.grouping.spark.journal import KEPT_BATCHES, Journal
 from unskew.jobs.checkpoint import identity
 from unskew.jobs.checkpoint.files import journal_of
+from unskew.jobs.checkpoint.hash_key import make_hash_key
 from unskew.jobs.checkpoint.lock import lock_checkpoint
 from unskew.jobs.checkpoint.merge_state import MergePartition, read_merge_state
 from unskew.jobs.checkpoint.spark_log import read_last_commit
@@ -89,6 +90,7 @@ class Service:
             # Before the new identity is written: a crash in between must leave no old states.
             self.journal.drop_states()
         identity.write_identity(self.job)
+        make_hash_key(self.job.checkpoint)
         self._publish(committed)
         self._seen = committed
 

@@ -14,6 +14,7 @@ from unskew.grouping.spark.report import (
     PartitionReport,
     estimate_replication,
 )
+from unskew.jobs.checkpoint.hash_key import keyed_hash, read_hash_key
 from unskew.jobs.checkpoint.spark_log import read_late_watermark
 from unskew.jobs.observe.written import read_written_files
 
@@ -27,7 +28,7 @@ _NUMBERS = tuple(
 
 @dataclass(frozen=True)
 class HotKey:
-    """A key with many records: its hash, its name if the job reports names, its records."""
+    """A key with many records: its hash for displays, its name if reported, its records."""
 
     hash: int
     name: str | None
@@ -90,7 +91,10 @@ class BatchStats:
 def read_batch_stats(
     checkpoint: str, journal: Journal, batch: int, hot_keys: int = HOT_KEYS
 ) -> BatchStats | None:
-    """Read the stats of one batch, with so many hot keys; None if no partition reported."""
+    """Read the stats of one batch; None if no partition reported.
+
+    So many hot keys are in them, whose hashes are made with the checkpoint's secret.
+    """
     snapshots = journal.reports(batch)
     if not snapshots:
         return None
@@ -128,7 +132,7 @@ def read_batch_stats(
         under_key=under_key,
         replication=estimate_replication(reports),
         rejected=dict(rejected),
-        hot_keys=_merge_hot_keys(reports, hot_keys),
+        hot_keys=_merge_hot_keys(reports, hot_keys, read_hash_key(checkpoint)),
         late_records=_count_late_records(checkpoint, batch, reports.values()),
         executors={partition: report.executor for partition, report in reports.items()},
     )
@@ -159,11 +163,16 @@ def _divide_max_by_mean(loads: Int64s | Float64s) -> float:
     return float(loads.max() / loads.mean()) if loads.any() else 1.0
 
 
-def _merge_hot_keys(reports: Mapping[int, PartitionReport], limit: int) -> tuple[HotKey, ...]:
+def _merge_hot_keys(
+    reports: Mapping[int, PartitionReport], limit: int, hash_key: bytes | None
+) -> tuple[HotKey, ...]:
     records: Counter[int] = Counter()
     names: dict[int, str] = {}
     for report in reports.values():
         hashes = [int(key) for key in report.heavy_hashes]
         records.update(dict(zip(hashes, map(int, report.heavy_records), strict=True)))
         names.update(zip(hashes, report.heavy_names, strict=False))
-    return tuple(HotKey(key, names.get(key), count) for key, count in records.most_common(limit))
+    return tuple(
+        HotKey(keyed_hash(key, hash_key), names.get(key), count)
+        for key, count in records.most_common(limit)
+    )

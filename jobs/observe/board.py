@@ -17,9 +17,18 @@ from prometheus_client.core import (
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
+from unskew import __version__
 from unskew.config.models.job import Job
 from unskew.jobs.observe.batch import BatchDone, Lag
-from unskew.jobs.observe.figure import PREFIX, Buckets, Figure, Labels, by_labels, take_value
+from unskew.jobs.observe.figure import (
+    OTHERS,
+    PREFIX,
+    Buckets,
+    Figure,
+    Labels,
+    by_labels,
+    take_value,
+)
 from unskew.jobs.observe.figures import FIGURES
 from unskew.jobs.observe.follower import Follower
 from unskew.jobs.observe.health import STATES, Health, trigger_seconds
@@ -49,7 +58,9 @@ class Board(Collector, Follower):
         self._health = health
         self._hot_keys = hot_keys
         self._figures = {figure.name: figure for figure in figures if figure.kind}
+        self._series: dict[str, set[Labels]] = {}
         self._values: Values = {
+            "build_info": {(__version__,): 1},
             "query_info": {info: 1},
             "query_start_timestamp_seconds": {(): time.time()},
         }
@@ -70,8 +81,23 @@ class Board(Collector, Follower):
             if done.has_rows or figure.empty_batches:
                 value = take_value(figure, shown)
                 if value is not None:
+                    if figure.series_max:
+                        value = self._bounded(figure, by_labels(value))
                     values[figure.name] = _updated(figure, values.get(figure.name, {}), value)
         self._values = values
+
+    def _bounded(self, figure: Figure, parts: Mapping[Labels, Any]) -> Mapping[Labels, Any]:
+        """The parts that have a series or may still get one, and the sum of the others."""
+        known = self._series.setdefault(figure.name, set())
+        bounded: dict[Labels, Any] = {}
+        for labels, part in parts.items():
+            if labels not in known and len(known) >= figure.series_max:
+                others = (OTHERS,) * len(labels)
+                bounded[others] = bounded.get(others, 0) + part
+            else:
+                known.add(labels)
+                bounded[labels] = part
+        return bounded
 
     def no_new_records(self, lag: Lag) -> None:
         """Show how far the query is behind, which may be nothing."""

@@ -10,6 +10,8 @@ PREFIX = "unskew_"
 Labels = tuple[str, ...]
 Value = Callable[[BatchDone], Any]
 PARTITION: Labels = ("partition",)
+OTHERS = "(others)"
+"""The label of what is summed since it has no series of its own."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,9 @@ class Figure:
     labels: Labels = ()
     bounds: tuple[float, ...] = ()
     """The upper bounds of a histogram's buckets."""
+    series_max: int = 0
+    """How many values of its labels Prometheus sees in the life of a process; further ones are
+    summed under `OTHERS`. 0: they are bounded by themselves."""
     empty_batches: bool = False
     """Does a batch without rows change the value in Prometheus?"""
     page: str = ""

@@ -14,6 +14,7 @@ from unskew.jobs.observe.batch_stats import BatchStats, show_key
 from unskew.jobs.observe.figure import PARTITION, Buckets, Figure, Value
 from unskew.jobs.observe.written import WrittenFiles
 
+HOT_KEY_SERIES_MAX = 1000
 BATCH_BOUNDS_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)
 
 
@@ -74,6 +75,9 @@ def _hot_keys(done: BatchDone) -> list[list[Any]]:
 # Laid out by hand: name and kind, help, value, and where it is shown.
 # fmt: off
 FIGURES: tuple[Figure, ...] = (
+    Figure("build_info", "gauge",
+        "Always 1; the version of Unskew.",
+        labels=("version",)),
     Figure("query_info", "gauge",
         "Always 1; what the query runs.",
         labels=("grouping", "operator")),
@@ -185,9 +189,11 @@ FIGURES: tuple[Figure, ...] = (
         "Keys that the grouping treats as hot, all sources together.",
         _routing("hot_keys"), page="routing.hot_keys", log="hot_keys"),
     Figure("hot_key_records", "gauge",
-        "Records of the largest keys in the last batch, as many as metrics.hot_keys; by hash, or"
-        " by name with metrics.hot_key_names.",
-        _stats(lambda stats: {show_key(key): key.records for key in stats.hot_keys}), ("key",)),
+        "Records of the largest keys in the last batch, as many as metrics.hot_keys; by a hash that"
+        " the job's own secret makes, or by name with metrics.hot_key_names. A process shows up to"
+        f" {HOT_KEY_SERIES_MAX} different keys; the records of all later ones are `(others)`.",
+        _stats(lambda stats: {show_key(key): key.records for key in stats.hot_keys}), ("key",),
+        series_max=HOT_KEY_SERIES_MAX),
     Figure("largest_keys", "",
         "The same, largest first.",
         _hot_keys, page="hot_keys"),

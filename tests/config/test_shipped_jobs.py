@@ -174,7 +174,7 @@ def test_lint_finds_what_two_jobs_share(capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().out == (
         'b.yaml:1:7: name: "word_count" is also in a.yaml: their metrics and logs would mix;'
         " change one of them\n"
-        'b.yaml:55:13: checkpoint: "checkpoints/word_count" is also in a.yaml: each job needs its'
+        'b.yaml:56:13: checkpoint: "checkpoints/word_count" is also in a.yaml: each job needs its'
         " own; change one of them\n"
     )
 

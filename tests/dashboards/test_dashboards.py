@@ -31,7 +31,9 @@ every_page = pytest.mark.parametrize("uid", UIDS)
 
 def check(query: Query) -> None:
     """ValueError if a query or its legend names what there is not."""
-    expression = substituted(query.expression, {**INTERVALS, "job": "a", "instance": "b"})
+    expression = substituted(
+        query.expression, {**INTERVALS, "cluster": "", "job": "a", "instance": "b"}
+    )
     if "$__" in expression:
         raise ValueError(f"unknown variable in {expression}")
     missing = set(LEGEND.findall(query.legend)) - labels_left(expression, known())
@@ -103,6 +105,7 @@ def test_everything_asks_the_data_source_that_was_chosen(uid: str) -> None:
         assert [item["datasource"] for item in panel["targets"]] == [chosen] * len(panel["targets"])
     asked = [
         *dashboard["annotations"]["list"],
+        variable(dashboard, "cluster"),
         variable(dashboard, "job"),
         variable(dashboard, "instance"),
     ]
@@ -115,12 +118,12 @@ def test_every_query_is_of_the_chosen_jobs_and_instances(uid: str) -> None:
         selectors = re.findall(r"unskew_\w+(\{[^}]*\})?", query.expression)
         assert selectors, query
         for selector in selectors:
-            assert 'query=~"$job",instance=~"$instance"' in selector, query
+            assert 'cluster="$cluster",query=~"$job",instance=~"$instance"' in selector, query
 
 
 @every_page
 def test_variables_are_found_in_labels_that_exist(uid: str) -> None:
-    for name in ("job", "instance"):
+    for name in ("cluster", "job", "instance"):
         selected = variable(page(uid), name)
         asked = re.fullmatch(r"label_values\((.*), (\w+)\)", selected["query"]["query"])
         assert asked, name

@@ -61,6 +61,8 @@ class Prometheus:
         """What a query finds, with the variables as Grafana would have them."""
         now = time.time()
         values = {
+            # As where no target has the label.
+            "cluster": "",
             "job": job,
             "instance": instance,
             # Grafana: the greater of the step and a scrape together, and four scrapes.
@@ -177,5 +179,5 @@ def _variables_find_the_job(asked: Prometheus, address: str) -> None:
     for name, expected in (("job", "shown"), ("instance", address)):
         asks = variable(page(UIDS[0]), name)["definition"]
         selector, _, label = asks.removeprefix("label_values(").removesuffix(")").rpartition(", ")
-        selector = substituted(selector, {"job": "shown"})
+        selector = substituted(selector, {"cluster": "", "job": "shown"})
         assert asked.ask(f"label/{label}/values", **{"match[]": selector}) == [expected]

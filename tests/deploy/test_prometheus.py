@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.deploy.promtool import OF_EVERY_TARGET, promtool, rules_of, unknown
+from tests.support.deploy.promtool import (
+    OF_EVERY_TARGET,
+    OF_SOME_TARGETS,
+    promtool,
+    rules_of,
+    unknown,
+)
 
 SEVERITIES = {"warning", "critical"}
 WHATEVER_THE_INSTANCE = {
@@ -120,7 +126,7 @@ def test_every_alert_says_whose_it_is(folder: Path) -> None:
         for alert in (alert for case in expected for alert in case):
             labels = set(alert["exp_labels"])
             if name in WHATEVER_THE_INSTANCE:
-                assert labels == {"job", "query", "severity"}, name
+                assert labels - OF_SOME_TARGETS == {"job", "query", "severity"}, name
             else:
                 assert labels >= OF_EVERY_TARGET | {"query", "severity"}, name
 
@@ -148,10 +154,16 @@ def test_recording_rules_keep_the_labels_of_their_names(rules: list[dict[str, An
     for rule in recorded:
         named = re.fullmatch(r"job(_instance)?_query:unskew_\w+:\w+", rule["record"])
         assert named, rule["record"]
-        kept = {"job", "query", *(["instance"] if named[1] else [])}
+        kept = {"job", "query", *(["instance"] if named[1] else []), *OF_SOME_TARGETS}
         for labels in re.findall(r"by \(([^)]*)\)", rule["expr"]):
             assert kept <= set(labels.split(", ")), rule["record"]
     assert len({rule["record"] for rule in recorded}) == len(recorded)
+
+
+def test_no_rule_joins_jobs_of_two_clusters(rules: list[dict[str, Any]]) -> None:
+    for rule in rules:
+        for labels in re.findall(r"(?:by|on) \(([^)]*)\)", rule["expr"]):
+            assert set(labels.split(", ")) >= OF_SOME_TARGETS, rule
 
 
 def test_alerts_say_what_happened_with_its_value(alerts: dict[str, dict[str, Any]]) -> None:

@@ -11,8 +11,8 @@ from unskew.jobs.observe.figures import METRICS
 
 Page = dict[str, Any]
 UIDS = ("unskew-overview", "unskew-partitions")
-SCRAPE = frozenset({"job", "instance"})
-"""Labels that Prometheus adds to each sample it scrapes."""
+SCRAPE = frozenset({"job", "instance", "cluster"})
+"""Labels that Prometheus adds to each sample it scrapes, the last one where it is told to."""
 
 
 def page(uid: str) -> Page:

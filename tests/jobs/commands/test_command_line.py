@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from unskew import __version__
 from unskew.jobs.__main__ import COMMANDS, main
 
 
@@ -25,6 +26,12 @@ def test_help_lists_every_command_and_needs_no_spark() -> None:
     ).stdout
     assert all(f"  {name} " in printed for name in COMMANDS)
     assert printed.splitlines()[-1] == "[]"
+
+
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert (ended.value.code, capsys.readouterr().out) == (0, f"unskew {__version__}\n")
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -13,6 +13,8 @@ from unskew.jobs.observe.figures import METRICS
 from unskew.jobs.observe.health import STATES
 
 OF_EVERY_TARGET = {"job", "instance"}
+OF_SOME_TARGETS = {"cluster", "namespace"}
+"""Where Prometheus sees several clusters, or Kubernetes; elsewhere they are absent."""
 _RESERVED = {"le"}
 # What may stand in an expression without being a metric: functions, operators, words.
 _NAME = re.compile(r"[a-zA-Z_:][\w:]*")
@@ -49,7 +51,7 @@ def exported() -> dict[str, set[str]]:
     """Every name that a job shows to Prometheus, with the labels that it has there."""
     metrics: dict[str, set[str]] = {}
     for metric in METRICS:
-        labels = OF_EVERY_TARGET | set(metric.all_labels)
+        labels = OF_EVERY_TARGET | OF_SOME_TARGETS | set(metric.all_labels)
         if metric.kind == "histogram":
             for end in ("bucket", "sum", "count"):
                 metrics[f"{metric.exported}_{end}"] = labels | (
@@ -90,5 +92,5 @@ def _unknown_in(expression: str, recorded: dict[str, str]) -> Iterator[str]:
 def _labels_of(name: str, known: dict[str, set[str]], recorded: dict[str, str]) -> set[str]:
     if name in recorded:
         level = name.partition(":")[0]
-        return set(level.split("_"))
+        return set(level.split("_")) | OF_SOME_TARGETS
     return known.get(name, set())
