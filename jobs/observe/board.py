@@ -6,6 +6,7 @@ the next, never a mixture, and does not wait for a batch.
 
 import time
 from collections.abc import Iterator, Mapping
+from importlib.metadata import version
 from typing import Any
 
 from prometheus_client import CollectorRegistry
@@ -17,7 +18,6 @@ from prometheus_client.core import (
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
-from unskew import __version__
 from unskew.config.models.job import Job
 from unskew.jobs.observe.batch import BatchDone, Lag
 from unskew.jobs.observe.figure import (
@@ -60,7 +60,7 @@ class Board(Collector, Follower):
         self._figures = {figure.name: figure for figure in figures if figure.kind}
         self._series: dict[str, set[Labels]] = {}
         self._values: Values = {
-            "build_info": {(__version__,): 1},
+            "build_info": {(version("unskew"),): 1},
             "query_info": {info: 1},
             "query_start_timestamp_seconds": {(): time.time()},
         }
