@@ -34,7 +34,7 @@ class LogFile:
         """The watermark that it sets, in milliseconds."""
         return int(self._metadata[_FIELDS[self.log]])
 
-    def with_watermark(self, millis: int) -> bytes:
+    def replace_watermark(self, millis: int) -> bytes:
         """Its content with another watermark."""
         metadata = {**self._metadata, _FIELDS[self.log]: millis}
         text = json.dumps(metadata, separators=(",", ":"))
@@ -49,7 +49,7 @@ class LogFile:
 def log_files(checkpoint: str) -> list[LogFile]:
     """The files of both logs, oldest batch first; an ExternalError names one that is damaged."""
     root = checkpoint.rstrip("/")
-    return [_read(root, log, batch) for log in _FIELDS for batch in _batches(f"{root}/{log}")]
+    return [_read(root, log, batch) for log in _FIELDS for batch in _list_batches(f"{root}/{log}")]
 
 
 def set_back(checkpoint: str, files: list[LogFile], millis: int) -> int:
@@ -59,11 +59,11 @@ def set_back(checkpoint: str, files: list[LogFile], millis: int) -> int:
         location = f"{checkpoint.rstrip('/')}/{file.log}/{file.batch}"
         # Before the file: Hadoop refuses one that its checksum does not fit, but reads one without.
         _remove_checksum(location)
-        write_bytes(location, file.with_watermark(millis))
+        write_bytes(location, file.replace_watermark(millis))
     return len(later)
 
 
-def _batches(folder: str) -> Iterator[int]:
+def _list_batches(folder: str) -> Iterator[int]:
     yield from sorted(int(name) for name in names_in(folder) if name.isdecimal())
 
 

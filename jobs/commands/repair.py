@@ -39,23 +39,23 @@ def run(arguments: argparse.Namespace) -> int:
     from unskew.jobs.checkpoint.watermark import log_files, set_back  # noqa: PLC0415
 
     checkpoint = arguments.checkpoint
-    asked = None if arguments.watermark is None else _millis(arguments.watermark)
+    asked = None if arguments.watermark is None else _parse_time(arguments.watermark)
     try:
         if not log_files(checkpoint):
             raise ExternalError(f"repair: {checkpoint}: has no batches; name a job's checkpoint")
         with lock_checkpoint(checkpoint):
             files = log_files(checkpoint)
-            watermark = _latest_past(checkpoint, files) if asked is None else asked
+            watermark = _find_latest_past(checkpoint, files) if asked is None else asked
             changed = set_back(checkpoint, files, watermark)
     except OSError as error:
         reason = error.strerror or str(error)
         raise ExternalError(f"repair: {checkpoint}: cannot be changed: {reason}") from error
-    for line in _report(files, watermark) if changed else _unchanged(files):
+    for line in _report(files, watermark) if changed else _report_unchanged(files):
         print(line)
     return 0
 
 
-def _latest_past(checkpoint: str, files: Sequence["LogFile"]) -> int:
+def _find_latest_past(checkpoint: str, files: Sequence["LogFile"]) -> int:
     now = int(datetime.now(UTC).timestamp() * 1000)
     past = [file.watermark for file in files if 0 < file.watermark <= now]
     if not past:
@@ -66,9 +66,9 @@ def _latest_past(checkpoint: str, files: Sequence["LogFile"]) -> int:
     return max(past)
 
 
-def _unchanged(files: Sequence["LogFile"]) -> Iterator[str]:
+def _report_unchanged(files: Sequence["LogFile"]) -> Iterator[str]:
     newest = max(file.watermark for file in files)
-    yield f"watermark {_time(newest)}: is not later than that; nothing was changed"
+    yield f"watermark {_format_time(newest)}: is not later than that; nothing was changed"
 
 
 def _report(files: Sequence["LogFile"], watermark: int) -> Iterator[str]:
@@ -76,7 +76,7 @@ def _report(files: Sequence["LogFile"], watermark: int) -> Iterator[str]:
     dropping = [
         file.batch for file in files if file.log == "offsets" and file.watermark > watermark
     ]
-    yield f"watermark {_time(newest)}: set back to {_time(watermark)}"
+    yield f"watermark {_format_time(newest)}: set back to {_format_time(watermark)}"
     yield "not brought back:"
     if dropping:
         yield (
@@ -92,7 +92,7 @@ def _report(files: Sequence["LogFile"], watermark: int) -> Iterator[str]:
     yield "- the record that did it: its own window stays in the state, or was written, far ahead"
 
 
-def _millis(text: str) -> int:
+def _parse_time(text: str) -> int:
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
@@ -104,7 +104,7 @@ def _millis(text: str) -> int:
     return int(at.timestamp() * 1000)
 
 
-def _time(millis: int) -> str:
+def _format_time(millis: int) -> str:
     # Spark takes years that Python's dates do not have.
     try:
         return datetime.fromtimestamp(millis / 1000, UTC).isoformat().replace("+00:00", "Z")

@@ -12,7 +12,7 @@ from threading import Lock
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from unskew.jobs.query.pipeline import Pipeline, with_trigger
+from unskew.jobs.query.pipeline import Pipeline, set_trigger
 from unskew.jobs.sinks import dead_letters
 
 FOLDER = "unskew-refused"  # as existing checkpoints have it
@@ -33,7 +33,7 @@ class DeadLetterQuery:
         job = self._pipeline.job
         writer = self._pipeline.build_rejected(spark).writeStream.queryName(f"{job.name}{SUFFIX}")
         writer = writer.option("checkpointLocation", f"{job.checkpoint.rstrip('/')}/{FOLDER}")
-        return with_trigger(writer.foreachBatch(self._write), job).start()
+        return set_trigger(writer.foreachBatch(self._write), job).start()
 
     def take_counts(self) -> Mapping[str, int]:
         """Rejected records by reason since the last call."""

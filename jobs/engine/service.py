@@ -28,7 +28,7 @@ from unskew.jobs.observe.batch import BatchDone, compute_lag, read_routing
 from unskew.jobs.observe.batch_stats import read_batch_stats
 from unskew.jobs.observe.follower import Follower
 from unskew.jobs.operators.registry import computed_by_spark
-from unskew.jobs.query.pipeline import Pipeline, with_trigger
+from unskew.jobs.query.pipeline import Pipeline, set_trigger
 from unskew.jobs.sinks import dead_letters
 from unskew.jobs.sinks.untaken import TOTAL_NOT_TAKEN
 from unskew.jobs.sinks.writer import make_writer
@@ -99,7 +99,7 @@ class Service:
             # First, so that where the source starts at the latest no rejected record is missed.
             yield self._dead_letter_query.start(self.spark)
         results = self._pipeline.build_results(self.spark)
-        yield with_trigger(make_writer(results, self.job), self.job).start()
+        yield set_trigger(make_writer(results, self.job), self.job).start()
 
     def _follow(self, queries: list[StreamingQuery]) -> None:
         main = queries[-1]

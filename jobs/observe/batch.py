@@ -59,12 +59,12 @@ class BatchDone:
     @property
     def seconds(self) -> float:
         """How long the batch took."""
-        return self._milliseconds("triggerExecution") / 1000
+        return self._read_milliseconds("triggerExecution") / 1000
 
     @property
     def parts(self) -> dict[str, float]:
         """Seconds of the batch's parts, by the names in the figures."""
-        return {part: self._milliseconds(name) / 1000 for name, part in PARTS.items()}
+        return {part: self._read_milliseconds(name) / 1000 for name, part in PARTS.items()}
 
     @property
     def source_records(self) -> int:
@@ -84,7 +84,7 @@ class BatchDone:
     @property
     def late_partials(self) -> int:
         """Results of keys that the merge dropped as late; each may be of many records."""
-        return self._merge_sum("numRowsDroppedByWatermark")
+        return self._sum_over_merge("numRowsDroppedByWatermark")
 
     @property
     def late_records(self) -> int | None:
@@ -111,14 +111,14 @@ class BatchDone:
     @property
     def merge_rows(self) -> int:
         """Rows in the merge's state."""
-        return self._merge_sum("numRowsTotal")
+        return self._sum_over_merge("numRowsTotal")
 
     @property
     def merge_bytes(self) -> int:
         """Memory of the merge's state."""
-        return self._merge_sum("memoryUsedBytes")
+        return self._sum_over_merge("memoryUsedBytes")
 
-    def with_hot_keys(self, limit: int, *, names: bool) -> "BatchDone":
+    def limit_hot_keys(self, limit: int, *, names: bool) -> "BatchDone":
         """The batch with its largest keys only, by name or without."""
         if self.stats is None:
             return self
@@ -127,10 +127,10 @@ class BatchDone:
             keys = tuple(replace(key, name=None) for key in keys)
         return replace(self, stats=replace(self.stats, hot_keys=keys))
 
-    def _milliseconds(self, name: str) -> float:
+    def _read_milliseconds(self, name: str) -> float:
         return float(self.progress.get("durationMs", {}).get(name, 0))
 
-    def _merge_sum(self, name: str) -> int:
+    def _sum_over_merge(self, name: str) -> int:
         operators = self.progress.get("stateOperators") or ()
         return sum(int(operator.get(name, 0)) for operator in operators)
 

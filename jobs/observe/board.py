@@ -26,7 +26,7 @@ from unskew.jobs.observe.figure import (
     Buckets,
     Figure,
     Labels,
-    by_labels,
+    split_by_labels,
     take_value,
 )
 from unskew.jobs.observe.figures import FIGURES
@@ -75,18 +75,18 @@ class Board(Collector, Follower):
 
     def batch_done(self, done: BatchDone) -> None:
         """Take the values of a batch; one without rows changes a few figures only."""
-        shown = done.with_hot_keys(self._hot_keys, names=True)
+        shown = done.limit_hot_keys(self._hot_keys, names=True)
         values = dict(self._values)
         for figure in self._figures.values():
             if done.has_rows or figure.empty_batches:
                 value = take_value(figure, shown)
                 if value is not None:
                     if figure.series_max:
-                        value = self._bounded(figure, by_labels(value))
-                    values[figure.name] = _updated(figure, values.get(figure.name, {}), value)
+                        value = self._bound_series(figure, split_by_labels(value))
+                    values[figure.name] = _update(figure, values.get(figure.name, {}), value)
         self._values = values
 
-    def _bounded(self, figure: Figure, parts: Mapping[Labels, Any]) -> Mapping[Labels, Any]:
+    def _bound_series(self, figure: Figure, parts: Mapping[Labels, Any]) -> Mapping[Labels, Any]:
         """The parts that have a series or may still get one, and the sum of the others."""
         known = self._series.setdefault(figure.name, set())
         bounded: dict[Labels, Any] = {}
@@ -107,7 +107,7 @@ class Board(Collector, Follower):
         """Count dead letters that no report counts."""
         figure = self._figures["dead_letters"]
         before = self._values.get(figure.name, {})
-        self._values = {**self._values, figure.name: _updated(figure, before, counts)}
+        self._values = {**self._values, figure.name: _update(figure, before, counts)}
 
     def journal_unreadable(self, files: int) -> None:
         """Show how many files of the journal cannot be read: the next batch will fail."""
@@ -116,7 +116,7 @@ class Board(Collector, Follower):
     def _set(self, **values: Any) -> None:
         self._values = {
             **self._values,
-            **{name: by_labels(value) for name, value in values.items()},
+            **{name: split_by_labels(value) for name, value in values.items()},
         }
 
     def now(self) -> tuple[Values, str]:
@@ -132,16 +132,16 @@ class Board(Collector, Follower):
             "query_up": {(): int(state == "running")},
         }
         for figure in self._figures.values():
-            yield _family(figure, self._query, values.get(figure.name, {}))
+            yield _make_family(figure, self._query, values.get(figure.name, {}))
 
     def describe(self) -> Iterator[Family]:
         """Give every figure without values."""
-        return (_family(figure, self._query, {}) for figure in self._figures.values())
+        return (_make_family(figure, self._query, {}) for figure in self._figures.values())
 
 
-def _updated(figure: Figure, before: Mapping[Labels, Any], value: Any) -> Mapping[Labels, Any]:
+def _update(figure: Figure, before: Mapping[Labels, Any], value: Any) -> Mapping[Labels, Any]:
     """A figure's values after one more batch: a gauge's are replaced, all others add up."""
-    parts = by_labels(value)
+    parts = split_by_labels(value)
     if figure.kind == "gauge":
         return parts
     after = dict(before)
@@ -149,17 +149,17 @@ def _updated(figure: Figure, before: Mapping[Labels, Any], value: Any) -> Mappin
         if figure.kind == "counter":
             after[labels] = after.get(labels, 0) + part
         else:
-            buckets = part if isinstance(part, Buckets) else Buckets.of_value(figure.bounds, part)
-            after[labels] = after[labels].plus(buckets) if labels in after else buckets
+            buckets = part if isinstance(part, Buckets) else Buckets.make(figure.bounds, part)
+            after[labels] = after[labels].add(buckets) if labels in after else buckets
     return after
 
 
-def _family(figure: Figure, query: str, values: Mapping[Labels, Any]) -> Family:
+def _make_family(figure: Figure, query: str, values: Mapping[Labels, Any]) -> Family:
     name, labels = f"{PREFIX}{figure.name}", figure.all_labels
     if figure.kind == "histogram":
         histogram = HistogramMetricFamily(name, figure.help, labels=labels)
         for own, buckets in values.items():
-            histogram.add_metric((query, *own), buckets.cumulative(figure.bounds), buckets.sum)
+            histogram.add_metric((query, *own), buckets.accumulate(figure.bounds), buckets.sum)
         return histogram
     make: Any = CounterMetricFamily if figure.kind == "counter" else GaugeMetricFamily
     family: Family = make(name, figure.help, labels=labels)

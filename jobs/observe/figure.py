@@ -69,19 +69,19 @@ class Buckets:
     counts: tuple[int, ...]
     sum: float
 
-    def plus(self, more: "Buckets") -> "Buckets":
+    def add(self, more: "Buckets") -> "Buckets":
         """Add the counts and the sum of another one with the same buckets."""
         counts = tuple(sum(pair) for pair in zip(self.counts, more.counts, strict=True))
         return Buckets(counts, self.sum + more.sum)
 
     @classmethod
-    def of_value(cls, bounds: tuple[float, ...], value: float) -> "Buckets":
+    def make(cls, bounds: tuple[float, ...], value: float) -> "Buckets":
         """A histogram of a single value."""
         counts = [0] * (len(bounds) + 1)
         counts[sum(bound < value for bound in bounds)] = 1
         return cls(tuple(counts), value)
 
-    def cumulative(self, bounds: tuple[float, ...]) -> list[tuple[str, float]]:
+    def accumulate(self, bounds: tuple[float, ...]) -> list[tuple[str, float]]:
         """The buckets as Prometheus takes them: how many values are at or below each bound."""
         total, buckets = 0, []
         for bound, count in zip([*map(str, bounds), "+Inf"], self.counts, strict=True):
@@ -95,7 +95,7 @@ def take_value(figure: Figure, done: BatchDone) -> Any:
     return None if figure.value is None else figure.value(done)
 
 
-def by_labels(value: Any) -> Mapping[Labels, Any]:
+def split_by_labels(value: Any) -> Mapping[Labels, Any]:
     """A value as a mapping from labels: of an array by partition, a number, or a mapping."""
     if isinstance(value, Mapping):
         return {key if isinstance(key, tuple) else (key,): part for key, part in value.items()}

@@ -75,20 +75,20 @@ class Inspection:
             },
             "batches": [
                 {
-                    **self._figures(batch.done, ()),
+                    **self._take_figures(batch.done, ()),
                     "dead_letters_published": batch.dead_letters_written,
                 }
                 for batch in self.batches
             ],
-            "partitions": self._partitions(),
-            "hot_keys": self._hot_keys(),
+            "partitions": self._list_partitions(),
+            "hot_keys": self._list_hot_keys(),
             "merge": [
                 {"partition": part.partition, "rows": part.rows, "bytes": part.bytes}
                 for part in self.merge
             ],
         }
 
-    def _figures(self, done: BatchDone, labels: tuple[str, ...]) -> dict[str, Any]:
+    def _take_figures(self, done: BatchDone, labels: tuple[str, ...]) -> dict[str, Any]:
         """The chosen figures of a batch: with PARTITION those by partition, else all others."""
         return {
             figure.inspect: take_value(figure, done)
@@ -96,7 +96,7 @@ class Inspection:
             if figure.inspect and (figure.labels == PARTITION) is (labels == PARTITION)
         }
 
-    def _partitions(self) -> list[dict[str, Any]]:
+    def _list_partitions(self) -> list[dict[str, Any]]:
         if not self.batches:
             return []
         loads, busy, last = self.loads, self.busy_seconds, self.batches[-1]
@@ -104,14 +104,14 @@ class Inspection:
         partitions = last.stats.records.size
         columns = {
             name: [None] * partitions if values is None else values.tolist()
-            for name, values in self._figures(last.done, PARTITION).items()
+            for name, values in self._take_figures(last.done, PARTITION).items()
         }
         return [
             {
                 "partition": partition,
                 "records": int(loads[partition]),
                 "busy_seconds": float(busy[partition]),
-                "latency_p99_seconds": _quantile(latencies[partition], 0.99),
+                "latency_p99_seconds": _estimate_quantile(latencies[partition], 0.99),
                 "last_batch": {
                     **{name: column[partition] for name, column in columns.items()},
                     "executor": last.stats.executors.get(partition, ""),
@@ -120,7 +120,7 @@ class Inspection:
             for partition in range(partitions)
         ]
 
-    def _hot_keys(self) -> list[dict[str, Any]]:
+    def _list_hot_keys(self) -> list[dict[str, Any]]:
         records: Counter[int] = Counter()
         names: dict[int, str | None] = {}
         for batch in self.batches:
@@ -140,7 +140,7 @@ def inspect(checkpoint: str, limit: int | None = None) -> Inspection:
     try:
         numbers = journal.batches()
         if not numbers:
-            raise ExternalError(_no_journal_message(checkpoint))
+            raise ExternalError(_describe_missing_journal(checkpoint))
         batches = [
             _read(checkpoint, journal, number) for number in numbers[-limit if limit else None :]
         ]
@@ -148,7 +148,7 @@ def inspect(checkpoint: str, limit: int | None = None) -> Inspection:
         return Inspection(
             checkpoint,
             next((state.grouping for state in states.values()), None),
-            tuple(_same_partitions([batch for batch in batches if batch is not None])),
+            tuple(_keep_same_partitions([batch for batch in batches if batch is not None])),
             read_merge_state(checkpoint),
             journal.size_bytes(),
             len(numbers),
@@ -161,7 +161,7 @@ def inspect(checkpoint: str, limit: int | None = None) -> Inspection:
         raise ExternalError(f"inspect: {checkpoint}: cannot be read: {reason}") from error
 
 
-def _no_journal_message(checkpoint: str) -> str:
+def _describe_missing_journal(checkpoint: str) -> str:
     names = names_in(checkpoint)
     if not names:
         return f"inspect: {checkpoint}: is not there, or empty; name a job's checkpoint folder"
@@ -178,11 +178,11 @@ def _read(checkpoint: str, journal: Journal, number: int) -> Batch | None:
     routing = read_routing(journal, number) or Routing(0, 0.0)
     written = journal.dead_letters_written(number) or not stats.rejected
     files = read_written_files(journal, number)
-    done = BatchDone(_progress(checkpoint, number), stats, routing, written=files)
+    done = BatchDone(_read_progress(checkpoint, number), stats, routing, written=files)
     return Batch(done, stats, written)
 
 
-def _progress(checkpoint: str, number: int) -> dict[str, Any]:
+def _read_progress(checkpoint: str, number: int) -> dict[str, Any]:
     """The number and watermark of a batch, from the checkpoint's logs."""
     watermark = read_watermark(checkpoint, number)
     if not watermark:
@@ -191,7 +191,7 @@ def _progress(checkpoint: str, number: int) -> dict[str, Any]:
     return {"batchId": number, "eventTime": {"watermark": at.isoformat()}}
 
 
-def _same_partitions(batches: list[Batch]) -> list[Batch]:
+def _keep_same_partitions(batches: list[Batch]) -> list[Batch]:
     """The newest batches with the same number of partitions, whose sums mean the same."""
     if not batches:
         return []
@@ -211,7 +211,7 @@ def _max_over_mean(loads: Int64s) -> float:
     return float(loads.max() / loads.mean()) if loads.sum() else 1.0
 
 
-def _quantile(counts: Int64s, share: float) -> float | None:
+def _estimate_quantile(counts: Int64s, share: float) -> float | None:
     """The bound below which such a share of the records is; None if it is above all bounds."""
     total = counts.sum()
     bucket = int(np.searchsorted(np.cumsum(counts), share * total)) if total else counts.size

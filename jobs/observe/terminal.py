@@ -41,13 +41,13 @@ class Log(Follower):
             line = {"time": at, "level": level, "event": event, "job": self._job, **fields}
             self._out.write(json.dumps(line, default=str) + "\n")
         else:
-            words = " ".join(f"{name}={_plain(value)}" for name, value in fields.items())
+            words = " ".join(f"{name}={_quote_text(value)}" for name, value in fields.items())
             self._out.write(f"{at} {level:<7} {self._job}: {event} {words}".rstrip() + "\n")
         self._out.flush()
 
     def batch_done(self, done: BatchDone) -> None:
         """Write a batch's figures; dead letters and late records are events of their own."""
-        self.event("batch", **summary(done, self._figures))
+        self.event("batch", **summarize(done, self._figures))
         stats = done.stats
         if stats is not None and stats.rejected:
             self.event("dead_letters", "warning", batch=done.batch, **stats.rejected)
@@ -90,7 +90,7 @@ class Line(Follower):
 
     def event(self, event: str, level: str = "info", **fields: Any) -> None:
         """Write a line that stays."""
-        words = " ".join(_plain(value) for value in fields.values())
+        words = " ".join(_quote_text(value) for value in fields.values())
         self._out.write(f"{_CLEAR}{self._job}: {event} {words}".rstrip() + "\n")
         self._shown = ""
         self._show()
@@ -100,7 +100,7 @@ class Line(Follower):
         if done.stats:
             self._dead_letters += sum(done.stats.rejected.values())
         self._late += done.late_records or 0
-        self._batch = line_of(done, self._figures)
+        self._batch = format_line(done, self._figures)
         self._show_text(self._batch)
 
     def records_rejected(self, counts: Mapping[str, int]) -> None:
@@ -143,14 +143,14 @@ class Line(Follower):
             self._out.flush()
 
 
-def line_of(done: BatchDone, figures: tuple[Figure, ...] = FIGURES) -> str:
+def format_line(done: BatchDone, figures: tuple[Figure, ...] = FIGURES) -> str:
     """The batch in a few words: the figures that have a text for the line, and the time it took."""
     values = [(figure.line, take_value(figure, done)) for figure in figures if figure.line]
     words = [line.format(value) for line, value in values if value is not None]
     return "  ".join([*words, f"took {done.seconds:.1f} s"])
 
 
-def summary(done: BatchDone, figures: tuple[Figure, ...] = FIGURES) -> dict[str, Any]:
+def summarize(done: BatchDone, figures: tuple[Figure, ...] = FIGURES) -> dict[str, Any]:
     """The figures of a batch in the log, by name."""
     values = {figure: take_value(figure, done) for figure in figures if figure.log}
     return {
@@ -160,6 +160,6 @@ def summary(done: BatchDone, figures: tuple[Figure, ...] = FIGURES) -> dict[str,
     }
 
 
-def _plain(value: Any) -> str:
+def _quote_text(value: Any) -> str:
     text = str(value)
     return json.dumps(text) if not text or " " in text or '"' in text else text

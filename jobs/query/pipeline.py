@@ -120,7 +120,7 @@ class Pipeline:
         )
 
 
-def with_trigger(writer: DataStreamWriter, job: Job) -> DataStreamWriter:
+def set_trigger(writer: DataStreamWriter, job: Job) -> DataStreamWriter:
     """`writer` with the job's trigger: when its batches begin."""
     if isinstance(job.trigger, IntervalTrigger):
         return writer.trigger(processingTime=job.trigger.interval.interval)

@@ -54,7 +54,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     for name, value in _SCENARIO_OPTIONS.items():
         described = Scenario.model_fields[name].description or ""
         summary = described[:1].lower() + described[1:].rstrip(".")
-        parser.add_argument(_flag(name), metavar=value, dest=name, help=summary)
+        parser.add_argument(_make_flag(name), metavar=value, dest=name, help=summary)
     parser.add_argument(
         "--speeds",
         action="append",
@@ -81,8 +81,8 @@ def read_options(arguments: argparse.Namespace, groupings: list[str]) -> Experim
         return None
 
     specs = [attempt(GroupingSpec.parse, text) for text in groupings]
-    trace = attempt(_trace, arguments.trace)
-    scenario = attempt(_scenario, arguments)
+    trace = attempt(_open_trace, arguments.trace)
+    scenario = attempt(_read_scenario, arguments)
     chosen = [spec for spec in specs if spec is not None]
     if scenario is not None:
         for spec in chosen:
@@ -95,13 +95,13 @@ def read_options(arguments: argparse.Namespace, groupings: list[str]) -> Experim
     return Experiment(trace, arguments.trace, chosen, scenario)
 
 
-def _trace(text: str | None) -> Trace:
+def _open_trace(text: str | None) -> Trace:
     if not text:
         raise SpecError("--trace: missing")
     return open_trace(text)
 
 
-def _scenario(arguments: argparse.Namespace) -> Scenario:
+def _read_scenario(arguments: argparse.Namespace) -> Scenario:
     values, problems = {}, []
     for name in _SCENARIO_OPTIONS:
         text = getattr(arguments, name)
@@ -109,10 +109,10 @@ def _scenario(arguments: argparse.Namespace) -> Scenario:
             if text is not None:
                 values[name] = scalar(text)
         except ScalarError as error:
-            problems.append(f"{_flag(name)}: {error.rule}; {error.suggestion}")
+            problems.append(f"{_make_flag(name)}: {error.rule}; {error.suggestion}")
     try:
         if arguments.speeds:
-            stages = [_stage(text) for text in arguments.speeds]
+            stages = [_read_stage(text) for text in arguments.speeds]
             values["speeds_from"] = tuple(begin for begin, _ in stages)
             values["speeds"] = tuple(speeds for _, speeds in stages)
     except ScalarError as error:
@@ -122,10 +122,10 @@ def _scenario(arguments: argparse.Namespace) -> Scenario:
     try:
         return Scenario.model_validate(values)
     except ValidationError as error:
-        raise SpecError(*map(_as_flag, list_problems("", Scenario, error))) from error
+        raise SpecError(*map(_name_flag, list_problems("", Scenario, error))) from error
 
 
-def _stage(text: str) -> tuple[object, tuple[object, ...]]:
+def _read_stage(text: str) -> tuple[object, tuple[object, ...]]:
     begin, colon, speeds = text.rpartition(":")
     return scalar(begin) if colon else 0, tuple(scalar(speed) for speed in speeds.split(","))
 
@@ -143,13 +143,13 @@ def _check_plot(path: str | None) -> None:
         raise SpecError("--plot: needs matplotlib: pip install 'unskew[plot]'") from error
 
 
-def _flag(name: str) -> str:
+def _make_flag(name: str) -> str:
     # Both parts of a stage come from one option.
     return "--" + name.removesuffix("_from").replace("_", "-")
 
 
-def _as_flag(line: str) -> str:
+def _name_flag(line: str) -> str:
     # ".cost_us: rule" of one field, "a and b: rule" or "a: rule" of several.
     fields, colon, rule = line.lstrip(": ").partition(":")
-    names = [_flag(name.strip(" .").partition(".")[0]) for name in fields.split(" and ")]
+    names = [_make_flag(name.strip(" .").partition(".")[0]) for name in fields.split(" and ")]
     return " and ".join(names) + colon + rule

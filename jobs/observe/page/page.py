@@ -115,7 +115,7 @@ class LivePage(Follower):
     def batch_done(self, done: BatchDone) -> None:
         """Keep a batch's figures as JSON."""
         settings = self._settings
-        chosen = done.with_hot_keys(settings.hot_keys, names=settings.hot_key_names)
+        chosen = done.limit_hot_keys(settings.hot_keys, names=settings.hot_key_names)
         entry = {"at": self._clock(), **_figures(self._figures, chosen)}
         text = json.dumps(entry, separators=(",", ":")).encode()
         rejected = sum(done.stats.rejected.values()) if done.stats else 0

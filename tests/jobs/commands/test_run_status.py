@@ -5,18 +5,18 @@ import pytest
 
 from tests.support.batches import done
 from unskew.jobs.observe.batch import BatchDone
-from unskew.jobs.observe.terminal import Line, Log, line_of, summary
+from unskew.jobs.observe.terminal import Line, Log, format_line, summarize
 
 
 def test_the_line_names_batch_rate_balance_slowest_and_lag() -> None:
-    assert line_of(done(3)) == (
+    assert format_line(done(3)) == (
         "batch 3  27 records/s  max/mean 1.50  slowest p0  lag 10  took 1.5 s"
     )
 
 
 def test_without_reports_the_line_has_what_spark_knows() -> None:
     plain = BatchDone(done(3).progress, None)
-    assert line_of(plain) == "batch 3  666 records/s  lag 10  took 1.5 s"
+    assert format_line(plain) == "batch 3  666 records/s  lag 10  took 1.5 s"
 
 
 def test_json_logs_are_an_object_a_line() -> None:
@@ -40,7 +40,7 @@ def test_json_logs_are_an_object_a_line() -> None:
         ("late_partials", "warning"),
         ("stopped", "info"),
     ]
-    assert {**summary(done(3)), "event": "batch"}.items() <= lines[1].items()
+    assert {**summarize(done(3)), "event": "batch"}.items() <= lines[1].items()
     assert lines[2]["not_utf8"] == 2
     assert (lines[3]["partials"], lines[3]["records"]) == (2, 5)
 
