@@ -18,11 +18,11 @@ def explain(path_or_name: str) -> dict[str, Any]:
     loaded = load(path_or_name)
     if loaded.job is None or loaded.root is None or loaded.problems:
         raise UsageError(*loaded.lines())
-    effective: dict[str, Any] = _shown(loaded.job.model_dump(mode="json"), (), loaded.root)
+    effective: dict[str, Any] = _show(loaded.job.model_dump(mode="json"), (), loaded.root)
     return effective
 
 
-def as_yaml(job: dict[str, Any]) -> str:
+def write_yaml(job: dict[str, Any]) -> str:
     """The job as YAML that our reader, and any other of YAML 1.1 or 1.2, reads alike."""
     text: str = yaml.dump(
         job, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=4096, indent=2
@@ -30,7 +30,7 @@ def as_yaml(job: dict[str, Any]) -> str:
     return text
 
 
-def _shown(value: Any, path: Path, root: Node) -> Any:
+def _show(value: Any, path: Path, root: Node) -> Any:
     node, _ = messages.find(root, path)
     hidden = node is not None and (node.secret or node.referenced)
     if node is not None and hidden and not isinstance(value, dict | list):
@@ -38,15 +38,15 @@ def _shown(value: Any, path: Path, root: Node) -> Any:
     if isinstance(value, dict):
         ordered = sorted(value, key=lambda key: key != "type")
         return {
-            key: _shown(value[key], (*path, key), root) for key in ordered if value[key] is not None
+            key: _show(value[key], (*path, key), root) for key in ordered if value[key] is not None
         }
     if isinstance(value, list):
-        return [_shown(child, _below(path, index), root) for index, child in enumerate(value)]
+        return [_show(child, _extend(path, index), root) for index, child in enumerate(value)]
     # What a reference brought, or a user wrote with `$${`, must not be expanded a second time.
     return value.replace("${", "$${") if isinstance(value, str) else value
 
 
-def _below(path: Path, part: Part) -> Path:
+def _extend(path: Path, part: Part) -> Path:
     return (*path, part)
 
 

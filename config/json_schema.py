@@ -18,33 +18,33 @@ _REFERENCE = "Reference"
 _SCALARS = {"integer", "number", "boolean"}
 
 
-def schema_text(*, installed: bool = False) -> str:
+def write_schema(*, installed: bool = False) -> str:
     """The schema as it is committed; with `installed`, also the types of other packages."""
-    models = {section: list(_installed(section)) for section in SECTIONS} if installed else {}
-    return json.dumps(_schema(models), indent=2, ensure_ascii=False) + "\n"
+    models = {section: list(_load_installed(section)) for section in SECTIONS} if installed else {}
+    return json.dumps(_make_schema(models), indent=2, ensure_ascii=False) + "\n"
 
 
-def _installed(section: str) -> Iterator[type[Model]]:
+def _load_installed(section: str) -> Iterator[type[Model]]:
     for name in SECTIONS[section].installed_names():
         with suppress(RegistryError):
             yield section_model(section, name)
 
 
-def job_schema() -> dict[str, Any]:
+def make_job_schema() -> dict[str, Any]:
     """The schema of the models alone, which does not allow references yet."""
     schema: dict[str, Any] = Job.model_json_schema(by_alias=True, schema_generator=_Generator)
     return schema
 
 
-def schema_is_fresh() -> bool:
+def is_schema_fresh() -> bool:
     """Does the committed schema match the models?"""
     try:
-        return SCHEMA_FILE.read_text("utf-8") == schema_text()
+        return SCHEMA_FILE.read_text("utf-8") == write_schema()
     except OSError:
         return False
 
 
-def _schema(models: Mapping[str, Sequence[type[Model]]]) -> dict[str, Any]:
+def _make_schema(models: Mapping[str, Sequence[type[Model]]]) -> dict[str, Any]:
     job = job_model(models)
     body = job.model_json_schema(by_alias=True, schema_generator=_Generator)
     definitions: dict[str, Any] = body.pop("$defs")

@@ -76,34 +76,34 @@ def load(path_or_name: str | FilePath, overrides: Mapping[str, object] | None = 
 
 def _check(loaded: Loaded, root: Node, folder: FilePath, overrides: Mapping[str, object]) -> None:
     if not isinstance(root.value, dict):
-        rule = f"a job is a mapping of keys to values{messages.got(root)}"
+        rule = f"a job is a mapping of keys to values{messages.show_got(root)}"
         loaded.problems.append(Problem(root.position, "job", rule, 'begin with "name: ..."'))
         return
     for path, value in overrides.items():
         override(root, path, value)
     problems, loaded.hidden = expand(root)
     loaded.problems += problems
-    model = _model(root, loaded.problems)
+    model = _make_model(root, loaded.problems)
     # A value that could not even be read is wrong in every other way too: once is enough.
     broken = {problem.position for problem in loaded.problems}
     loaded.job, problems = _validate(model, root, {"folder": folder})
     loaded.problems += [problem for problem in problems if problem.position not in broken]
     if loaded.job is not None:
-        loaded.problems += _literal_secrets(loaded.job, root, broken)
-        loaded.hidden |= {text for _, text in _secrets(loaded.job)}
-        loaded.warnings = [_warning(root, warning) for warning in warnings(loaded.job)]
+        loaded.problems += _find_literal_secrets(loaded.job, root, broken)
+        loaded.hidden |= {text for _, text in _list_secrets(loaded.job)}
+        loaded.warnings = [_locate_warning(root, warning) for warning in warnings(loaded.job)]
 
 
-def _warning(root: Node, warning: JobWarning) -> Problem:
+def _locate_warning(root: Node, warning: JobWarning) -> Problem:
     _, position = messages.find(root, warning.path)
     rule = f"warning: {warning.rule}"
     return Problem(position, dotted(warning.path), rule, warning.suggestion)
 
 
-def _model(root: Node, problems: list[Problem]) -> type[Job]:
+def _make_model(root: Node, problems: list[Problem]) -> type[Job]:
     """`Job`, made to know the installed operators and sinks that the file names."""
     installed: dict[str, dict[str, type[Model]]] = {}
-    for section, path in _types_in(root):
+    for section, path in _list_types(root):
         node, position = messages.find(root, path)
         name = None if node is None else node.value
         if not isinstance(name, str) or not is_installed(section, name):
@@ -116,7 +116,7 @@ def _model(root: Node, problems: list[Problem]) -> type[Job]:
     return job_model({section: list(models.values()) for section, models in installed.items()})
 
 
-def _types_in(root: Node) -> Iterator[tuple[str, Path]]:
+def _list_types(root: Node) -> Iterator[tuple[str, Path]]:
     """Where the file names a type that may be an installed one."""
     for section in SECTIONS:
         node, _ = messages.find(root, (section,))
@@ -130,7 +130,7 @@ def _validate(
     model: type[Job], root: Node, context: dict[str, Any]
 ) -> tuple[Job | None, list[Problem]]:
     job, errors = _attempt(model, root, context)
-    texts = [_expanded_text(root, error) for error in errors]
+    texts = [_find_expanded_text(root, error) for error in errors]
     if any(texts):
         # What a reference brought looked like a number where a text belongs: it is a text.
         for node in texts:
@@ -139,9 +139,11 @@ def _validate(
         job, errors = _attempt(model, root, context)
     if job is not None:
         return job, []
-    problems = messages.problems(model, root, [each for each in errors if not _derived(each)])
+    problems = messages.describe_errors(
+        model, root, [each for each in errors if not _is_derived(each)]
+    )
     problems += exclusive_problems(model, root)
-    for each in contradictions(_valid_sections(model, root, context)):
+    for each in contradictions(_validate_sections(model, root, context)):
         _, position = messages.find(root, each.path)
         problems.append(Problem(position, dotted(each.path), each.rule, each.suggestion))
     return None, problems
@@ -153,12 +155,12 @@ def _attempt(
     # As JSON, because strict models then take what YAML can write: lists for tuples, texts for
     # paths, decimals and enums.
     try:
-        return model.model_validate_json(json.dumps(_data(root)), context=context), []
+        return model.model_validate_json(json.dumps(_build_data(root)), context=context), []
     except ValidationError as error:
         return None, error.errors(include_url=False)
 
 
-def _data(root: Node) -> Any:
+def _build_data(root: Node) -> Any:
     """The document as plain values; options of Spark and Kafka by their text, as written."""
     data: Any = root.data()
     for path, node in walk(root):
@@ -174,22 +176,22 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _expanded_text(root: Node, error: ErrorDetails) -> Node | None:
+def _find_expanded_text(root: Node, error: ErrorDetails) -> Node | None:
     if error["type"] != "string_type":
         return None
-    node, _ = messages.find(root, messages.path_in_file(root, error["loc"]))
+    node, _ = messages.find(root, messages.find_path(root, error["loc"]))
     scalar = node is not None and not isinstance(node.value, dict | list | str)
     return node if node is not None and scalar and node.source is not None else None
 
 
-def _derived(error: ErrorDetails) -> bool:
+def _is_derived(error: ErrorDetails) -> bool:
     """Is this a contradiction of sections? `contradictions` reports it again, with its position."""
     return error.get("ctx", {}).get("kind") == CONTRADICTION
 
 
-def _valid_sections(model: type[Job], root: Node, context: dict[str, Any]) -> dict[str, Any]:
+def _validate_sections(model: type[Job], root: Node, context: dict[str, Any]) -> dict[str, Any]:
     """The sections that are valid by themselves, by name."""
-    data = _data(root)
+    data = _build_data(root)
     sections: dict[str, Any] = {}
     for name, field_info in model.model_fields.items():
         if name not in data:
@@ -197,23 +199,23 @@ def _valid_sections(model: type[Job], root: Node, context: dict[str, Any]) -> di
                 sections[name] = field_info.get_default(call_default_factory=True)
             continue
         with suppress(ValidationError):
-            sections[name] = _adapter(model, name).validate_json(
+            sections[name] = _make_adapter(model, name).validate_json(
                 json.dumps(data[name]), strict=True, context=context
             )
     return sections
 
 
 @lru_cache(maxsize=64)
-def _adapter(model: type[Job], name: str) -> TypeAdapter[Any]:
+def _make_adapter(model: type[Job], name: str) -> TypeAdapter[Any]:
     """Validates one section without the others."""
     field_info = model.model_fields[name]
     return TypeAdapter(cast("Any", Annotated[field_info.annotation, field_info]))
 
 
-def _literal_secrets(job: Job, root: Node, broken: set[Position]) -> list[Problem]:
+def _find_literal_secrets(job: Job, root: Node, broken: set[Position]) -> list[Problem]:
     """Secrets by the model's word (a user's operator may have some) that the file holds."""
     problems = []
-    for path, _ in _secrets(job):
+    for path, _ in _list_secrets(job):
         node, position = messages.find(root, path)
         if node is None:
             continue
@@ -225,15 +227,15 @@ def _literal_secrets(job: Job, root: Node, broken: set[Position]) -> list[Proble
     return problems
 
 
-def _secrets(value: object, path: Path = ()) -> Iterator[tuple[Path, str]]:
+def _list_secrets(value: object, path: Path = ()) -> Iterator[tuple[Path, str]]:
     if isinstance(value, SecretStr):
         yield path, value.get_secret_value()
     elif isinstance(value, BaseModel):
         for name, field_info in type(value).model_fields.items():
-            yield from _secrets(getattr(value, name), (*path, field_info.alias or name))
+            yield from _list_secrets(getattr(value, name), (*path, field_info.alias or name))
     elif isinstance(value, Mapping):
         for key, child in value.items():
-            yield from _secrets(child, (*path, str(key)))
+            yield from _list_secrets(child, (*path, str(key)))
     elif isinstance(value, list | tuple):
         for index, child in enumerate(value):
-            yield from _secrets(child, (*path, index))
+            yield from _list_secrets(child, (*path, index))

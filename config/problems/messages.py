@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from unskew.config.problems.problem import Part, Path, Position, Problem, dotted
-from unskew.config.problems.schema_walk import fields_at, homes_of, models_at
+from unskew.config.problems.schema_walk import find_fields, find_homes, find_models
 from unskew.config.specs import SECTIONS
 from unskew.config.yaml.reader import Node
 from unskew.grouping.options import broken_rules
@@ -22,14 +22,16 @@ from unskew.grouping.options.suggestions import did_you_mean, nearest, one_of
 PROBLEMS_MAX = 100
 
 
-def problems(model: type[BaseModel], root: Node, errors: Sequence[ErrorDetails]) -> list[Problem]:
+def describe_errors(
+    model: type[BaseModel], root: Node, errors: Sequence[ErrorDetails]
+) -> list[Problem]:
     """One problem for each wrong position, however many alternatives of a union failed there."""
     by_path: dict[tuple[Path, str], list[Problem]] = {}
     for error in errors[:PROBLEMS_MAX]:
-        path = path_in_file(root, error["loc"])
-        problem = _problem(model, root, path, error)
-        by_path.setdefault((path, _family(error)), []).append(problem)
-    joined = [_joined(group) for group in by_path.values()]
+        path = find_path(root, error["loc"])
+        problem = _describe_error(model, root, path, error)
+        by_path.setdefault((path, _classify(error)), []).append(problem)
+    joined = [_join(group) for group in by_path.values()]
     if len(errors) > PROBLEMS_MAX:
         last = max(problem.position for problem in joined)
         rule = f"{len(errors) - PROBLEMS_MAX} more problems"
@@ -37,7 +39,7 @@ def problems(model: type[BaseModel], root: Node, errors: Sequence[ErrorDetails])
     return joined
 
 
-def path_in_file(root: Node, loc: Sequence[Part]) -> Path:
+def find_path(root: Node, loc: Sequence[Part]) -> Path:
     """The path in the file: pydantic's, without the tags of unions that it puts in."""
     path: list[Part] = []
     node: Node | None = root
@@ -48,7 +50,8 @@ def path_in_file(root: Node, loc: Sequence[Part]) -> Path:
             break
         if isinstance(node.value, dict):
             kind = node.value.get("type")
-            if not tag_taken and kind is not None and kind.value == part:
+            # The document itself is no union, whatever its key `type` says.
+            if index and not tag_taken and kind is not None and kind.value == part:
                 tag_taken = True
             elif str(part) in node.value:
                 path.append(str(part))
@@ -82,12 +85,12 @@ def find(root: Node, path: Path) -> tuple[Node | None, Position]:
     return node, position
 
 
-def got(node: Node | None) -> str:
+def show_got(node: Node | None) -> str:
     """` (got ...)` as messages show the value of `node`."""
-    return broken_rules.got(_written(node))
+    return broken_rules.got(_read_written(node))
 
 
-def _written(node: Node | None) -> Written | None:
+def _read_written(node: Node | None) -> Written | None:
     return (
         None
         if node is None
@@ -95,76 +98,76 @@ def _written(node: Node | None) -> Written | None:
     )
 
 
-def _problem(model: type[BaseModel], root: Node, path: Path, error: ErrorDetails) -> Problem:
+def _describe_error(model: type[BaseModel], root: Node, path: Path, error: ErrorDetails) -> Problem:
     node, position = find(root, path)
     kind = error["type"]
     if kind == "extra_forbidden":
         parent, _ = find(root, path[:-1])
         if parent is not None:
             position = parent.key_positions.get(str(path[-1]), position)
-        rule, advice = _unknown_key(model, root, path)
+        rule, advice = _describe_unknown_key(model, root, path)
     elif "[key]" in error["loc"]:
         parent, _ = find(root, path[:-1])
         if parent is not None:
             position = parent.key_positions.get(str(path[-1]), position)
         rule, advice = describe_broken_rule(error, Written(str(path[-1])))
     elif kind == "missing" or (node is not None and node.value is None):
-        rule, advice = MISSING, _what_to_add(model, root, path)
+        rule, advice = MISSING, _suggest_addition(model, root, path)
     elif kind == "union_tag_not_found":
         path = (*path, "type")
-        rule, advice = MISSING, one_of(_types(model, root, path[:-1]))
+        rule, advice = MISSING, one_of(_list_types(model, root, path[:-1]))
     elif kind == "union_tag_invalid":
-        return _wrong_type(model, root, path)
+        return _describe_wrong_type(model, root, path)
     else:
-        rule, advice = describe_broken_rule(error, _written(node))
+        rule, advice = describe_broken_rule(error, _read_written(node))
     return Problem(position, dotted(path), rule, advice)
 
 
-def _wrong_type(model: type[BaseModel], root: Node, path: Path) -> Problem:
+def _describe_wrong_type(model: type[BaseModel], root: Node, path: Path) -> Problem:
     node, position = find(root, (*path, "type"))
-    known = _types(model, root, path)
+    known = _list_types(model, root, path)
     if node is None or not isinstance(node.value, str):
-        return Problem(position, dotted((*path, "type")), f"a text{got(node)}", one_of(known))
+        return Problem(position, dotted((*path, "type")), f"a text{show_got(node)}", one_of(known))
     return Problem(
         position,
         dotted((*path, "type")),
-        f"unknown type{got(node)}",
+        f"unknown type{show_got(node)}",
         did_you_mean(node.value, known),
     )
 
 
-def _types(model: type[BaseModel], root: Node, path: Path) -> list[str]:
+def _list_types(model: type[BaseModel], root: Node, path: Path) -> list[str]:
     """The types that can be chosen at `path`."""
-    installed = SECTIONS[str(path[0])].installed_names() if _names_a_type(path) else []
-    return list(dict.fromkeys([*models_at(model, root, path), *installed]))
+    installed = SECTIONS[str(path[0])].installed_names() if _is_typed_section(path) else []
+    return list(dict.fromkeys([*find_models(model, root, path), *installed]))
 
 
-def _names_a_type(path: Path) -> bool:
+def _is_typed_section(path: Path) -> bool:
     """Does an operator or a sink stand at `path`?"""
     return path[:1] in {(section,) for section in SECTIONS} and not any(
         isinstance(part, str) for part in path[1:]
     )
 
 
-def _unknown_key(model: type[BaseModel], root: Node, path: Path) -> tuple[str, str]:
+def _describe_unknown_key(model: type[BaseModel], root: Node, path: Path) -> tuple[str, str]:
     key, parents = str(path[-1]), path[:-1]
-    known = fields_at(model, root, parents)
+    known = find_fields(model, root, parents)
     parent, _ = find(root, parents)
     others = [
         other
-        for other, fields in models_at(model, root, parents).items()
+        for other, fields in find_models(model, root, parents).items()
         if key in fields and key not in known
     ]
     if others and parent is not None and isinstance(parent.value, dict) and "type" in parent.value:
         chosen = parent.value["type"].value
         return (
-            f"type {chosen} has no such key, it belongs to {_some(others)}",
+            f"type {chosen} has no such key, it belongs to {_list_some(others)}",
             f"remove it, or change {dotted((*parents, 'type'))}",
         )
     unused = [name for name in known if parent is None or name not in parent.key_positions]
     rule, advice = describe_unknown("key", key, unused)
     near = nearest(key, unused)
-    homes = homes_of(model, key) if near is None else []
+    homes = find_homes(model, key) if near is None else []
     if homes:
         return rule, f"did you mean {' or '.join(homes[:3])}?"
     if near is None and (there := nearest(key, known, cutoff=0.8)):
@@ -172,31 +175,31 @@ def _unknown_key(model: type[BaseModel], root: Node, path: Path) -> tuple[str, s
     return rule, advice
 
 
-def _some(types: list[str]) -> str:
+def _list_some(types: list[str]) -> str:
     shown = ", ".join(types[:3])
     return f"type {shown}" + (f" and {len(types) - 3} more" if len(types) > 3 else "")
 
 
-def _what_to_add(model: type[BaseModel], root: Node, path: Path) -> str:
-    field = fields_at(model, root, path[:-1]).get(str(path[-1])) if path else None
+def _suggest_addition(model: type[BaseModel], root: Node, path: Path) -> str:
+    field = find_fields(model, root, path[:-1]).get(str(path[-1])) if path else None
     if field is None or not field.description:
         return "add it" if path else 'write "name: ...", "source:" and so on'
     about = " ".join(field.description.split())
-    return f"add it: {_first_sentence(about)}"
+    return f"add it: {_take_first_sentence(about)}"
 
 
-def _first_sentence(text: str) -> str:
+def _take_first_sentence(text: str) -> str:
     end = re.search(r"[.;:](\s|$)", text)
     sentence = text[: end.start()] if end else text
     return sentence[:1].lower() + sentence[1:]
 
 
-def _family(error: ErrorDetails) -> str:
+def _classify(error: ErrorDetails) -> str:
     """Errors of one place that are alternatives of one union are joined; others stay apart."""
     return "key" if error["type"] in {"extra_forbidden", "missing"} else "value"
 
 
-def _joined(group: list[Problem]) -> Problem:
+def _join(group: list[Problem]) -> Problem:
     if len(group) == 1:
         return group[0]
     first = group[0]

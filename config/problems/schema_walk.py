@@ -10,56 +10,56 @@ from unskew.config.problems.problem import Path, dotted
 from unskew.config.yaml.reader import Node
 
 
-def chosen_at(model: type[BaseModel], root: Node, path: Path) -> list[type[BaseModel]]:
+def find_chosen(model: type[BaseModel], root: Node, path: Path) -> list[type[BaseModel]]:
     """The models that the file chooses at `path`: one, unless `type` is missing."""
     node: Node | None = root
     chosen = [model]
     for part in path:
-        node = _child(node, part)
-        chosen = _step(chosen, part, node)
+        node = _get_child(node, part)
+        chosen = _follow_step(chosen, part, node)
     return chosen
 
 
-def fields_at(model: type[BaseModel], root: Node, path: Path) -> dict[str, FieldInfo]:
+def find_fields(model: type[BaseModel], root: Node, path: Path) -> dict[str, FieldInfo]:
     """The fields by their names in YAML of the model that the file chooses at `path`."""
     return {
         name: field
-        for model_ in chosen_at(model, root, path)
-        for name, field in yaml_fields(model_).items()
+        for model_ in find_chosen(model, root, path)
+        for name, field in list_yaml_fields(model_).items()
     }
 
 
-def models_at(model: type[BaseModel], root: Node, path: Path) -> dict[str, dict[str, FieldInfo]]:
+def find_models(model: type[BaseModel], root: Node, path: Path) -> dict[str, dict[str, FieldInfo]]:
     """The fields of every model that could be chosen at `path`, by its `type`."""
     if not path:
         return {}
     node: Node | None = root
     chosen = [model]
     for part in path[:-1]:
-        node = _child(node, part)
-        chosen = _step(chosen, part, node)
-    models_inside = [inner for each in chosen for inner in _inner_models(each, path[-1])]
-    return {tag(each): yaml_fields(each) for each in models_inside if tag(each)}
+        node = _get_child(node, part)
+        chosen = _follow_step(chosen, part, node)
+    models_inside = [inner for each in chosen for inner in _find_inner_models(each, path[-1])]
+    return {read_tag(each): list_yaml_fields(each) for each in models_inside if read_tag(each)}
 
 
-def homes_of(model: type[BaseModel], key: str) -> list[str]:
+def find_homes(model: type[BaseModel], key: str) -> list[str]:
     """Where in a job a key of this name can stand, by path."""
     homes: dict[str, None] = {}
-    for name, field in yaml_fields(model).items():
-        for inner in _models_in(field.annotation):
-            if key in yaml_fields(inner):
+    for name, field in list_yaml_fields(model).items():
+        for inner in _find_models_in(field.annotation):
+            if key in list_yaml_fields(inner):
                 homes[dotted((name, key)) if name != "sinks" else f"sinks[0].{key}"] = None
         if name == key:
             homes[key] = None
     return [f'"{home}"' for home in homes]
 
 
-def yaml_fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
+def list_yaml_fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
     """The fields by the names they have in YAML."""
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
-def tag(model: type[BaseModel]) -> str:
+def read_tag(model: type[BaseModel]) -> str:
     """The `type` that chooses this model; empty if none does."""
     field = model.model_fields.get("type")
     if field is None or get_origin(field.annotation) is not Literal:
@@ -67,7 +67,7 @@ def tag(model: type[BaseModel]) -> str:
     return str(get_args(field.annotation)[0])
 
 
-def _child(node: Node | None, part: str | int) -> Node | None:
+def _get_child(node: Node | None, part: str | int) -> Node | None:
     if node is None:
         return None
     if isinstance(node.value, dict):
@@ -77,35 +77,35 @@ def _child(node: Node | None, part: str | int) -> Node | None:
     return None
 
 
-def _step(
+def _follow_step(
     models: list[type[BaseModel]], part: str | int, node: Node | None
 ) -> list[type[BaseModel]]:
     if isinstance(part, int):
-        return _chosen(models, node)
-    inner = [inner_model for model in models for inner_model in _inner_models(model, part)]
-    return _chosen(inner, node)
+        return _choose(models, node)
+    inner = [inner_model for model in models for inner_model in _find_inner_models(model, part)]
+    return _choose(inner, node)
 
 
-def _inner_models(model: type[BaseModel], part: str | int) -> list[type[BaseModel]]:
+def _find_inner_models(model: type[BaseModel], part: str | int) -> list[type[BaseModel]]:
     if isinstance(part, int):
         return [model]
-    field = yaml_fields(model).get(part)
-    return [] if field is None else list(_models_in(field.annotation))
+    field = list_yaml_fields(model).get(part)
+    return [] if field is None else list(_find_models_in(field.annotation))
 
 
-def _chosen(models: list[type[BaseModel]], node: Node | None) -> list[type[BaseModel]]:
-    kind = _child(node, "type")
+def _choose(models: list[type[BaseModel]], node: Node | None) -> list[type[BaseModel]]:
+    kind = _get_child(node, "type")
     if kind is None:
         return models
     written = kind.value if isinstance(kind.value, str) else None
-    return [model for model in models if tag(model) in {"", written}]
+    return [model for model in models if read_tag(model) in {"", written}]
 
 
-def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+def _find_models_in(annotation: Any) -> Iterator[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     elif get_origin(annotation) is Annotated:
-        yield from _models_in(get_args(annotation)[0])
+        yield from _find_models_in(get_args(annotation)[0])
     else:
         for inner in get_args(annotation):
-            yield from _models_in(inner)
+            yield from _find_models_in(inner)

@@ -6,7 +6,7 @@ from pydantic import BaseModel
 
 from unskew.config.models.base import Model
 from unskew.config.problems.problem import Problem, dotted
-from unskew.config.problems.schema_walk import chosen_at
+from unskew.config.problems.schema_walk import find_chosen
 from unskew.config.yaml.reader import Node
 from unskew.grouping.options.suggestions import one_of
 
@@ -18,7 +18,7 @@ def exclusive_problems(model: type[BaseModel], root: Node) -> list[Problem]:
         problem
         for section, node in root.value.items()
         if isinstance(node.value, dict)
-        for chosen in chosen_at(model, root, (section,))
+        for chosen in find_chosen(model, root, (section,))
         if issubclass(chosen, Model)
         for group in chosen.exclusive
         for problem in _group_problems(root, section, group, group == chosen.needed)

@@ -115,13 +115,13 @@ def parse_columns(text: str) -> Columns:
     return _Parser(text).columns()
 
 
-def _tokens(text: str) -> list[_Token]:
+def _read_tokens(text: str) -> list[_Token]:
     tokens = []
     start = 0
     while start < len(text):
         match = _TOKEN.match(text, start)
         if match is None:
-            raise _unreadable(text, start)
+            raise _describe_unreadable(text, start)
         if match.lastgroup:
             token_text = match.group(match.lastgroup)
             if match.lastgroup == "quoted":
@@ -131,7 +131,7 @@ def _tokens(text: str) -> list[_Token]:
     return [*tokens, _Token("end", "the end", len(text) + 1)]
 
 
-def _unreadable(text: str, start: int) -> DdlError:
+def _describe_unreadable(text: str, start: int) -> DdlError:
     if text[start] in "`'\"":
         return DdlError("a quote is not closed", start + 1, "put unusual names in backquotes")
     if text.startswith("--", start):
@@ -143,7 +143,7 @@ def _unreadable(text: str, start: int) -> DdlError:
 
 class _Parser:
     def __init__(self, text: str) -> None:
-        self._tokens = _tokens(text)
+        self._tokens = _read_tokens(text)
         self._next = 0
         self._doubts: list[Doubt] = []
 
@@ -153,15 +153,15 @@ class _Parser:
         names: list[str] = []
         types: list[str] = []
         while True:
-            name = self._name()
+            name = self._parse_name()
             if name.text.lower() in {known.lower() for known in names}:
                 rule = f'the column "{name.text}" is there twice'
                 raise DdlError(rule, name.column, "rename one")
             names.append(name.text)
             if self._is(":"):
                 raise DdlError('":" after a column\'s name', self._peek().column, "remove it")
-            types.append(self._type(0))
-            self._column_end()
+            types.append(self._parse_type(0))
+            self._parse_column_end()
             if not self._is(","):
                 break
             self._take()
@@ -169,7 +169,7 @@ class _Parser:
             self._fail("a comma or the end")
         return Columns(tuple(names), tuple(types), tuple(self._doubts))
 
-    def _name(self) -> _Token:
+    def _parse_name(self) -> _Token:
         token = self._take()
         if token.kind not in {"name", "quoted"}:
             self._fail("the name of a column", token)
@@ -178,30 +178,30 @@ class _Parser:
             raise DdlError(rule, token.column, f"write `{token.text}`")
         return token
 
-    def _struct_fields(self, depth: int) -> None:
+    def _parse_fields(self, depth: int) -> None:
         """`name: type` or `name type`, with commas between."""
         while True:
-            self._name()
+            self._parse_name()
             if self._is(":"):
                 self._take()
-            self._type(depth)
-            self._column_end()
+            self._parse_type(depth)
+            self._parse_column_end()
             if not self._is(","):
                 return
             self._take()
 
-    def _column_end(self) -> None:
-        if self._word("not") and not self._word("null"):
+    def _parse_column_end(self) -> None:
+        if self._take_word("not") and not self._take_word("null"):
             self._fail("NULL after NOT")
-        if self._word("comment"):
-            self._word("r")  # a raw text
+        if self._take_word("comment"):
+            self._take_word("r")  # a raw text
             token = self._take()
             if token.kind != "text":
                 self._fail("a text in quotes after COMMENT", token)
             while self._peek().kind == "text":  # texts side by side are one
                 self._take()
 
-    def _type(self, depth: int) -> str:
+    def _parse_type(self, depth: int) -> str:
         """Read a type; its first word."""
         token = self._take()
         if depth > DEPTH_MAX:
@@ -210,57 +210,57 @@ class _Parser:
             self._fail("a type", token)
         name = token.text.lower()
         if name in _DECIMAL:
-            self._decimal()
+            self._parse_decimal()
         elif name in _NESTED:
-            self._nested(name, depth)
+            self._parse_nested(name, depth)
         elif name in _OTHERS:
             {
-                "interval": self._interval,
-                "string": self._string,
-                "time": self._time,
-                "timestamp": self._timestamp,
+                "interval": self._parse_interval,
+                "string": self._parse_string,
+                "time": self._parse_time,
+                "timestamp": self._parse_timestamp,
             }[name]()
         elif name not in _ATOMIC:
-            raise _unknown_type(token)
+            raise _describe_unknown_type(token)
         return name
 
-    def _nested(self, name: str, depth: int) -> None:
+    def _parse_nested(self, name: str, depth: int) -> None:
         self._expect("<")
         if name == "struct":
             if not self._is(">"):
-                self._struct_fields(depth + 1)
+                self._parse_fields(depth + 1)
         else:
-            self._type(depth + 1)
+            self._parse_type(depth + 1)
             if name == "map":
                 self._expect(",")
-                self._type(depth + 1)
+                self._parse_type(depth + 1)
         self._expect(">")
 
-    def _decimal(self) -> None:
+    def _parse_decimal(self) -> None:
         if not self._is("("):
             return
         self._take()
-        precision = self._number(0, PRECISION_MAX)
+        precision = self._parse_number(0, PRECISION_MAX)
         if self._is(","):
             self._take()
-            self._number(0, precision)
+            self._parse_number(0, precision)
         self._expect(")")
 
-    def _interval(self) -> None:
+    def _parse_interval(self) -> None:
         """INTERVAL, or with a unit, or with two of one family, the larger first."""
         first = self._peek().text.lower()
         units = next((family for family in _INTERVALS if first in family), None)
         if units is None:
             return
         self._take()
-        if self._word("to"):
+        if self._take_word("to"):
             last = self._take()
             if last.text.lower() not in units[units.index(first) + 1 :]:
                 rule = f"no interval goes from {first.upper()} to {last.text.upper()}"
                 raise DdlError(rule, last.column, "the larger unit first: DAY TO SECOND")
 
-    def _string(self) -> None:
-        if not self._word("collate"):
+    def _parse_string(self) -> None:
+        if not self._take_word("collate"):
             return
         token = self._take()
         while self._is("."):  # system.builtin.UNICODE
@@ -272,21 +272,21 @@ class _Parser:
             rule = f'Unskew does not know the collation "{token.text}", Spark may'
             self._doubts.append(Doubt(rule, token.column, "e.g. UTF8_LCASE or UNICODE_CI"))
 
-    def _time(self) -> None:
+    def _parse_time(self) -> None:
         if self._is("("):
             self._take()
-            self._number(0, TIME_PRECISION_MAX)
+            self._parse_number(0, TIME_PRECISION_MAX)
             self._expect(")")
-        if self._word("without"):
-            self._words("time", "zone")
+        if self._take_word("without"):
+            self._take_words("time", "zone")
 
-    def _timestamp(self) -> None:
-        if self._word("without"):
-            self._words("time", "zone")
-        elif self._word("with"):
-            self._words("local", "time", "zone")
+    def _parse_timestamp(self) -> None:
+        if self._take_word("without"):
+            self._take_words("time", "zone")
+        elif self._take_word("with"):
+            self._take_words("local", "time", "zone")
 
-    def _number(self, low: int, high: int) -> int:
+    def _parse_number(self, low: int, high: int) -> int:
         token = self._take()
         if not (token.text.isascii() and token.text.isdecimal()) or len(token.text) > 12:
             self._fail("a whole number", token)
@@ -302,16 +302,16 @@ class _Parser:
         token = self._peek()
         return token.kind == "mark" and token.text == mark
 
-    def _word(self, word: str) -> bool:
+    def _take_word(self, word: str) -> bool:
         """Take `word` if it is next."""
         token = self._peek()
         is_next = token.kind == "name" and token.text.lower() == word
         self._next += is_next
         return is_next
 
-    def _words(self, *words: str) -> None:
+    def _take_words(self, *words: str) -> None:
         for word in words:
-            if not self._word(word):
+            if not self._take_word(word):
                 self._fail(word.upper())
 
     def _take(self) -> _Token:
@@ -330,7 +330,7 @@ class _Parser:
         raise DdlError(f"expected {wanted}, found {what}", seen.column, _COLUMNS)
 
 
-def _unknown_type(token: _Token) -> DdlError:
+def _describe_unknown_type(token: _Token) -> DdlError:
     name = token.text.lower()
     if name in _NOT_DECODED:
         return DdlError(

@@ -11,14 +11,14 @@ _OPTIONS = frozenset({"spark", "options"})
 
 def override(root: Node, dotted_path: str, value: object) -> None:
     """Put `value` at `dotted_path` (`sinks.0.topic`), making the mappings that lead there."""
-    parts = _parts(dotted_path)
+    parts = _split_path(dotted_path)
     node = root
     for part in parts[:-1]:
-        node = _child(node, part)
+        node = _get_child(node, part)
     _put(node, parts[-1], node_of(value, node.position))
 
 
-def _parts(dotted_path: str) -> list[Part]:
+def _split_path(dotted_path: str) -> list[Part]:
     words = dotted_path.split(".")
     for index, word in enumerate(words[:-1]):
         if word in _OPTIONS:
@@ -39,7 +39,7 @@ def node_of(value: object, position: Position) -> Node:
     return Node(position, scalar, "" if scalar is None else str(scalar))
 
 
-def _child(node: Node, part: Part) -> Node:
+def _get_child(node: Node, part: Part) -> Node:
     if isinstance(node.value, list) and isinstance(part, int) and part < len(node.value):
         return node.value[part]
     if isinstance(node.value, dict) and str(part) in node.value:

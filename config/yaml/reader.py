@@ -64,16 +64,16 @@ def read_text(path: Path) -> str:
     except FileNotFoundError:
         near = nearest(path.name, shipped_names()) if path.parent == Path() else None
         advice = f'did you mean the shipped job "{near}"?' if near else "check the path"
-        raise _file_problem("does not exist", advice) from None
+        raise _make_file_error("does not exist", advice) from None
     except IsADirectoryError:
-        raise _file_problem("is a folder", "name the YAML files in it") from None
+        raise _make_file_error("is a folder", "name the YAML files in it") from None
     except PermissionError:
-        raise _file_problem("may not be read", "check its permissions") from None
+        raise _make_file_error("may not be read", "check its permissions") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise _file_problem(f"cannot be read: {reason}", "check the path") from None
+        raise _make_file_error(f"cannot be read: {reason}", "check the path") from None
     if len(raw) > FILE_BYTES_MAX:
-        raise _file_problem(
+        raise _make_file_error(
             f"larger than {FILE_BYTES_MAX // 1024} KiB", "a job file is a few pages of YAML"
         )
     return decode_text(raw)
@@ -82,7 +82,7 @@ def read_text(path: Path) -> str:
 def decode_text(raw: bytes) -> str:
     """`raw` as UTF-8, if it is."""
     if b"\0" in raw:
-        raise _file_problem("is binary, not text", "name a YAML file in UTF-8")
+        raise _make_file_error("is binary, not text", "name a YAML file in UTF-8")
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -103,7 +103,7 @@ def parse(text: str) -> tuple[Node, list[Problem]]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         position = _START if mark is None else Position(mark.line + 1, mark.column + 1)
-        raise DocumentError(*builder.problems, _syntax_problem(position, error)) from None
+        raise DocumentError(*builder.problems, _describe_syntax_error(position, error)) from None
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
         position = Position(before.count("\n") + 1, error.position - (before.rfind("\n") + 1) + 1)
@@ -157,13 +157,13 @@ class _Builder:
             if self.root is not None:
                 self._stop(position, "more than one document", "write one job a file")
         elif isinstance(event, yaml.AliasEvent):
-            node = self._aliased(position, event.anchor)
+            node = self._follow_alias(position, event.anchor)
             self._count(position, node.size)
             self._add(position, node)
         elif isinstance(event, yaml.ScalarEvent):
             self._count(position, 1)
-            self._refuse_tag(position, event)
-            node = self._scalar(position, event)
+            self._reject_tag(position, event)
+            node = self._resolve_scalar(position, event)
             if event.anchor:
                 self._anchors[event.anchor] = node
             self._add(position, node)
@@ -183,7 +183,7 @@ class _Builder:
             self._stop(position, rule, "a job is a few pages of YAML")
 
     def _begin(self, position: Position, event: yaml.CollectionStartEvent) -> None:
-        self._refuse_tag(position, event)
+        self._reject_tag(position, event)
         if len(self._open) >= DEPTH_MAX:
             self._stop(position, f"nested deeper than {DEPTH_MAX} levels", "a job needs about five")
         if self._awaits_key():
@@ -193,7 +193,7 @@ class _Builder:
             self._anchors[event.anchor] = None
         self._open.append(_Open(node, event.anchor))
 
-    def _scalar(self, position: Position, event: yaml.ScalarEvent) -> Node:
+    def _resolve_scalar(self, position: Position, event: yaml.ScalarEvent) -> Node:
         text: str = event.value
         if any("\ud800" <= char <= "\udfff" for char in text):
             self.problems.append(
@@ -211,7 +211,7 @@ class _Builder:
             value = text
         return Node(position, value, text, plain=True)
 
-    def _aliased(self, position: Position, anchor: str | None) -> Node:
+    def _follow_alias(self, position: Position, anchor: str | None) -> Node:
         if anchor is None or anchor not in self._anchors:
             self._stop(position, f"the alias *{anchor} has no anchor before it", f"add &{anchor}")
         node = self._anchors[anchor]
@@ -232,11 +232,11 @@ class _Builder:
         if isinstance(parent.node.value, list):
             parent.node.value.append(node)
         elif parent.awaits_key:
-            self._key(parent, position, node)
+            self._add_key(parent, position, node)
         else:
-            self._value(parent, node)
+            self._add_value(parent, node)
 
-    def _key(self, parent: _Open, position: Position, node: Node) -> None:
+    def _add_key(self, parent: _Open, position: Position, node: Node) -> None:
         parent.awaits_key = False
         if not isinstance(node.value, str):
             self._stop(position, "a list or mapping as a key", "write a text")
@@ -262,7 +262,7 @@ class _Builder:
         else:
             parent.node.key_positions[node.text] = position
 
-    def _value(self, parent: _Open, node: Node) -> None:
+    def _add_value(self, parent: _Open, node: Node) -> None:
         parent.awaits_key = True
         if parent.key is not None:
             assert isinstance(parent.node.value, dict)
@@ -275,7 +275,7 @@ class _Builder:
             and self._open[-1].awaits_key
         )
 
-    def _refuse_tag(self, position: Position, event: yaml.NodeEvent) -> None:
+    def _reject_tag(self, position: Position, event: yaml.NodeEvent) -> None:
         tag = getattr(event, "tag", None)
         if tag is not None:
             self.problems.append(
@@ -291,11 +291,11 @@ class _Builder:
         raise DocumentError(*self.problems, Problem(position, "yaml", rule, suggestion))
 
 
-def _file_problem(rule: str, suggestion: str) -> DocumentError:
+def _make_file_error(rule: str, suggestion: str) -> DocumentError:
     return DocumentError(Problem(_START, "file", rule, suggestion))
 
 
-def _syntax_problem(position: Position, error: yaml.MarkedYAMLError) -> Problem:
+def _describe_syntax_error(position: Position, error: yaml.MarkedYAMLError) -> Problem:
     what = (error.problem or error.context or "it cannot be read").strip()
     advice = "check quotes, brackets and indentation here"
     if "\\t" in what:

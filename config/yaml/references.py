@@ -47,14 +47,14 @@ def expand(root: Node) -> tuple[list[Problem], set[str]]:
     for path, node in walk(root):
         if isinstance(node.value, dict | list):
             continue
-        key = _key(path)
+        key = _name_key(path)
         if holds_secret(key):
             node.secret = True
-            problems += _literal_secret(path, node, key)
+            problems += _check_literal_secret(path, node, key)
             if node.source is None:
                 hidden.add(node.text)
         if holds_java_options(key):
-            problems += _java_secrets(path, node, hidden)
+            problems += _hide_java_secrets(path, node, hidden)
         if id(node) not in done and "${" in node.text:
             done.add(id(node))
             in_jaas = jaas.is_jaas(key) and not is_reference(node.text)
@@ -62,7 +62,7 @@ def expand(root: Node) -> tuple[list[Problem], set[str]]:
         if node.secret and (node.source is None or is_reference(node.source)):
             hidden.add(node.text)
         if jaas.is_jaas(key):
-            problems += _jaas_problems(path, node, hidden)
+            problems += _check_jaas(path, node, hidden)
     return problems, hidden
 
 
@@ -99,11 +99,11 @@ class _Expander:
         if written == "$${":
             return "${"
         if inner is None:
-            self._problem(f"{show(written)} is not a whole reference", _FORMS)
+            self._report(f"{show(written)} is not a whole reference", _FORMS)
             return written
-        value = self._value(inner)
+        value = self._read_value(inner)
         if value is None:
-            self._problem(f"{show(written)} is not a reference", _FORMS)
+            self._report(f"{show(written)} is not a reference", _FORMS)
             return written
         if self.all_hidden:
             self.hidden.add(value)
@@ -113,19 +113,19 @@ class _Expander:
         # A quote in a password would end the value, and the client would print what follows.
         return jaas.insert(match.string[: match.start()], value)
 
-    def _value(self, inner: str) -> str | None:
+    def _read_value(self, inner: str) -> str | None:
         kind = inner.partition(":")[0]
         if kind == "env" and (env := _ENV.fullmatch(inner)):
-            return self._environment(env.group(1), env.group(2))
+            return self._read_variable(env.group(1), env.group(2))
         if kind == "file":
-            return self._file(inner.removeprefix("file").removeprefix(":"))
+            return self._read_file(inner.removeprefix("file").removeprefix(":"))
         return None
 
-    def _environment(self, name: str, default: str | None) -> str:
+    def _read_variable(self, name: str, default: str | None) -> str:
         value = os.environ.get(name)
         if value is None and default is None:
             near = nearest(name, os.environ)
-            self._problem(
+            self._report(
                 f"the environment variable {name} is not set",
                 f'did you mean "{near}"?' if near else f"set it, or write ${{env:{name}:-default}}",
             )
@@ -138,10 +138,10 @@ class _Expander:
             self.hidden.add(text)
         return text
 
-    def _file(self, name: str) -> str:
+    def _read_file(self, name: str) -> str:
         self.secret = self.referenced = True
         if not name.startswith("/"):
-            self._problem(
+            self._report(
                 f"the path of a file must be absolute (got {show(name)})", "begin it with /"
             )
             return ""
@@ -149,25 +149,25 @@ class _Expander:
             raw = read_regular_file(Path(name), VALUE_BYTES_MAX)
             text = raw.decode("utf-8-sig").rstrip("\r\n")
         except UnicodeDecodeError:
-            self._problem(f"the file {name} is not UTF-8 text", "check the path")
+            self._report(f"the file {name} is not UTF-8 text", "check the path")
             return ""
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            self._problem(f"the file {name} cannot be read: {reason}", "check path and permissions")
+            self._report(f"the file {name} cannot be read: {reason}", "check path and permissions")
             return ""
         if len(raw) > VALUE_BYTES_MAX:
-            self._problem(
+            self._report(
                 f"the file {name} is larger than {VALUE_BYTES_MAX // 1024} KiB", "check the path"
             )
             return ""
         self.hidden.add(text)
         return text
 
-    def _problem(self, rule: str, suggestion: str) -> None:
+    def _report(self, rule: str, suggestion: str) -> None:
         self.problems.append(Problem(self.position, dotted(self.path), rule, suggestion))
 
 
-def _literal_secret(path: NodePath, node: Node, key: str) -> list[Problem]:
+def _check_literal_secret(path: NodePath, node: Node, key: str) -> list[Problem]:
     """A secret's text must be one reference; in a JAAS line, each secret option's must."""
     written = node.text if node.source is None else node.source
     if node.value is None or isinstance(node.value, bool) or is_reference(written):
@@ -185,7 +185,7 @@ def _are_references(secrets: Mapping[str, str]) -> bool:
     return bool(secrets) and all(is_reference(value) for value in secrets.values())
 
 
-def _java_secrets(path: NodePath, node: Node, hidden: set[str]) -> list[Problem]:
+def _hide_java_secrets(path: NodePath, node: Node, hidden: set[str]) -> list[Problem]:
     """The properties of a JVM's options that hold secrets: hidden, and references too."""
     secrets = java_option_secrets(node.text if node.source is None else node.source)
     if not secrets:
@@ -197,7 +197,7 @@ def _java_secrets(path: NodePath, node: Node, hidden: set[str]) -> list[Problem]
     return [Problem(node.position, dotted(path), *SECRET_IN_FILE)]
 
 
-def _jaas_problems(path: NodePath, node: Node, hidden: set[str]) -> list[Problem]:
+def _check_jaas(path: NodePath, node: Node, hidden: set[str]) -> list[Problem]:
     """Why Kafka's client could not read a line; it would print a part of it."""
     for secret in jaas.jaas_secrets(node.text).values():
         hidden |= jaas.secret_parts(secret)
@@ -206,7 +206,7 @@ def _jaas_problems(path: NodePath, node: Node, hidden: set[str]) -> list[Problem
     return [Problem(node.position, dotted(path), rule, advice)] if rule else []
 
 
-def _key(path: NodePath) -> str:
+def _name_key(path: NodePath) -> str:
     """The last key by name: the entries of a list are named by the list's key."""
     if path[:2] in _NAMED_BY_USERS:
         return ""

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from docs.reference.write_or_check import write_or_check
-from unskew.config.json_schema import job_schema
+from unskew.config.json_schema import make_job_schema
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "configuration.md"
 
@@ -112,7 +112,7 @@ class Section:
 
 def sections() -> Iterator[Section]:
     """The job itself, then every model that can stand in it, in the order of the models."""
-    whole = job_schema()
+    whole = make_job_schema()
     models = whole["$defs"]
     yield Section("", "", whole)
     for name, field in whole["properties"].items():
@@ -181,7 +181,7 @@ def _anchor(entry: Entry) -> str:
 
 
 def _first(entry: Entry) -> Section:
-    return next(_inside(entry.path, entry.schema, job_schema()["$defs"]))
+    return next(_inside(entry.path, entry.schema, make_job_schema()["$defs"]))
 
 
 _SCALAR = "text, number or switch"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from unskew.config.explain import explain
-from unskew.config.json_schema import schema_text
+from unskew.config.json_schema import write_schema
 from unskew.config.lint import lint
 from unskew.config.loader import load_job
 from unskew.config.yaml.references import SECRET_IN_FILE
@@ -170,7 +170,7 @@ def test_a_shipped_operator_cannot_be_replaced() -> None:
 
 
 def test_schema_holds_installed_operators_only_when_asked() -> None:
-    assert "registry_login" not in schema_text()
+    assert "registry_login" not in write_schema()
     assert (
-        "registry_login" in json.loads(schema_text(installed=True))["$defs"]["Score"]["properties"]
+        "registry_login" in json.loads(write_schema(installed=True))["$defs"]["Score"]["properties"]
     )

@@ -10,8 +10,8 @@ import jsonschema
 import pytest
 import yaml
 
-from unskew.config.explain import as_yaml, explain
-from unskew.config.json_schema import schema_text
+from unskew.config.explain import explain, write_yaml
+from unskew.config.json_schema import write_schema
 from unskew.config.lint import lint
 from unskew.config.loader import load_job
 from unskew.config.models.grouping import GROUPING_MODELS, grouping_options
@@ -40,7 +40,7 @@ def test_shipped_jobs_lint_clean_together(capsys: pytest.CaptureFixture[str]) ->
 
 @pytest.mark.parametrize("name", shipped_names())
 def test_explained_job_lints_clean_and_is_the_same(name: str) -> None:
-    Path("explained.yaml").write_text(as_yaml(explain(name)))
+    Path("explained.yaml").write_text(write_yaml(explain(name)))
 
     assert lint(["explained.yaml"]) == []
     assert load_job("explained.yaml") == load_job(name)
@@ -100,11 +100,11 @@ def test_schema_takes_references_and_other_operators(change: dict[str, object]) 
 
 
 def test_committed_schema_is_fresh() -> None:
-    assert SCHEMA_FILE.read_text("utf-8") == schema_text(), "run: unskew schema --output FILE"
+    assert SCHEMA_FILE.read_text("utf-8") == write_schema(), "run: unskew schema --output FILE"
 
 
 def test_every_field_of_the_schema_is_described() -> None:
-    schema = json.loads(schema_text())
+    schema = json.loads(write_schema())
 
     for name, model in {"Job": schema, **schema["$defs"]}.items():
         for field, about in model.get("properties", {}).items():
@@ -113,7 +113,7 @@ def test_every_field_of_the_schema_is_described() -> None:
 
 
 def test_schema_holds_every_grouping() -> None:
-    definitions = json.loads(schema_text())["$defs"]
+    definitions = json.loads(write_schema())["$defs"]
     types = {
         model.get("properties", {}).get("type", {}).get("const") for model in definitions.values()
     }
@@ -140,7 +140,7 @@ def test_defaults_of_a_grouping_fit_any_number_of_partitions(name: str, partitio
 def test_every_default_of_every_grouping_survives_yaml() -> None:
     for name in GROUPING_MODELS:
         job = load_job("word_count", {"grouping": {"type": name}})
-        text = as_yaml(json.loads(job.model_dump_json(exclude_none=True)))
+        text = write_yaml(json.loads(job.model_dump_json(exclude_none=True)))
         Path("again.yaml").write_text(text)
 
         assert load_job("again.yaml") == job
@@ -166,7 +166,7 @@ def test_overrides_replace_values_before_they_are_checked() -> None:
 
 
 def test_lint_finds_what_two_jobs_share(capsys: pytest.CaptureFixture[str]) -> None:
-    text = as_yaml(explain("word_count"))
+    text = write_yaml(explain("word_count"))
     Path("a.yaml").write_text(text)
     Path("b.yaml").write_text(text.replace("checkpoints/", "./checkpoints//"))
 
@@ -231,8 +231,8 @@ def test_schema_command_where_it_cannot_write(capsys: pytest.CaptureFixture[str]
 def test_texts_that_other_readers_take_for_something_else_are_quoted() -> None:
     texts = ["yes", "010", "1e-4", "0o17", "1_000", "null", "", " a", "a: b", "12:30", "- a", "é\n"]
 
-    assert yaml.safe_load(as_yaml({"texts": texts})) == {"texts": texts}
-    assert "texts:\n  - 'yes'\n  - '010'\n  - '1e-4'\n  - '0o17'\n" in as_yaml({"texts": texts})
+    assert yaml.safe_load(write_yaml({"texts": texts})) == {"texts": texts}
+    assert "texts:\n  - 'yes'\n  - '010'\n  - '1e-4'\n  - '0o17'\n" in write_yaml({"texts": texts})
 
 
 def test_lint_is_quick_and_starts_no_spark() -> None:

@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 
-from unskew.config.explain import as_yaml, explain
+from unskew.config.explain import explain, write_yaml
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -25,5 +25,5 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         sys.stdout.write(json.dumps(job, indent=2) + "\n")
     else:
-        sys.stdout.write(as_yaml(job))
+        sys.stdout.write(write_yaml(job))
     return 0

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from unskew.config.errors import ExternalError, UnskewError
-from unskew.config.json_schema import schema_is_fresh, schema_text
+from unskew.config.json_schema import is_schema_fresh, write_schema
 from unskew.config.shipped import SCHEMA_FILE
 
 
@@ -28,10 +28,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write, or check, the schema."""
     if arguments.check:
-        if not schema_is_fresh():
+        if not is_schema_fresh():
             raise UnskewError(f"{SCHEMA_FILE}: not fresh; run unskew schema --output {SCHEMA_FILE}")
         return 0
-    text = schema_text(installed=arguments.installed)
+    text = write_schema(installed=arguments.installed)
     if not arguments.output:
         sys.stdout.write(text)
         return 0

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from unskew.config.errors import UsageError
-from unskew.config.explain import as_yaml, explain
+from unskew.config.explain import explain, write_yaml
 from unskew.config.loader import load_job
 from unskew.config.models.job import Job
 from unskew.config.types.secrets import Secret, holds_secret, redact, reveal
@@ -96,7 +96,7 @@ def test_what_a_reference_brings_is_not_expanded_again(job_file: Path) -> None:
 def test_secrets_are_there_and_hidden(job_file: Path) -> None:
     job = load_job(job_file)
     seen = [repr(job), str(job), job.model_dump_json(), repr(job.model_dump()), f"{job.sinks}"]
-    seen += [as_yaml(explain(str(job_file))), json.dumps(explain(str(job_file)))]
+    seen += [write_yaml(explain(str(job_file))), json.dumps(explain(str(job_file)))]
 
     assert job.sinks[0].password.get_secret_value() == "0123456"
     assert job.metrics.basic_auth.password.get_secret_value() == "999888777"
@@ -109,7 +109,7 @@ def test_secrets_are_there_and_hidden(job_file: Path) -> None:
 def test_explained_job_is_the_same_job(job_file: Path) -> None:
     explained = job_file.with_name("explained.yaml")
 
-    explained.write_text(as_yaml(explain(str(job_file))))
+    explained.write_text(write_yaml(explain(str(job_file))))
 
     assert load_job(explained) == load_job(job_file)
     assert explain(str(explained)) == explain(str(job_file))
@@ -197,7 +197,7 @@ def test_what_a_reference_brings_is_never_shown(
     with pytest.raises(UsageError, match=r"a whole number \(got \*\*\*\)"):
         load_job(job_file)
     monkeypatch.delenv("T_RECORDS")
-    shown = as_yaml(explain(str(job_file)))
+    shown = write_yaml(explain(str(job_file)))
     assert "harmless" not in shown
     assert "kafka.client.id: ${env:T_CLIENT}" in shown
 

@@ -19,7 +19,7 @@ from confluent_kafka.admin import (
 
 from tests.support.blocks import blocks
 from tests.support.running.job_process import finished, produce, totals
-from unskew.config.explain import as_yaml, explain
+from unskew.config.explain import explain, write_yaml
 from unskew.config.lint import lint
 from unskew.config.loader import load_job
 from unskew.jobs.kafka.broker import Broker, Identity
@@ -185,7 +185,7 @@ def test_explain_shows_the_reference_and_lint_refuses_a_secret_in_the_file(
     file = block.text.replace("${env:KAFKA_PASSWORD}", f"${{file:{tmp_path}/password}}")
     (tmp_path / "by_file.yaml").write_text(file)
     for name, reference in (("job", "${env:KAFKA_PASSWORD}"), ("by_file", f"${{file:{tmp_path}")):
-        shown = as_yaml(explain(str(tmp_path / f"{name}.yaml")))
+        shown = write_yaml(explain(str(tmp_path / f"{name}.yaml")))
         assert reference in shown
         secret_free(shown)
     clear = block.text.replace("${env:KAFKA_PASSWORD}", "in-the-clear")

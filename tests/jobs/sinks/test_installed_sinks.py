@@ -12,7 +12,7 @@ from tests.support.oracles import START
 from tests.support.running.in_process import job_over, write_lines
 from unskew.config.errors import ExternalError, UsageError
 from unskew.config.explain import explain
-from unskew.config.json_schema import schema_text
+from unskew.config.json_schema import write_schema
 from unskew.config.lint import lint
 from unskew.config.models.job import Job
 from unskew.jobs.checkpoint.files import journal_of
@@ -174,14 +174,14 @@ def test_its_mistakes_are_linted(sinks: tuple[str, str], expected: str) -> None:
 
 
 def test_the_schema_has_it_when_asked() -> None:
-    definitions = json.loads(schema_text(installed=True))["$defs"]
+    definitions = json.loads(write_schema(installed=True))["$defs"]
     assert definitions["LinesSink"]["description"] == "Results as lines of JSON."
     assert definitions["LinesSink"]["properties"]["type"] == {
         "const": "lines",
         "description": "Appends to a file for each partition.",
         "type": "string",
     }
-    assert "LinesSink" not in json.loads(schema_text())["$defs"]
+    assert "LinesSink" not in json.loads(write_schema())["$defs"]
 
 
 def test_it_is_asked_for_problems_before_spark_starts(tmp_path: Path) -> None:
