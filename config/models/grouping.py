@@ -1,12 +1,12 @@
-"""The `grouping` section: `none`, or any grouping of the registry with its own `Params`.
+"""The `grouping` section: `none`, `local`, or any grouping of the registry with its own `Params`.
 
-The models follow from the registry, so a new grouping is a new `type` here by itself.
+The models of the last follow from the registry, so a new grouping is a new `type` here by itself.
 """
 
 import inspect
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -18,8 +18,24 @@ from unskew.grouping.registry import GROUPINGS
 class NoGrouping(Model):
     """Spark's own `groupBy(key)`, nothing is routed: the baseline to compare with."""
 
+    splits: ClassVar[bool] = False
     type: Literal["none"]
     """Routes nothing."""
+
+
+class LocalGrouping(Model):
+    """The operator works in the tasks that read: nothing is routed, no record is shuffled."""
+
+    splits: ClassVar[bool] = True
+    type: Literal["local"]
+    """Routes nothing, and works where a record is read."""
+
+
+UNROUTED: dict[str, type[NoGrouping] | type[LocalGrouping]] = {
+    "none": NoGrouping,
+    "local": LocalGrouping,
+}
+"""The types that have no router: no `Grouping` of the registry."""
 
 
 def _model(name: str) -> type[GroupingParams]:
@@ -31,7 +47,7 @@ def _model(name: str) -> type[GroupingParams]:
 
 
 GROUPING_MODELS: dict[str, type[Any]] = {
-    "none": NoGrouping,
+    **UNROUTED,
     **{name: _model(name) for name in GROUPINGS},
 }
 
@@ -39,6 +55,11 @@ if TYPE_CHECKING:
     GroupingChoice = Any
 else:
     GroupingChoice = Annotated[reduce(or_, GROUPING_MODELS.values()), Field(discriminator="type")]
+
+
+def splits_keys(name: str) -> bool:
+    """May the records of one key go to several partitions under this type of grouping?"""
+    return UNROUTED[name].splits if name in UNROUTED else GROUPINGS[name].splits
 
 
 def grouping_options(choice: Any) -> dict[str, Any]:

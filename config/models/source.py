@@ -78,7 +78,8 @@ class KafkaSource(Model):
     """Let several tasks share a large Kafka partition."""
     records_per_task: Annotated[int, Field(ge=1, le=RECORDS_MAX)] | None = None
     """With `split`: at most this many records of a Kafka partition a task; without it, sized from
-    the batch and the cores."""
+    the batch and the cores. With `grouping: local`, whose tasks read several pieces each, a
+    piece."""
     fail_on_data_loss: bool = True
     """Stop when records are gone that the checkpoint expects (retention, a topic made anew)."""
     options: KafkaOptions

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from unskew.config.models.grouping import grouping_options
+from unskew.config.models.grouping import GROUPING_MODELS, grouping_options, splits_keys
 from unskew.config.models.operator import OperatorOptions
 from unskew.config.rules.registry import Contradiction, rule
 from unskew.config.specs import OPERATORS
@@ -15,15 +15,13 @@ from unskew.grouping.registry import GROUPINGS
 @rule("operator", "grouping")
 def splitting_is_allowed(operator: OperatorOptions, grouping: Any) -> Iterator[Contradiction]:
     """Some operators must see all records of a key in one partition."""
-    if grouping.type not in GROUPINGS or not GROUPINGS[grouping.type].splits:
+    if OPERATORS.load(operator.type).splits or not splits_keys(grouping.type):
         return
-    if OPERATORS.load(operator.type).splits:
-        return
-    whole = [name for name, known in GROUPINGS.items() if not known.splits]
+    whole = [name for name in GROUPING_MODELS if not splits_keys(name)]
     yield Contradiction(
         ("grouping", "type"),
         f"{grouping.type} splits keys, and operator.type {operator.type} forbids that",
-        f"keys stay whole with {', '.join(['none', *whole])}",
+        f"keys stay whole with {', '.join(whole)}",
     )
 
 

@@ -1,7 +1,8 @@
 """Writes docs/groupings.md from code and results: `python -m docs.reference.groupings [--check]`.
 
 A grouping's text is its module's docstring, its options are those of its `Params`, its figures are
-read from the committed results of the benchmarks. Only the advice at the top is written here.
+read from the committed results of the benchmarks. The advice at the top and the text on what is not
+routed are written here.
 """
 
 import importlib
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from docs.reference.configuration import option_rows, sections
 from docs.reference.write_or_check import write_or_check
-from unskew.config.models.grouping import NoGrouping
+from unskew.config.models.grouping import UNROUTED
 from unskew.grouping.registry import GROUPINGS, create
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
@@ -30,17 +31,21 @@ part of the same key.
 
 ## Which one
 
-- **Cheap work that Spark combines before the shuffle** (sums, counts): [`none`](#none). Ask `unskew
-  compare` on your own keys; it says when that is so.
-- **Otherwise [`level`](#level)**: exact balance in every batch, the keys nearly as together as
-  under a hash, nothing to tune.
-- **Records whose cost differs by key**, by more than a few times: `level` with `balance: seconds`,
-  or [`posg`](#posg).
-- **A key must not be split** (an operator with `splits = False`): [`key`](#key).
-- **No key has more than two partitions' worth of records**: [`partial_key`](#partial_key) has the
-  least state.
-- **Balance at any price, keys of no account**: [`shuffle`](#shuffle).
-- **To compare with the literature**: the others, each at its paper's defaults.
+1. **Spark computes it itself** (sums, counts, its HLL, theta, KLL and tuple sketches):
+   [`none`](#none).
+2. **Else, if meeting a key costs a task nothing**: [`local`](#local). No record is moved.
+3. **If it costs something** (a model, a profile, a connection, a large partial result; from some
+   0.1 ms a key): [`level`](#level). It is also the one that is never far behind.
+4. **If records differ in cost by key**, by more than a few times: `level` with `balance: seconds`.
+5. **If a key must not be split** (`splits = False`): WHOLE_GROUPINGS.
+
+Why: a batch ends with its slowest task. `none` and `local` combine before anything is moved, so a
+hot key is no longer hot when its parts meet; but every task meets nearly every key, and pays for
+it each time. `level` moves each record once, keeps all keys but a few at their homes, and gives
+every task the same number of records. To choose by figures of your own, `unskew compare` reads a
+file of keys. The others are [`shuffle`](#shuffle), balanced at any price in pairs,
+[`partial_key`](#partial_key), which has the least state and is enough while no key has more than
+two partitions' worth of records, and what the literature has, each at its paper's defaults.
 
 Max over mean and pairs over keys of the last of ten batches, Zipf's law over 10,000 keys, 10^6
 records, 20 partitions, 5 sources ([balance.md](../benchmarks/results/balance.md)); rate and state
@@ -51,9 +56,37 @@ options.
 """
 
 
+_ABOUT_UNROUTED = {
+    "none": """Where Spark computes the operator itself there are no partial results and no reports
+then: the metrics of partitions stay empty. Another operator runs behind a partitioning by the key's
+hash. A checkpoint made with it cannot go on with another grouping, nor the other way round.""",
+    "local": """Source, operator and the first half of the merge are one stage, and what crosses the
+network is one row for each key and task. Dead letters, reports, metrics, journal and totals are
+those of a routed job; there are no routing seconds, since nothing is routed. A checkpoint may
+change to it and from it at any restart, but for `none`.
+
+A batch is read in many small pieces, and `coalesce` gives each of the `partitions` tasks as many of
+them as any other. So a topic keyed by the hot key is cut inside its Kafka partitions, and no second
+wave of a few tasks doubles the stage. A batch of fewer pieces than partitions has fewer tasks, and
+partitions without one count as empty; `source.split: false` makes every Kafka partition one piece.
+Files are cut alike from 16 KiB on; what cannot be cut, such as a compressed text, is one piece.
+
+What it costs: every task meets nearly every key. With 16 partitions that is up to 16 partial
+results a key for the merge, and up to 16 times whatever an operator does when it meets a key. Where
+that is a model or a profile to load, or a partial result of kilobytes, a grouping that keeps keys
+together is faster, `level` above all.""",
+}
+
+
 def page() -> str:
     """The page's text."""
-    parts = [_HEAD + _table(), _none(), *(_grouping(name) for name in GROUPINGS)]
+    whole = " or ".join(f"[`{n}`](#{n})" for n in GROUPINGS if not GROUPINGS[n].splits)
+    head = _HEAD.replace("WHOLE_GROUPINGS", whole)
+    parts = [
+        head + _table(),
+        *(_unrouted(name) for name in UNROUTED),
+        *(_grouping(name) for name in GROUPINGS),
+    ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -105,13 +138,9 @@ def balance(name: str) -> dict[str, tuple[str, str]]:
     return figures
 
 
-def _none() -> str:
-    about = inspect.getdoc(NoGrouping) or ""
-    return (
-        f"## none\n\n{about} Where Spark computes the operator itself there are no partial results"
-        " and no reports then: the metrics of partitions stay empty. A checkpoint made with it"
-        " cannot go on with another grouping, nor the other way round."
-    )
+def _unrouted(name: str) -> str:
+    about = inspect.getdoc(UNROUTED[name]) or ""
+    return f"## {name}\n\n**{about}**\n\n{_ABOUT_UNROUTED[name]}"
 
 
 def _title(name: str) -> str:

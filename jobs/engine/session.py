@@ -13,6 +13,7 @@ from typing import Any
 from pyspark import SparkContext, accumulators
 from pyspark.sql import SparkSession
 
+from unskew.config.models.grouping import LocalGrouping
 from unskew.config.models.job import Job
 from unskew.config.types.secrets import reveal
 from unskew.grouping.spark.private_files import make_private_folder
@@ -20,6 +21,7 @@ from unskew.jobs.engine.launch import launch
 from unskew.jobs.local.jars import jars
 from unskew.jobs.local.java import java_home
 from unskew.jobs.local.resources import resource
+from unskew.jobs.query.source import make_file_settings
 
 # RocksDB with a changelog keeps state off the heap and its commits small.
 _SETTINGS = {
@@ -63,6 +65,7 @@ def job_session(job: Job) -> Iterator[SparkSession]:
     """The Spark session that a job asks for."""
     settings = {
         "spark.sql.streaming.stopTimeout": "10s",
+        **(make_file_settings(job.partitions) if isinstance(job.grouping, LocalGrouping) else {}),
         **reveal(job.spark),
         "spark.sql.shuffle.partitions": str(job.merge.partitions),
     }

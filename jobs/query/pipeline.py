@@ -10,7 +10,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import StructType
 
-from unskew.config.models.grouping import NoGrouping, grouping_options
+from unskew.config.models.grouping import LocalGrouping, NoGrouping, grouping_options
 from unskew.config.models.job import Job
 from unskew.config.models.window import IntervalTrigger, NoWindow, SlidingWindow
 from unskew.grouping.spark.journal import Journal
@@ -61,7 +61,7 @@ class Pipeline:
         return prepared.where(sf.col(REJECTED).isNotNull()).select(f"{REJECTED}.*")
 
     def make_router(self, sources: int) -> Router:
-        """The router; the grouping `none` has none."""
+        """The router; the groupings `none` and `local` have none."""
         choice = self.job.grouping
         return Router(
             choice.type,
@@ -98,11 +98,15 @@ class Pipeline:
         return WriterStage(self.job.partitions, self.journal, named, self.job.seed)
 
     def _read_and_prepare(self, spark: SparkSession, operator: Operator) -> DataFrame:
-        decoded = decode(source.read(spark, self.job.source), self.job.decode, source.COLUMNS)
+        local = isinstance(self.job.grouping, LocalGrouping)
+        raw = source.read(spark, self.job.source, self.job.partitions if local else None)
+        decoded = decode(raw, self.job.decode, source.COLUMNS)
         return (prepare if operator.merges else prepare_rows)(decoded, operator, self.job)
 
     def _partition(self, prepared: DataFrame) -> DataFrame:
-        """Rows in the partitions that work on them: routed, or by Spark's own hash of the key."""
+        """Rows in the partitions that work on them: routed, by Spark's own hash, or as read."""
+        if isinstance(self.job.grouping, LocalGrouping):
+            return prepared.coalesce(self.job.partitions)
         if isinstance(self.job.grouping, NoGrouping):
             return prepared.repartition(self.job.partitions, KEY_HASH)
         router = self.make_router(max(1, prepared.sparkSession.sparkContext.defaultParallelism))

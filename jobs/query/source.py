@@ -1,7 +1,17 @@
-"""The source as a streaming DataFrame with Kafka's columns, from Kafka or from files."""
+"""The source as a streaming DataFrame with Kafka's columns, from Kafka or from files.
+
+Where the operator works in the tasks that read (`grouping: local`), as many tasks as there are
+partitions must get equal shares, or a short second wave doubles the stage. So the batch is read in
+many small pieces, and `coalesce(partitions)` gives each task as many as any other, neighbours if
+the source names no preferred executors. Kafka's `minPartitions` alone is only near the number asked
+for, and `maxRecordsPerPartition` makes pieces of one size, which suits one size of batch; with it
+the connector also prefers an executor for each topic partition, by which Spark's `coalesce` makes
+groups up to a tenth of the batch larger than others.
+"""
 
 import json
 import math
+from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -15,6 +25,11 @@ _SCHEMA = (
 _TASK_HEADROOM = 1.25
 _TASK_RECORDS_MIN = 1000
 _TASK_RECORDS_MAX = 250_000
+# With so many pieces a task, one piece more or less is some three per cent.
+_PIECES_A_TASK = 32
+# Of files: opening one costs more than a seek within Kafka's log, and a piece has at least 16 KiB.
+_FILE_PIECES_A_TASK = 8
+_FILE_PIECE_BYTES = 16 << 10
 COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp")
 STAMPED_ON_ARRIVAL = "raw_stamped_on_arrival"
 """Is a record's timestamp the broker's, as it arrived (LogAppendTime)? No column of a user's."""
@@ -22,21 +37,36 @@ STAMPED_ON_ARRIVAL = "raw_stamped_on_arrival"
 _LOG_APPEND_TIME = "timestampType = 1"
 
 
-def read(spark: SparkSession, source: KafkaSource | FilesSource) -> DataFrame:
-    """The source's records: `COLUMNS`, and whether the timestamp is that of arrival."""
+def read(
+    spark: SparkSession, source: KafkaSource | FilesSource, tasks: int | None = None
+) -> DataFrame:
+    """The source's records: `COLUMNS`, and whether the timestamp is that of arrival.
+
+    They are in small pieces, to be coalesced into `tasks` equal shares, if that is given.
+    """
     if isinstance(source, KafkaSource):
-        return _read_kafka(spark, source)
+        return _read_kafka(spark, source, tasks)
     return _read_files(spark, source)
 
 
-def _read_kafka(spark: SparkSession, source: KafkaSource) -> DataFrame:
-    reader = spark.readStream.format("kafka").options(**make_kafka_options(source, spark))
+def make_file_settings(tasks: int) -> Mapping[str, str]:
+    """Spark's settings by which files are read in small pieces; a reader has no such options."""
+    return {
+        "spark.sql.files.minPartitionNum": str(tasks * _FILE_PIECES_A_TASK),
+        "spark.sql.files.openCostInBytes": str(_FILE_PIECE_BYTES),
+    }
+
+
+def _read_kafka(spark: SparkSession, source: KafkaSource, tasks: int | None) -> DataFrame:
+    reader = spark.readStream.format("kafka").options(**make_kafka_options(source, spark, tasks))
     stamped = sf.expr(_LOG_APPEND_TIME).alias(STAMPED_ON_ARRIVAL)
     return reader.load().select(*COLUMNS, stamped)
 
 
-def make_kafka_options(source: KafkaSource, spark: SparkSession) -> dict[str, str]:
-    """The connector's options."""
+def make_kafka_options(
+    source: KafkaSource, spark: SparkSession, tasks: int | None = None
+) -> dict[str, str]:
+    """The connector's options; with `tasks`, to read in pieces that make so many equal shares."""
     options = {**connection_options(source.bootstrap_servers, source.options)}
     options["startingOffsets"] = _format_start(source.start)
     options["failOnDataLoss"] = str(source.fail_on_data_loss).lower()
@@ -49,7 +79,8 @@ def make_kafka_options(source: KafkaSource, spark: SparkSession) -> dict[str, st
     if source.records_per_batch:
         options["maxOffsetsPerTrigger"] = str(source.records_per_batch)
     if source.split:
-        options |= _split_partitions(source, spark.sparkContext.defaultParallelism)
+        cores = spark.sparkContext.defaultParallelism
+        options |= _split_partitions(source, cores) if tasks is None else _cut_pieces(source, tasks)
     return options
 
 
@@ -63,6 +94,14 @@ def _split_partitions(source: KafkaSource, cores: int) -> dict[str, str]:
         most = max(_TASK_RECORDS_MIN, math.ceil(min(fair, _TASK_RECORDS_MAX)))
     # By size alone, so that a small batch is not cut into tasks that cost more than they save.
     return {"maxRecordsPerPartition": str(most)}
+
+
+def _cut_pieces(source: KafkaSource, tasks: int) -> dict[str, str]:
+    """Read a batch of any size in about so many pieces a task."""
+    options = {"minPartitions": str(tasks * _PIECES_A_TASK)}
+    if source.records_per_task:
+        options["maxRecordsPerPartition"] = str(source.records_per_task)
+    return options
 
 
 def _format_start(start: object) -> str:

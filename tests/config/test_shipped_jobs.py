@@ -14,7 +14,7 @@ from unskew.config.explain import explain, write_yaml
 from unskew.config.json_schema import write_schema
 from unskew.config.lint import lint
 from unskew.config.loader import load_job
-from unskew.config.models.grouping import GROUPING_MODELS, grouping_options
+from unskew.config.models.grouping import GROUPING_MODELS, UNROUTED, grouping_options
 from unskew.config.shipped import JOBS_FOLDER, SCHEMA_FILE, shipped_names
 from unskew.grouping.registry import GROUPINGS, create
 from unskew.jobs.__main__ import main
@@ -118,8 +118,8 @@ def test_schema_holds_every_grouping() -> None:
         model.get("properties", {}).get("type", {}).get("const") for model in definitions.values()
     }
 
-    assert {"none", *GROUPINGS} <= types
-    assert set(GROUPING_MODELS) == {"none", *GROUPINGS}
+    assert {*UNROUTED, *GROUPINGS} <= types
+    assert set(GROUPING_MODELS) == {*UNROUTED, *GROUPINGS}
 
 
 @pytest.mark.parametrize("name", GROUPINGS)
