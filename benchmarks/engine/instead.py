@@ -7,7 +7,14 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from benchmarks.engine.measure import Bench, Run, middle, settle, zipf
-from benchmarks.engine.plain import repartition, salted, with_state
+from benchmarks.engine.plain import (
+    at_source,
+    rebalance,
+    repartition,
+    salted,
+    salted_by_offset,
+    with_state,
+)
 from benchmarks.engine.skew import COST_US, MASTER, SLOTS, Cell, measure, paced, warm_up
 from benchmarks.tables import MEETS, UNJUDGED, Row, Table
 from unskew.config.models.job import Job
@@ -20,9 +27,13 @@ SLOW_FACTORS = {"0": 2.0, "1": 2.0}
 SLOW_COST_US = 80
 LEARNED_AFTER = 2
 BY_SECONDS = {"type": "level", "balance": "seconds"}
+WHOLE_JOBS = ("level", "local", "none")
 BY_HAND: Mapping[str, Callable[[SparkSession, Job, float], None]] = {
+    "mapInArrow at the source": at_source,
     "repartition(key) + mapInArrow": repartition,
     "salted by hand + mapInArrow": salted,
+    "salted by offset + mapInArrow": salted_by_offset,
+    "REBALANCE in foreachBatch": rebalance,
     "transformWithStateInPandas": with_state,
 }
 
@@ -53,9 +64,10 @@ def instead(bench: Bench, size: Size) -> Table:
     }
     line = (
         f"The same operator ({COST_US} us a record, {SLOTS} slots and partitions), z = {EXPONENT},"
-        f" {size.records:,} records a batch; `level` and `none` as whole jobs with dead letters and"
-        " reports, the others as one would write them by hand. `cpu us` is all CPU of a record."
-        " Salting by hand draws from `rand()`, so a task that is retried loses and repeats rows."
+        f" {size.records:,} records a batch; `level`, `local` and `none` as whole jobs with dead"
+        " letters and reports, the others as one would write them by hand. `cpu us` is all CPU of a"
+        " record. Salting by hand draws from `rand()`, so a task that is retried loses and repeats"
+        " rows; by a record's offset it does not. REBALANCE has a batch's totals only: no state."
     )
     return Table("instead", line, formats, _instead(bench, size))
 
@@ -65,7 +77,7 @@ def _instead(bench: Bench, size: Size) -> Iterator[Row]:
     level: Run | None = None
     with bench.spark(MASTER) as (spark, meter):
         warm_up(bench, spark, meter, size.records)
-        for name in ("level", "none"):
+        for name in WHOLE_JOBS:
             job = paced(bench, "instead", size.records, {"type": name})
             run = measure(spark, meter, job).run
             level = level or run

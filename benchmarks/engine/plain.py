@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
@@ -24,12 +24,14 @@ from unskew.jobs.query.source import make_kafka_options
 from unskew.jobs.sinks.registry import sinks_of
 
 SALTS = 16
+# Of a shuffled one-word row, about.
+_ROW_BYTES = 8
 
 
 class HashedPipeline(Pipeline):
     """A job's own pipeline, with a plain hash column where the routing was."""
 
-    def _routed(self, prepared: DataFrame) -> DataFrame:
+    def _partition(self, prepared: DataFrame) -> DataFrame:
         count = self.job.partitions
         partition = sf.pmod(sf.col(KEY_HASH), sf.lit(count)).cast("int")
         keyed = prepared.withColumn(PARTITION_KEY, partition)
@@ -50,6 +52,12 @@ def group_by(spark: SparkSession, job: Job) -> None:
     _run(keys.groupBy("key").count(), job)
 
 
+def at_source(spark: SparkSession, job: Job, cost_seconds: float) -> None:
+    """The costly operator in the tasks that read, whose number is set by hand; then a sum."""
+    keys = _keys(spark, job, minPartitions=str(job.partitions))
+    _run(_worked(keys, cost_seconds), job)
+
+
 def repartition(spark: SparkSession, job: Job, cost_seconds: float) -> None:
     """`repartition(key)`, then the costly operator, then a sum."""
     keys = _keys(spark, job).repartition(job.partitions, "key")
@@ -58,9 +66,42 @@ def repartition(spark: SparkSession, job: Job, cost_seconds: float) -> None:
 
 def salted(spark: SparkSession, job: Job, cost_seconds: float) -> None:
     """The same with every key salted by hand."""
-    salt = (sf.rand() * SALTS).cast("int")
-    keys = _keys(spark, job).withColumn("salt", salt).repartition(job.partitions, "key", "salt")
-    _run(_worked(keys.drop("salt"), cost_seconds), job)
+    _run_salted(_keys(spark, job), (sf.rand() * SALTS).cast("int"), job, cost_seconds)
+
+
+def salted_by_offset(spark: SparkSession, job: Job, cost_seconds: float) -> None:
+    """Salted by the record's offset, so that a retried task salts as the first attempt did."""
+    salt = sf.pmod(sf.col("offset"), sf.lit(SALTS))
+    _run_salted(_keys(spark, job, "offset"), salt, job, cost_seconds)
+
+
+def _run_salted(keys: DataFrame, salt: Column, job: Job, cost_seconds: float) -> None:
+    spread = keys.withColumn("salt", salt).repartition(job.partitions, "key", "salt")
+    _run(_worked(spread.select("key"), cost_seconds), job)
+
+
+def rebalance(spark: SparkSession, job: Job, cost_seconds: float) -> None:
+    """`REBALANCE` in `foreachBatch`, where AQE may cut large partitions; totals of a batch only.
+
+    Its target size is set to a partition's share of this topic's batches, which a user would have
+    to know; by the default of 64 MB nothing here would be cut.
+    """
+    assert isinstance(job.source, KafkaSource)
+    assert job.source.records_per_batch is not None
+    share = job.source.records_per_batch * _ROW_BYTES // job.partitions
+    spark.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", str(share))
+    spark.conf.set("spark.sql.adaptive.coalescePartitions.enabled", "false")
+    (sink,) = sinks_of(job)
+    (topic,) = sink.topics(job)
+
+    def work(batch: DataFrame, _number: int) -> None:
+        totals = _worked(batch.hint("rebalance", "key"), cost_seconds)
+        rows = totals.select(sf.col("key"), sf.to_json(sf.struct("*")).alias("value"))
+        rows.write.format("kafka").options(**topic.client_options).save()
+
+    writer = _keys(spark, job).writeStream.queryName(job.name).foreachBatch(work)
+    writer = writer.option("checkpointLocation", job.checkpoint)
+    writer.trigger(availableNow=True).start().awaitTermination()
 
 
 def with_state(spark: SparkSession, job: Job, cost_seconds: float) -> None:
@@ -108,14 +149,15 @@ class _Counter(StatefulProcessor):
         yield pd.DataFrame({"key": [key[0]], "count": [before + records]})
 
 
-def _keys(spark: SparkSession, job: Job) -> DataFrame:
-    """The records' keys, decoded as the job's operator does."""
+def _keys(spark: SparkSession, job: Job, *columns: str, **options: str) -> DataFrame:
+    """The records' keys, decoded as the job's operator does, and more of Kafka's columns."""
     assert isinstance(job.source, KafkaSource)
-    raw = spark.readStream.format("kafka").options(**make_kafka_options(job.source, spark)).load()
+    settings = {**make_kafka_options(job.source, spark), **options}
+    raw = spark.readStream.format("kafka").options(**settings).load()
     operator = operator_for(job.operator)
     key = sf.expr(operator.key)
-    text = raw.select(sf.col("value").cast("string").alias("value"))
-    return text.select((sf.explode(key) if operator.explodes else key).alias("key"))
+    text = raw.select(sf.col("value").cast("string").alias("value"), *columns)
+    return text.select((sf.explode(key) if operator.explodes else key).alias("key"), *columns)
 
 
 def _run(totals: DataFrame, job: Job) -> None:

@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -17,7 +17,7 @@ import psutil
 from benchmarks.tables import Row, Table, machine, show
 from unskew.jobs.local.java import java_command
 
-ORDER = ("overhead", "tiny", "skew", "source", "instead", "time")
+ORDER = ("overhead", "tiny", "skew", "source", "instead", "time", "where")
 PACKAGES = ("pyspark", "pyarrow", "pandas", "confluent-kafka")
 
 
@@ -43,9 +43,13 @@ class Results:
         except FileNotFoundError:
             self.tables = {}
 
-    def measured(self, table: Table) -> Table:
-        """`table`, each of whose rows is kept as soon as it is there."""
-        kept: list[Row] = []
+    def rows(self, title: str) -> list[Row]:
+        """The rows of a table that are there."""
+        return list(self.tables[title]["rows"]) if title in self.tables else []
+
+    def measured(self, table: Table, earlier: Sequence[Row] = ()) -> Table:
+        """`table`, each of whose rows is kept behind `earlier` ones as soon as it is there."""
+        kept: list[Row] = list(earlier)
         entry = {
             "machine": description(),
             "measured": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",

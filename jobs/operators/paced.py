@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+_BALLAST = "ballast"
+
+
 class PacedOptions(OperatorOptions):
     """A declared cost a record, for benchmarks."""
 
@@ -34,6 +37,10 @@ class PacedOptions(OperatorOptions):
     then."""
     cost: Duration = Duration.parse("100 us")
     """The time a record takes, before factors."""
+    key_cost: Duration = Duration.parse("0 s")
+    """The time a task takes for each key that it meets, before factors: a model to load, say."""
+    partial_bytes: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    """Bytes that each partial result carries beside its count, as a sketch does."""
     spend: Literal["sleep", "burn"] = "sleep"
     """Sleep the time, or compute for as long."""
     class_factors: Annotated[
@@ -86,7 +93,7 @@ class Paced(Operator):
 
     @property
     def partial_columns(self) -> Mapping[str, str]:
-        return {}
+        return {_BALLAST: "binary"} if self.options.partial_bytes else {}
 
     def partial(self, rows: "pa.Table") -> "pa.Table":
         """Counts by key; then the time of all of them, shared out as it was declared."""
@@ -99,6 +106,9 @@ class Paced(Operator):
         due = float(declared.sum())
         taken = _sleep(due) if self.options.spend == "sleep" else _burn(due)
         share = taken / due if due else 0.0
+        if self.options.partial_bytes:
+            ballast = pa.scalar(b"\0" * self.options.partial_bytes, pa.binary())
+            partials = partials.append_column(_BALLAST, pa.repeat(ballast, partials.num_rows))
         return partials.append_column(SECONDS, pa.array(declared * share))
 
     def declared_seconds(self, partials: "pa.Table", partition: int) -> Float64s:
@@ -106,13 +116,19 @@ class Paced(Operator):
         factors = np.array(self.options.class_factors)
         hashes = partials[KEY_HASH].to_numpy().astype(np.int64).view(np.uint64)
         classes = (hashes % np.uint64(factors.size)).astype(np.int64)
-        here = self.options.partition_factors.get(partition, 1.0) * self.options.cost.seconds
-        seconds: Float64s = partials[RECORDS].to_numpy() * factors[classes] * here
+        here = self.options.partition_factors.get(partition, 1.0)
+        records = partials[RECORDS].to_numpy() * self.options.cost.seconds
+        seconds: Float64s = (records + self.options.key_cost.seconds) * factors[classes] * here
         return seconds
 
     @property
     def merge(self) -> Mapping[str, str]:
-        return {"count": f"sum({RECORDS})"}
+        ballast = {_BALLAST: f"max({_BALLAST})"} if self.options.partial_bytes else {}
+        return {"count": f"sum({RECORDS})", **ballast}
+
+    @property
+    def final(self) -> Mapping[str, str]:
+        return {"count": "count"}
 
     @property
     def direct(self) -> Mapping[str, str]:

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from benchmarks.engine import __main__ as engine
-from benchmarks.engine.instead import BY_HAND
+from benchmarks.engine.instead import BY_HAND, WHOLE_JOBS
 from benchmarks.engine.measure import Batch, Run, zipf
-from benchmarks.engine.plain import SALTS
+from benchmarks.engine.plain import SALTS, HashedPipeline
 from benchmarks.engine.skew import QUICK, SLOTS
+from unskew.jobs.query.pipeline import Pipeline
 
 
 def tables_of(folder: Path, *names: str) -> dict[str, Any]:
@@ -63,7 +64,7 @@ def test_skew_and_its_rivals_have_all_rows(tmp_path: Path) -> None:
     assert rows[1.4, "level"]["pairs/key"] < rows[1.4, "shuffle"]["pairs/key"]
     assert rows[1.4, "key"]["max/mean"] > 3
     assert rows[1.4, "key"]["pairs/key"] == 1.0
-    assert [row["query"] for row in tables["instead"]] == ["level", "none", *BY_HAND]
+    assert [row["query"] for row in tables["instead"]] == [*WHOLE_JOBS, *BY_HAND]
     assert {row["case"] for row in tables["time"]} == {"dear keys", "slow partitions"}
     assert (tmp_path / "engine.png").stat().st_size > 10_000
 
@@ -90,6 +91,11 @@ def test_zipf_has_the_share_of_its_law() -> None:
     law = 1 / math.fsum(n**-1.4 for n in range(1, 1001))
     assert (ranks == 0).mean() == pytest.approx(law, rel=0.02)
     assert ranks.max() < 1000
+
+
+def test_the_plain_hash_column_is_in_the_place_of_the_routing() -> None:
+    (own,) = (name for name in vars(HashedPipeline) if not name.startswith("__"))
+    assert own in vars(Pipeline)
 
 
 def test_as_many_salts_as_slots() -> None:

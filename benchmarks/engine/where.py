@@ -1,0 +1,157 @@
+"""Where routing pays: one operator at the source, routed by `level`, and hashed, over a grid.
+
+A cell is a name: what a record costs, what it costs a task to meet a key, how large a partial is,
+and what the topic is like. The grid is chosen so that each border between two winners is crossed.
+Rows that are there already are not measured again, so a run may be cut off and go on later; the
+ratios of a row are of one run in one session.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from benchmarks.engine.measure import Bench, Meter, zipf
+from benchmarks.engine.skew import MASTER, SLOTS, measure, warm_up
+from benchmarks.engine.skew import Cell as Measured
+from benchmarks.tables import MEETS, UNJUDGED, Row, Table
+from unskew.config.models.job import Job
+
+WAYS = ("local", "level", "none")
+WINS_BY = 1.05
+"""Two ways that are nearer than this are a draw."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One point of the grid."""
+
+    exponent: float
+    record_us: float
+    key_ms: float = 0.0
+    partial_bytes: int = 0
+    keys: int = 10_000
+    keyed: bool = False
+    """Is the topic keyed by the key, so that a Kafka partition is as skewed as its keys?"""
+    spend: str = "sleep"
+
+    @property
+    def name(self) -> str:
+        """How the cell is asked for, and found again."""
+        parts = [f"z{self.exponent:g}", f"{self.record_us:g}us", f"{self.key_ms:g}ms"]
+        parts += [f"{self.partial_bytes}B", f"{self.keys}keys"]
+        parts += ["keyed"] * self.keyed + [self.spend] * (self.spend != "sleep")
+        return "-".join(parts)
+
+    @property
+    def topic(self) -> str:
+        """The topic that it reads; cells may share one."""
+        return f"where-{self.exponent:g}-{self.keys}{'-keyed' * self.keyed}"
+
+
+def make_grid() -> tuple[Cell, ...]:
+    """The sixty cells, those that say most first."""
+    skews = (1.4, 0.0, 0.8)
+    work = (100.0, 10.0, 1.0)
+    cells = [Cell(z, us, ms) for ms in (0.0, 1.0, 0.1) for us in work for z in skews]
+    cells += [Cell(z, us, partial_bytes=4096) for us in (10.0, 100.0) for z in skews]
+    cells += [
+        Cell(z, us, ms, keyed=True) for ms in (0.0, 1.0) for us in (10.0, 100.0) for z in (1.4, 0.8)
+    ]
+    # Of fewer keys: ten milliseconds for each of 10,000 keys in each of 16 tasks are 100 s.
+    cells += [Cell(z, 10.0, 10.0, keys=1000) for z in skews]
+    cells += [Cell(z, us, keys=1_000_000) for us in (10.0, 100.0) for z in skews]
+    cells += [Cell(z, 10.0, 0.1, keys=1_000_000) for z in skews]
+    cells += [Cell(z, us, spend="burn") for us in (10.0, 100.0) for z in skews]
+    return (*cells, Cell(1.4, 10.0, 0.1, spend="burn"))
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured."""
+
+    records: int = 320_000
+    batches: int = 3
+    cells: tuple[Cell, ...] = make_grid()
+    ways: tuple[str, ...] = WAYS
+
+
+QUICK = Size(4000, 2, (Cell(1.4, 10.0), Cell(0.0, 10.0, 0.1, keys=100)))
+
+
+def without_measured(size: Size, rows: list[Row]) -> Size:
+    """What is left of a table that has these rows."""
+    measured = {row["cell"] for row in rows}
+    return replace(size, cells=tuple(cell for cell in size.cells if cell.name not in measured))
+
+
+def where(bench: Bench, size: Size) -> Table:
+    """Every cell with every way to do its work."""
+    formats = {"cell": "<34"}
+    for way in size.ways:
+        formats |= {f"{way} s": "7.2f", f"{way} cpu": "9.2f", f"{way} pairs": "11.2f"}
+    formats |= {"MB of partials": "14.1f", "best": "<6", "next x": "6.2f", "level x": "7.2f"}
+    line = (
+        f"`paced`, {SLOTS} slots and partitions, {size.records:,} records a batch, medians of"
+        f" {size.batches - 1} warm batches: seconds and CPU seconds a batch, (key, partition) pairs"
+        " a key, size of the partials under `local`. A cell is named by skew, slept time a record,"
+        " time a key that a task meets, bytes a partial carries, keys; `keyed` topics are as skewed"
+        " as their keys, `burn` is processor time. `best`: the fastest, `next x` how much slower"
+        f" the second is (below {WINS_BY} a draw), `level x` how far `level` is behind the best."
+    )
+    return Table("where", line, formats, _where(bench, size))
+
+
+def _where(bench: Bench, size: Size) -> Iterator[Row]:
+    if not size.cells:
+        return
+    with bench.spark(MASTER) as (spark, meter):
+        warm_up(bench, spark, meter, size.records)
+        for cell in size.cells:
+            if cell.topic not in bench.filled:
+                words = zipf(size.records * size.batches, cell.exponent, cell.keys)
+                bench.fill(cell.topic, words, keyed=cell.keyed)
+            yield _measure_cell(bench, spark, meter, cell, size)
+
+
+def _measure_cell(bench: Bench, spark: SparkSession, meter: Meter, cell: Cell, size: Size) -> Row:
+    measured = {way: measure(spark, meter, _make_job(bench, cell, way, size)) for way in size.ways}
+    seconds = {way: result.seconds for way, result in measured.items()}
+    ranked = sorted(seconds, key=seconds.__getitem__)
+    row: Row = {"cell": cell.name}
+    for way, result in measured.items():
+        row |= _figures(way, result)
+    return row | {
+        "MB of partials": _partial_megabytes(measured[size.ways[0]]),
+        "best": ranked[0],
+        "next x": seconds[ranked[1]] / seconds[ranked[0]],
+        "level x": seconds["level"] / seconds[ranked[0]],
+        MEETS: UNJUDGED,
+    }
+
+
+def _figures(way: str, measured: Measured) -> Mapping[str, float]:
+    return {
+        f"{way} s": measured.seconds,
+        f"{way} cpu": measured.run.cpu_seconds / len(measured.run.warm),
+        f"{way} pairs": measured.mean("replication"),
+    }
+
+
+def _partial_megabytes(measured: Measured) -> float:
+    sizes = [float(stats.numbers["state_bytes"].sum()) for stats in measured.stats]
+    return sum(sizes) / len(sizes) / 1e6
+
+
+def _make_job(bench: Bench, cell: Cell, way: str, size: Size) -> Job:
+    operator: dict[str, Any] = {
+        "type": "paced",
+        "key": "value",
+        "cost": f"{cell.record_us:g} us",
+        "key_cost": f"{cell.key_ms * 1000:g} us",
+        "partial_bytes": cell.partial_bytes,
+        "spend": cell.spend,
+    }
+    more = {"operator": operator, "partitions": SLOTS}
+    return bench.job(cell.topic, size.records, {"type": way}, **more)
