@@ -28,8 +28,8 @@ class Part:
     table: Callable[[Bench, Any], Table]
     full: Any
     quick: Any
-    left: Callable[[Any, list[Row]], Any] | None = None
-    """What is left to measure of a size, with the rows that are there."""
+    left: Callable[[Any, list[Row], list[str]], Any] | None = None
+    """What is left to measure of a size: of the cells named, without the rows that are there."""
 
 
 _OVERHEAD = (overhead.Size(), overhead.QUICK)
@@ -41,8 +41,9 @@ PARTS = {
     "source": Part(source.source, source.Size(), source.QUICK),
     "instead": Part(instead.instead, *_INSTEAD),
     "time": Part(instead.times, *_INSTEAD),
-    "where": Part(where.where, where.Size(), where.QUICK, where.without_measured),
+    "where": Part(where.where, where.Size(), where.QUICK, where.left_of),
 }
+CELLS = [cell.name for cell in where.make_grid()]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -51,6 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(ORDER)}")
     parser.add_argument("--quick", action="store_true", help="tiny: shows that it runs, no more")
     parser.add_argument("--resume", action="store_true", help="keep the rows that are there")
+    parser.add_argument(
+        "--cell", action="append", default=[], choices=CELLS, metavar="CELL", help="of `where`"
+    )
     parser.add_argument("--out", type=Path, default=None, help="folder for results")
     chosen = parser.parse_args(arguments)
     wrong = sorted(set(chosen.tables) - set(ORDER))
@@ -64,8 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         part = PARTS[name]
         size = part.quick if chosen.quick else part.full
         kept = results.rows(name) if chosen.resume and part.left else []
-        if kept and part.left:
-            size = part.left(size, kept)
+        if part.left:
+            size = part.left(size, kept, chosen.cell)
         with bench() as workspace:
             show(results.measured(part.table(workspace, size), kept))
         results.write()

@@ -28,7 +28,7 @@ SLOW_COST_US = 80
 LEARNED_AFTER = 2
 BY_SECONDS = {"type": "level", "balance": "seconds"}
 WHOLE_JOBS = ("level", "local", "none")
-BY_HAND: Mapping[str, Callable[[SparkSession, Job, float], None]] = {
+BY_HAND: Mapping[str, Callable[[SparkSession, Job], None]] = {
     "mapInArrow at the source": at_source,
     "repartition(key) + mapInArrow": repartition,
     "salted by hand + mapInArrow": salted,
@@ -87,7 +87,7 @@ def _instead(bench: Bench, size: Size) -> Iterator[Row]:
         warm_up(bench, spark, meter, size.records)
         for name, start in BY_HAND.items():
             job = paced(bench, "instead", size.records, {"type": "none"})
-            start(spark, job, COST_US / 1e6)
+            start(spark, job)
             assert level is not None
             yield _instead_row(name, settle(meter), level)
 

@@ -18,6 +18,7 @@ from unskew.config.models.source import KafkaSource
 from unskew.grouping.spark.router import PARTITION_KEY
 from unskew.jobs.engine.service import Service
 from unskew.jobs.operators.base import KEY_HASH
+from unskew.jobs.operators.paced import PacedOptions
 from unskew.jobs.operators.registry import operator_for
 from unskew.jobs.query.pipeline import Pipeline
 from unskew.jobs.query.source import make_kafka_options
@@ -52,35 +53,35 @@ def group_by(spark: SparkSession, job: Job) -> None:
     _run(keys.groupBy("key").count(), job)
 
 
-def at_source(spark: SparkSession, job: Job, cost_seconds: float) -> None:
+def at_source(spark: SparkSession, job: Job) -> None:
     """The costly operator in the tasks that read, whose number is set by hand; then a sum."""
     keys = _keys(spark, job, minPartitions=str(job.partitions))
-    _run(_worked(keys, cost_seconds), job)
+    _run(_worked(keys, job), job)
 
 
-def repartition(spark: SparkSession, job: Job, cost_seconds: float) -> None:
+def repartition(spark: SparkSession, job: Job) -> None:
     """`repartition(key)`, then the costly operator, then a sum."""
     keys = _keys(spark, job).repartition(job.partitions, "key")
-    _run(_worked(keys, cost_seconds), job)
+    _run(_worked(keys, job), job)
 
 
-def salted(spark: SparkSession, job: Job, cost_seconds: float) -> None:
+def salted(spark: SparkSession, job: Job) -> None:
     """The same with every key salted by hand."""
-    _run_salted(_keys(spark, job), (sf.rand() * SALTS).cast("int"), job, cost_seconds)
+    _run_salted(_keys(spark, job), (sf.rand() * SALTS).cast("int"), job)
 
 
-def salted_by_offset(spark: SparkSession, job: Job, cost_seconds: float) -> None:
+def salted_by_offset(spark: SparkSession, job: Job) -> None:
     """Salted by the record's offset, so that a retried task salts as the first attempt did."""
     salt = sf.pmod(sf.col("offset"), sf.lit(SALTS))
-    _run_salted(_keys(spark, job, "offset"), salt, job, cost_seconds)
+    _run_salted(_keys(spark, job, "offset"), salt, job)
 
 
-def _run_salted(keys: DataFrame, salt: Column, job: Job, cost_seconds: float) -> None:
+def _run_salted(keys: DataFrame, salt: Column, job: Job) -> None:
     spread = keys.withColumn("salt", salt).repartition(job.partitions, "key", "salt")
-    _run(_worked(spread.select("key"), cost_seconds), job)
+    _run(_worked(spread.select("key"), job), job)
 
 
-def rebalance(spark: SparkSession, job: Job, cost_seconds: float) -> None:
+def rebalance(spark: SparkSession, job: Job) -> None:
     """`REBALANCE` in `foreachBatch`, where AQE may cut large partitions; totals of a batch only.
 
     Its target size is set to a partition's share of this topic's batches, which a user would have
@@ -95,7 +96,7 @@ def rebalance(spark: SparkSession, job: Job, cost_seconds: float) -> None:
     (topic,) = sink.topics(job)
 
     def work(batch: DataFrame, _number: int) -> None:
-        totals = _worked(batch.hint("rebalance", "key"), cost_seconds)
+        totals = _worked(batch.hint("rebalance", "key"), job)
         rows = totals.select(sf.col("key"), sf.to_json(sf.struct("*")).alias("value"))
         rows.write.format("kafka").options(**topic.client_options).save()
 
@@ -104,22 +105,37 @@ def rebalance(spark: SparkSession, job: Job, cost_seconds: float) -> None:
     writer.trigger(availableNow=True).start().awaitTermination()
 
 
-def with_state(spark: SparkSession, job: Job, cost_seconds: float) -> None:
+def with_state(spark: SparkSession, job: Job) -> None:
     """`groupBy(key).transformWithStateInPandas`: the operator called key by key."""
     keys = _keys(spark, job)
     counted = keys.groupBy("key").transformWithStateInPandas(
-        _Counter(cost_seconds), "key STRING, count BIGINT", outputMode="Update", timeMode="None"
+        _Counter(_options(job).cost.seconds),
+        "key STRING, count BIGINT",
+        outputMode="Update",
+        timeMode="None",
     )
     _run(counted, job)
 
 
-def _worked(keys: DataFrame, cost_seconds: float) -> DataFrame:
+def _options(job: Job) -> PacedOptions:
+    assert isinstance(job.operator, PacedOptions)
+    return job.operator
+
+
+def _worked(keys: DataFrame, job: Job) -> DataFrame:
+    options = _options(job)
+    cost, key_cost = options.cost.seconds, options.key_cost.seconds
+
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        met: set[str] = set()
         for batch in batches:
-            time.sleep(batch.num_rows * cost_seconds)
             counted = (
                 pa.table({"key": batch.column(0)}).group_by("key").aggregate([([], "count_all")])
             )
+            before = len(met)
+            if key_cost:
+                met.update(counted["key"].to_pylist())
+            time.sleep(batch.num_rows * cost + (len(met) - before) * key_cost)
             yield from counted.rename_columns(["key", "records"]).to_batches()
 
     partials = keys.mapInArrow(work, "key STRING, records BIGINT")

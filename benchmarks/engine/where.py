@@ -6,19 +6,22 @@ Rows that are there already are not measured again, so a run may be cut off and 
 ratios of a row are of one run in one session.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from benchmarks.engine.measure import Bench, Meter, zipf
+from benchmarks.engine.measure import Bench, Meter, settle, zipf
+from benchmarks.engine.plain import at_source
 from benchmarks.engine.skew import MASTER, SLOTS, measure, warm_up
 from benchmarks.engine.skew import Cell as Measured
 from benchmarks.tables import MEETS, UNJUDGED, Row, Table
 from unskew.config.models.job import Job
 
-WAYS = ("local", "level", "none")
+HAND = "by hand"
+"""`mapInArrow` in the tasks that read and a sum behind it: no dead letters, no reports."""
+WAYS = ("local", "level", "none", HAND)
 WINS_BY = 1.05
 """Two ways that are nearer than this are a draw."""
 
@@ -80,17 +83,19 @@ class Size:
 QUICK = Size(4000, 2, (Cell(1.4, 10.0), Cell(0.0, 10.0, 0.1, keys=100)))
 
 
-def without_measured(size: Size, rows: list[Row]) -> Size:
-    """What is left of a table that has these rows."""
+def left_of(size: Size, rows: Sequence[Row], names: Collection[str]) -> Size:
+    """What is left of a table that has these rows, of the cells of these names if any are given."""
     measured = {row["cell"] for row in rows}
-    return replace(size, cells=tuple(cell for cell in size.cells if cell.name not in measured))
+    cells = (cell for cell in size.cells if not names or cell.name in names)
+    return replace(size, cells=tuple(cell for cell in cells if cell.name not in measured))
 
 
 def where(bench: Bench, size: Size) -> Table:
     """Every cell with every way to do its work."""
     formats = {"cell": "<34"}
     for way in size.ways:
-        formats |= {f"{way} s": "7.2f", f"{way} cpu": "9.2f", f"{way} pairs": "11.2f"}
+        formats |= {f"{way} s": "9.2f", f"{way} cpu": "11.2f"}
+        formats |= {f"{way} pairs": "11.2f"} if way != HAND else {}
     formats |= {"MB of partials": "14.1f", "best": "<6", "next x": "6.2f", "level x": "7.2f"}
     line = (
         f"`paced`, {SLOTS} slots and partitions, {size.records:,} records a batch, medians of"
@@ -116,12 +121,16 @@ def _where(bench: Bench, size: Size) -> Iterator[Row]:
 
 
 def _measure_cell(bench: Bench, spark: SparkSession, meter: Meter, cell: Cell, size: Size) -> Row:
-    measured = {way: measure(spark, meter, _make_job(bench, cell, way, size)) for way in size.ways}
+    # What is written by hand has partials of a count alone.
+    ways = [way for way in size.ways if way != HAND or not cell.partial_bytes]
+    measured = {way: _measure(bench, spark, meter, cell, way, size) for way in ways}
     seconds = {way: result.seconds for way, result in measured.items()}
     ranked = sorted(seconds, key=seconds.__getitem__)
-    row: Row = {"cell": cell.name}
+    row: Row = {"cell": cell.name, f"{HAND} s": None, f"{HAND} cpu": None}
     for way, result in measured.items():
-        row |= _figures(way, result)
+        row |= {f"{way} s": result.seconds}
+        row |= {f"{way} cpu": result.run.cpu_seconds / len(result.run.warm)}
+        row |= {f"{way} pairs": result.mean("replication")} if result.stats else {}
     return row | {
         "MB of partials": _partial_megabytes(measured[size.ways[0]]),
         "best": ranked[0],
@@ -131,12 +140,13 @@ def _measure_cell(bench: Bench, spark: SparkSession, meter: Meter, cell: Cell, s
     }
 
 
-def _figures(way: str, measured: Measured) -> Mapping[str, float]:
-    return {
-        f"{way} s": measured.seconds,
-        f"{way} cpu": measured.run.cpu_seconds / len(measured.run.warm),
-        f"{way} pairs": measured.mean("replication"),
-    }
+def _measure(
+    bench: Bench, spark: SparkSession, meter: Meter, cell: Cell, way: str, size: Size
+) -> Measured:
+    if way != HAND:
+        return measure(spark, meter, _make_job(bench, cell, way, size))
+    at_source(spark, _make_job(bench, cell, "none", size))
+    return Measured(settle(meter))
 
 
 def _partial_megabytes(measured: Measured) -> float:
