@@ -163,6 +163,8 @@ def _metrics_are_the_journals(struck: Ran, calm: Ran) -> None:
     ]
     for number in range(3):
         mine = [of_batch[number] for of_batch in reports if number in of_batch]
+        if not mine:  # under `local`, files of one piece each make one task a batch
+            continue
         records = sum(report.records for report in mine)
         assert board_value(board, "partition_records", str(number)) == records
         assert len({report.executor for report in mine}) == 1  # a session has one executor
