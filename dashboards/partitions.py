@@ -26,6 +26,7 @@ from dashboards.common import (
 from dashboards.common import page as empty_page
 
 NO_SIGNALS = "This grouping has none"
+NO_TABLE = "This job writes no rows into a table"
 NO_STEPS: Any = ((None, BLUE),)
 
 
@@ -43,6 +44,7 @@ def page() -> dashboard.Dashboard:
         ("Over time, a row for each partition", _heatmaps()),
         ("Hot keys", _hot_keys()),
         ("The grouping's own signals", _signals()),
+        ("The table that is written", _table()),
         ("Batches, merge and Kafka", _around()),
     )
 
@@ -250,6 +252,32 @@ def _signals() -> list[Any]:
             width=8,
         ).height(10),
     ]
+
+
+def _table() -> list[Any]:
+    files = time_series(
+        "Files a batch",
+        "Files that the last batch added to the table; at the least one for each value that the"
+        " table is partitioned by.",
+        "short",
+        (f"max({metric('batch_written_files')})", "files"),
+    )
+    size = time_series(
+        "Bytes a file",
+        "The mean size of the files of the last batch. Many small files make readers slow: give"
+        " batches more time, or compact the table.",
+        "bytes",
+        (f"max({metric('bytes_per_written_file')})", "mean"),
+    )
+    written = bar_gauge(
+        "Bytes by writer",
+        "Bytes that each partition's writer added in the last batch.",
+        "bytes",
+        _of("partition_batch_written_bytes"),
+        "partition",
+        NO_STEPS,
+    ).span(8)
+    return [panel.no_value(NO_TABLE) for panel in (files, size, written)]
 
 
 def _around() -> list[Any]:

@@ -23,6 +23,7 @@ COMMANDS = {
     "run": ("run", "execute a job until it ends or is stopped"),
     "inspect": ("inspect", "show the balance of a job by what its checkpoint keeps"),
     "repair": ("repair", "set back a checkpoint's watermark that is in the future"),
+    "table": ("table", "remove files of a table of Parquet files that no batch committed"),
     "simulate": (
         "simulation.simulate",
         "route a trace with groupings and compare balance, state and time",

@@ -16,6 +16,13 @@ def read_newest_offset(job: Job) -> int:
     return _read_newest(job, "offsets")
 
 
+def read_query_id(job: Job) -> str:
+    """The query's id, which a checkpoint keeps from its first start on."""
+    data = read_bytes(f"{job.checkpoint.rstrip('/')}/metadata")
+    assert data is not None, "written before the first batch"
+    return str(json.loads(data)["id"])
+
+
 def _read_newest(job: Job, log: str) -> int:
     names = names_in(f"{job.checkpoint.rstrip('/')}/{log}")
     return max((int(name) for name in names if name.isdecimal()), default=-1)

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from unskew.jobs.local.jars import jars
 from unskew.jobs.local.java import java_home
 from unskew.jobs.local.resources import resource
 from unskew.jobs.query.source import make_file_settings
+from unskew.jobs.sinks.registry import targets_of
 
 # RocksDB with a changelog keeps state off the heap and its commits small.
 _SETTINGS = {
@@ -63,27 +64,31 @@ _BY_FILE_SYSTEM = (
 @contextmanager
 def job_session(job: Job) -> Iterator[SparkSession]:
     """The Spark session that a job asks for."""
+    targets = [target for _, target in targets_of(job)]
     settings = {
         "spark.sql.streaming.stopTimeout": "10s",
         **(make_file_settings(job.partitions) if isinstance(job.grouping, LocalGrouping) else {}),
+        **{name: value for target in targets for name, value in target.spark_settings().items()},
         **reveal(job.spark),
         "spark.sql.shuffle.partitions": str(job.merge.partitions),
     }
-    with session(job.name, settings) as spark:
+    with session(job.name, settings, {name for each in targets for name in each.jar_sets}) as spark:
         yield spark
 
 
 @contextmanager
-def session(name: str, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
-    """A Spark session with the Kafka connector; stopped at the end, its JVM too."""
+def session(
+    name: str, settings: Mapping[str, str] | None = None, jar_sets: Iterable[str] = ()
+) -> Iterator[SparkSession]:
+    """A Spark session with the Kafka connector and more jars; stopped at the end, its JVM too."""
     _quiet_accumulators()
     # pyspark's launcher and its Python workers read these; the job need not set them.
     os.environ["JAVA_HOME"] = str(java_home())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
-    connector = ",".join(str(path) for path in jars("spark"))
+    brought = [path for each in ("spark", *sorted(jar_sets)) for path in jars(each)]
     logging = f"-Dlog4j2.configurationFile={resource('log4j2.properties')}"
-    own = {"spark.jars": connector, "spark.driver.extraJavaOptions": logging}
+    own = {"spark.jars": ",".join(map(str, brought)), "spark.driver.extraJavaOptions": logging}
     chosen = {**_SETTINGS, **own, **(settings or {})}
     if chosen["spark.master"].startswith("local"):
         chosen = {**_LOCAL_SETTINGS, **chosen}

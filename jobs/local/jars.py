@@ -12,7 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import util
 from pathlib import Path
@@ -23,39 +23,44 @@ from unskew.jobs.local.java import java_command, system_java
 from unskew.jobs.local.java_truststore import java_options
 from unskew.jobs.local.resources import resource
 
-SETS = ("spark", "broker")
+SETS = ("spark", "broker", "delta")
+_ALWAYS = ("spark", "broker")
+"""The sets that are fetched together, at the first use of any; another one when it is asked for."""
 _PATTERN = "[conf]/[artifact]-[revision].[ext]"
 
 
 def jars(name: str, progress: Callable[[str], None] | None = None) -> list[Path]:
     """The jars of one set, fetched if the cache does not have them."""
     assert name in SETS
-    folder = ensure(progress)
+    folder = ensure(progress, (name,))
     return [folder / path for path in expected() if path.startswith(f"{name}/")]
 
 
-def ensure(progress: Callable[[str], None] | None = None) -> Path:
-    """The cache folder with every jar in it and verified."""
+def ensure(progress: Callable[[str], None] | None = None, wanted: Sequence[str] = _ALWAYS) -> Path:
+    """The cache folder with every jar of the sets in it and verified."""
     say = progress or _say
     folder = cache_folder("jars") / _digest()
-    if not problems(folder):
+    sets = tuple(dict.fromkeys(_ALWAYS + tuple(wanted)))
+    if not problems(folder, sets):
         return folder
     with _lock(say):
-        if problems(folder):  # another process may have fetched them while this one waited
-            _fetch(folder, say)
+        for some in (_ALWAYS, *((name,) for name in sets if name not in _ALWAYS)):
+            if problems(folder, some):  # another process may have fetched them meanwhile
+                _fetch(folder, some, say)
     return folder
 
 
-def expected() -> dict[str, str]:
+def expected(sets: Sequence[str] = SETS) -> dict[str, str]:
     """The committed list: path in the cache -> SHA-256."""
     lines = resource("jars.sha256").read_text().splitlines()
-    return {path: digest for digest, path in (line.split(maxsplit=1) for line in lines)}
+    listed = {path: digest for digest, path in (line.split(maxsplit=1) for line in lines)}
+    return {path: digest for path, digest in listed.items() if path.partition("/")[0] in sets}
 
 
-def problems(folder: Path) -> list[str]:
+def problems(folder: Path, sets: Sequence[str] = SETS) -> list[str]:
     """The missing or damaged jars of a folder, a line each."""
     problems = []
-    for path, digest in expected().items():
+    for path, digest in expected(sets).items():
         try:
             if sha256(folder / path) != digest:
                 problems.append(f"{path}: the checksum differs from the committed one")
@@ -72,8 +77,8 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def resolve(target: Path, say: Callable[[str], None]) -> None:
-    """Let Ivy resolve `ivy.xml` and copy every artifact to `target`."""
+def resolve(target: Path, say: Callable[[str], None], sets: Sequence[str] = SETS) -> None:
+    """Let Ivy resolve `ivy.xml` and copy every artifact of the sets to `target`."""
     user_dir = cache_folder("ivy")
     command = [str(java_command()), f"-Divy.default.ivy.user.dir={user_dir}"]
     if system_java() is None:  # a system Java has the system's trust store already
@@ -82,7 +87,7 @@ def resolve(target: Path, say: Callable[[str], None]) -> None:
     settings = os.environ.get("UNSKEW_IVY_SETTINGS")
     if settings:
         command += ["-settings", settings]
-    command += ["-ivy", str(resource("ivy.xml")), "-confs", *SETS]
+    command += ["-ivy", str(resource("ivy.xml")), "-confs", *sets]
     command += ["-retrieve", f"{target}/{_PATTERN}"]
     lines: list[str] = []
     with subprocess.Popen(
@@ -90,7 +95,7 @@ def resolve(target: Path, say: Callable[[str], None]) -> None:
     ) as ivy:
         try:
             assert ivy.stdout is not None
-            _follow(ivy.stdout, lines, say)
+            _follow(ivy.stdout, lines, say, len(expected(sets)))
         except BaseException:
             ivy.kill()
             raise
@@ -112,8 +117,9 @@ def _reasons(lines: list[str]) -> Iterator[str]:
             yield match.group(1)
 
 
-def _follow(output: Iterator[str], lines: list[str], say: Callable[[str], None]) -> None:
-    total = len(expected())
+def _follow(
+    output: Iterator[str], lines: list[str], say: Callable[[str], None], total: int
+) -> None:
     resolved = done = 0
     for line in output:
         lines.append(line.rstrip())
@@ -125,22 +131,25 @@ def _follow(output: Iterator[str], lines: list[str], say: Callable[[str], None])
             say(f"jars: {done} of {total} downloaded")
 
 
-def _fetch(folder: Path, say: Callable[[str], None]) -> None:
-    say("jars: fetching the Kafka connector and a broker, once (54 MB)")
+def _fetch(folder: Path, sets: Sequence[str], say: Callable[[str], None]) -> None:
+    what = "the Kafka connector and a broker, once (54 MB)" if sets == _ALWAYS else sets[0]
+    say(f"jars: fetching {what}")
     staging = folder.with_name(f"{folder.name}.part")
     shutil.rmtree(staging, ignore_errors=True)
     try:
-        resolve(staging, say)
-        wrong = problems(staging)
+        resolve(staging, say, sets)
+        wrong = problems(staging, sets)
         if wrong:
-            raise ExternalError(*[f"jars: {fault}; not used" for fault in wrong])
-        shutil.rmtree(folder, ignore_errors=True)
-        staging.replace(folder)
+            raise ExternalError(*[f"jars: {problem}; not used" for problem in wrong])
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in sets:
+            shutil.rmtree(folder / name, ignore_errors=True)
+            (staging / name).replace(folder / name)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     # The jars are in place: Ivy's own copies would only double the space.
     shutil.rmtree(cache_folder("ivy"), ignore_errors=True)
-    say(f"jars: {len(expected())} verified")
+    say(f"jars: {len(expected(sets))} verified")
 
 
 def _digest() -> str:

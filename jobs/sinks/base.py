@@ -63,6 +63,15 @@ class WrittenTopic:
 class Target(TargetOptions):
     """A sink, or a dead-letter target."""
 
+    @property
+    def jar_sets(self) -> Sequence[str]:
+        """Further sets of jars of `deploy/ivy.xml` that Spark needs for it."""
+        return ()
+
+    def spark_settings(self) -> Mapping[str, str]:
+        """Settings of Spark that it needs; those of the job go before them."""
+        return {}
+
     def problems(self, job: "Job") -> Iterable[str]:
         """Problems found before Spark starts, a line each."""
         return ()

@@ -1,7 +1,7 @@
 """Rows and results in a table of Parquet files or of Delta, partitioned by columns."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -17,11 +17,11 @@ from unskew.grouping.options.broken_rules import rule_error
 from unskew.grouping.options.suggestions import did_you_mean
 from unskew.jobs.operators.base import RESULT_KEY
 from unskew.jobs.sinks.base import Batch, Sink
+from unskew.jobs.sinks.delta import DeltaTarget, read_delta_layout
 from unskew.jobs.sinks.table_layout import (
     Layout,
     Owner,
     check_layout,
-    delta_layout,
     read_owner,
     write_owner,
 )
@@ -34,6 +34,12 @@ if TYPE_CHECKING:
     from unskew.jobs.sinks.table_log import TableFile
 
 PARTITION_COLUMNS_MAX = 16
+DELTA_SETTINGS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # Delta reads its own log in 50 tasks, which takes longer than most batches.
+    "spark.databricks.delta.snapshotPartitions": "2",
+}
 
 
 def _partition_by(texts: list[str]) -> list[str]:
@@ -52,6 +58,9 @@ class TableSink(Sink):
 
     Rows, or results, in a table on a file system, partitioned by columns.
     """
+
+    # A Delta table is merged with in several passes over the results.
+    computes_every_row: ClassVar[bool] = False
 
     format: Literal["parquet", "delta"] = Field(examples=["delta"])
     """`delta`: each row exactly once for every reader; Unskew fetches Delta's jars. `parquet`: once
@@ -75,6 +84,13 @@ class TableSink(Sink):
     def partition_columns(self) -> list[PartitionColumn]:
         """What the table is partitioned by, in order."""
         return [partition_column(text) for text in self.partition_by]
+
+    @property
+    def jar_sets(self) -> Sequence[str]:
+        return ["delta"] if self.format == "delta" else []
+
+    def spark_settings(self) -> Mapping[str, str]:
+        return DELTA_SETTINGS if self.format == "delta" else {}
 
     def identity(self) -> Identity:
         return Identity("path", (normal(self.path),))
@@ -150,6 +166,18 @@ class TableSink(Sink):
                 " for written; name another folder, or write format: delta"
             )
 
+    @agrees_with("spark")
+    def has_deltas_extension(self, spark: Mapping[str, Any]) -> Iterator[Contradiction]:
+        """Delta's SQL is an extension of Spark's, which a setting of the job's own replaces."""
+        own = spark.get("spark.sql.extensions")
+        needed = DELTA_SETTINGS["spark.sql.extensions"]
+        if self.format == "delta" and own is not None and needed not in str(own):
+            yield Contradiction(
+                ("format",),
+                "delta contradicts spark.spark.sql.extensions, which lacks Delta's",
+                f"add {needed} there",
+            )
+
     def stream(self, results: "DataFrame", job: "Job") -> "DataStreamWriter | None":
         if not self._can_stream(job):
             return None
@@ -169,10 +197,21 @@ class TableSink(Sink):
         return files_of_transaction(self.path, query, batch)
 
     def write(self, results: "DataFrame", batch: Batch) -> None:
-        raise NotImplementedError
+        from unskew.jobs.sinks.delta import append, merge
+
+        assert self.format == "delta", "checked by commits_alone and can_take_updates"
+        rows = self._with_partition_columns(results)
+        self._check_layout(rows, batch.job)
+        target = DeltaTarget(
+            self.path, self._partition_names(), merges_columns=self.schema_changes == "merge"
+        )
+        if self._can_stream(batch.job):
+            append(rows, target, batch)
+        else:
+            merge(rows, target)
 
     def _can_stream(self, job: "Job") -> bool:
-        """May Spark's own sink write it? It cannot update rows."""
+        """Are rows only added? Spark's own sink cannot update them."""
         return job.merge.output == "append" or not OPERATORS.load(job.operator.type).merges
 
     def _check_layout(self, rows: "DataFrame", job: "Job") -> None:
@@ -180,7 +219,7 @@ class TableSink(Sink):
         layout = Layout.of(rows, self._partition_names())
         merges_columns = self.schema_changes == "merge"
         if self.format == "delta":
-            table = delta_layout(rows.sparkSession, self.path)
+            table = read_delta_layout(rows.sparkSession, self.path)
             if table is not None:
                 check_layout(self.path, table, layout, merges_columns=merges_columns)
             return

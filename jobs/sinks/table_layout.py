@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from unskew.config.errors import ExternalError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 # Readers take no notice of names that begin with an underscore.
 FILE = "_unskew_table.json"
@@ -66,18 +66,6 @@ def write_owner(path: str, owner: Owner) -> None:
 
     text = json.dumps({"version": _VERSION, **asdict(owner)}, indent=1)
     write_bytes(f"{path}/{FILE}", f"{text}\n".encode())
-
-
-def delta_layout(spark: "SparkSession", path: str) -> Layout | None:
-    """The layout of a Delta table; None if there is none yet."""
-    from pyspark.errors import AnalysisException
-
-    try:
-        rows = spark.read.format("delta").load(path)
-    except AnalysisException:
-        return None
-    detail = spark.sql(f"DESCRIBE DETAIL delta.`{path}`").collect()[0]
-    return Layout.of(rows, detail["partitionColumns"])
 
 
 def check_layout(path: str, table: Layout, rows: Layout, *, merges_columns: bool) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 from pyarrow import fs
@@ -84,7 +85,7 @@ def files_of_transaction(path: str, query: str, batch: int) -> list[TableFile] |
         actions = list(_actions(read_bytes(f"{folder}/{name}") or b""))
         if any(_is_of(action.get("txn"), query, batch) for action in actions):
             added = [action["add"] for action in actions if "add" in action]
-            return [TableFile(each["path"], int(each["size"])) for each in added]
+            return [TableFile(unquote(each["path"]), int(each["size"])) for each in added]
     return None
 
 
@@ -128,7 +129,8 @@ def _read_from(location: str, offset: int) -> bytes:
 
 def _entries(data: bytes) -> list[TableFile]:
     added = [action for action in _actions(data) if action.get("action") == "add"]
-    return [TableFile(each["path"], int(each["size"])) for each in added]
+    # The path is a URI: of what is escaped in a folder's name the percent signs are, once more.
+    return [TableFile(unquote(each["path"]), int(each["size"])) for each in added]
 
 
 def _actions(data: bytes) -> Iterator[dict[str, Any]]:

@@ -29,7 +29,7 @@ def heavy_after(code: str) -> str:
 @pytest.mark.parametrize(
     "code",
     [
-        COMMAND.format(words=["lint", "hashtags", "vwap", "word_count"]),
+        COMMAND.format(words=["lint", "events_to_delta", "hashtags", "vwap", "word_count"]),
         COMMAND.format(words=["explain", "hashtags"]),
         COMMAND.format(words=["schema", "--check"]),
         LOADED,

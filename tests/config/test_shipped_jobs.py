@@ -29,8 +29,8 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def test_the_three_jobs_ship() -> None:
-    assert shipped_names() == ["hashtags", "vwap", "word_count"]
+def test_four_jobs_ship() -> None:
+    assert shipped_names() == ["events_to_delta", "hashtags", "vwap", "word_count"]
 
 
 def test_shipped_jobs_lint_clean_together(capsys: pytest.CaptureFixture[str]) -> None:

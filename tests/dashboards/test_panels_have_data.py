@@ -147,7 +147,10 @@ def test_every_query_of_every_panel_has_data(broker: Broker, tmp_path: Path) -> 
             for uid in UIDS
             for query in queries(page(uid))
         }
-        assert [query for query, values in answers.values() if not values] == []
+        empty = [query for query, values in answers.values() if not values]
+        # This job writes results to Kafka; tests/jobs/sinks has the figures of tables.
+        assert [query for query in empty if "_written_" not in query.expression] == []
+        assert len(empty) == 3
         assert asked.values(BROKEN, "shown", address) == []
         _partitions_are_in_order(asked, address)
         _starts_are_marked(asked, address)

@@ -38,6 +38,23 @@ def test_a_users_own_operator_behind_route(
     assert lines[4] == "batch and stream agree: True"
 
 
+def test_a_users_own_table_behind_route(
+    root: Path, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    example(root, "route_before_a_table").main(spark, tmp_path)
+
+    lines = capsys.readouterr().out.splitlines()
+    hashed, routed = (eval(line.partition(":")[2]) for line in lines[1:3])  # noqa: S307 - ours
+    assert sum(hashed) == sum(routed) == 6000
+    assert max(hashed) > 3000
+    assert max(routed) - min(routed) <= 3
+    in_batch, in_stream = (int(count) for count in lines[3].split()[1:])
+    # 21 countries, and for each source's share at most a pair less than there are writers.
+    assert 21 < in_batch <= 21 + 3 * 7
+    assert in_stream <= 3 * (21 + 2 * 7)
+    assert lines[4:] == ["batch 6000 3000", "stream 6000 3000"]
+
+
 def test_route_keeps_the_newest_batches_of_its_journal(spark: SparkSession, tmp_path: Path) -> None:
     batches = KEPT_BATCHES + 4
     (tmp_path / "in").mkdir()

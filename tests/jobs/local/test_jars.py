@@ -29,7 +29,7 @@ def test_paths_exist_and_are_the_sets_own() -> None:
 @pytest.fixture
 def copied_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache of this test's own, filled with real jars."""
-    filled = jars.ensure()
+    filled = jars.ensure(wanted=jars.SETS)
     monkeypatch.setenv("UNSKEW_CACHE", str(tmp_path))
     shutil.copytree(filled, tmp_path / "jars" / filled.name)
     return tmp_path / "jars" / filled.name
@@ -42,6 +42,26 @@ def test_a_filled_cache_needs_no_network(
     assert jars.ensure() == copied_cache
 
 
+def test_delta_is_fetched_when_it_is_asked_for(
+    copied_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = tmp_path / "whole"
+    shutil.copytree(copied_cache, whole)
+    shutil.rmtree(copied_cache / "delta")
+    asked = []
+
+    def deliver(target: Path, say: object, sets: tuple[str, ...]) -> None:
+        asked.append(sets)
+        for name in sets:
+            shutil.copytree(whole / name, target / name)
+
+    monkeypatch.setattr(jars, "resolve", deliver)
+    assert len(jars.jars("spark")) == 5
+    assert asked == []
+    assert all(path.exists() for path in jars.jars("delta"))
+    assert asked == [("delta",)]
+
+
 def test_a_damaged_jar_is_fetched_again(
     copied_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -49,7 +69,7 @@ def test_a_damaged_jar_is_fetched_again(
     shutil.copytree(copied_cache, good)
     jar = next(copied_cache.glob("spark/commons-pool2*.jar"))
     jar.write_bytes(jar.read_bytes()[:-1] + b"x")
-    monkeypatch.setattr(jars, "resolve", lambda target, say: shutil.copytree(good, target))
+    monkeypatch.setattr(jars, "resolve", lambda target, *_: shutil.copytree(good, target))
     assert jars.problems(copied_cache) == [
         f"spark/{jar.name}: the checksum differs from the committed one"
     ]
@@ -66,7 +86,7 @@ def test_a_jar_that_cannot_be_read_is_a_fault(copied_cache: Path) -> None:
 def test_a_download_that_differs_from_the_list_is_refused(
     copied_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def deliver_wrong(target: Path, say: object) -> None:
+    def deliver_wrong(target: Path, *_: object) -> None:
         shutil.copytree(copied_cache, target)
         (target / "spark" / jar.name).write_bytes(b"not a jar")
 
@@ -119,6 +139,7 @@ def test_the_command_prints_paths_and_json() -> None:
     assert {name: len(paths) for name, paths in json.loads(printed).items()} == {
         "spark": 5,
         "broker": 45,
+        "delta": 2,
     }
 
 
@@ -131,5 +152,5 @@ def test_an_unknown_set_is_an_error_of_use() -> None:
     )
     assert (done.returncode, done.stderr) == (
         2,
-        'jars: unknown set (got "flink"); one of spark, broker\n',
+        'jars: unknown set (got "flink"); one of spark, broker, delta\n',
     )

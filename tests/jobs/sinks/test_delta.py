@@ -1,0 +1,40 @@
+"""Delta tables, written by jobs of a process of its own, whose session has the classes of Delta."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROWS = [[f"c{n % 3}", str(n)] for n in range(9)] + [["c0", "100"], ["None", "200"]]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_every_row_and_result_is_there_once(root: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.support.running.delta_jobs", str(tmp_path)]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    shown = json.loads((tmp_path / "shown.json").read_text())
+
+    assert shown["rows"] == sorted(ROWS)
+    assert shown["rows after a repeated batch"] == sorted(ROWS)
+    assert all(1 <= files <= 3 + 3 * 2 for files in shown["files"])
+    # Its batches are counted from 0 again, and none is taken for one of the first checkpoint's.
+    assert shown["rows of two checkpoints"] == 2 * len(ROWS)
+    assert shown["refused"] == [
+        f"{tmp_path}/rows: has no column a; write schema_changes: merge to add it",
+        (
+            f"{tmp_path}/rows: has a column amount that the rows lack; write schema_changes: merge"
+            " to leave it null"
+        ),
+    ]
+    assert shown["rows with a new column"] == len(ROWS)
+    assert shown["counts"] == [["c0", "4"], ["c1", "3"], ["c2", "3"]]
+    # The last windows are still open.
+    assert [row[2:] for row in shown["closed"]] == [
+        ["c0", "3", "1970-01-01"],
+        ["c1", "3", "1970-01-01"],
+        ["c2", "3", "1970-01-01"],
+    ]

@@ -1,0 +1,112 @@
+"""Jobs that write Delta tables, in a session of their own: prints what the tables have, as JSON."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from tests.support.running.in_process import Ran, write_lines
+from unskew.config.errors import ExternalError
+from unskew.jobs.engine.session import session
+from unskew.jobs.sinks.table import DELTA_SETTINGS
+
+ROWS: dict[str, Any] = {
+    "event_time": "timestamp",
+    "window": {"type": "none"},
+    "lateness": None,
+    "merge": {"partitions": 4, "output": "update"},
+    "decode": {"type": "json", "schema": "country STRING, amount INT"},
+    "operator": {"type": "rows"},
+}
+COUNTS = {
+    **ROWS,
+    "operator": {"type": "word_count", "text": "country"},
+    "merge": {"partitions": 2, "output": "update"},
+}
+CLOSED = {
+    **COUNTS,
+    "event_time": "to_timestamp(amount)",
+    "window": {"type": "tumbling", "duration": "10 s"},
+    "lateness": "0 s",
+    "merge": {"partitions": 2, "output": "append"},
+}
+
+
+def table(path: Path, **more: Any) -> dict[str, Any]:
+    """A Delta sink."""
+    return {"type": "table", "format": "delta", "path": str(path), **more}
+
+
+def repeat_last_batch(job_folder: Path, name: str) -> None:
+    """Leave a checkpoint as a crash after the sink and before the commit leaves it."""
+    commits = job_folder / "checkpoints" / name / "commits"
+    newest = max(int(file.name) for file in commits.iterdir() if file.name.isdecimal())
+    (commits / str(newest)).unlink()
+    (commits / f".{newest}.crc").unlink(missing_ok=True)
+
+
+def read(spark: SparkSession, path: Path) -> list[list[Any]]:
+    """A table's rows, in order."""
+    rows = spark.read.format("delta").load(str(path)).collect()
+    return sorted([[str(value) for value in row] for row in rows])
+
+
+def run(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """Run the jobs; what the tables have, and what was refused."""
+    write_lines(folder / "in", "0.json", [{"country": f"c{n % 3}", "amount": n} for n in range(9)])
+    write_lines(folder / "in", "1.json", [{"country": "c0", "amount": 100}, {"amount": 200}])
+    shown: dict[str, Any] = {}
+
+    rows = table(folder / "rows", partition_by=["country"])
+    first = Ran(spark, folder, "rows", sinks=[rows], **ROWS)
+    shown["rows"] = read(spark, folder / "rows")
+    shown["files"] = [int(done.written.files.sum()) for done in first.batches if done.written]
+    repeat_last_batch(folder, "rows")
+    Ran(spark, folder, "rows", sinks=[rows], grouping={"type": "key"}, **ROWS)
+    shown["rows after a repeated batch"] = read(spark, folder / "rows")
+    Ran(spark, folder, "fresh", sinks=[rows], **ROWS)
+    shown["rows of two checkpoints"] = len(read(spark, folder / "rows"))
+    try:
+        changed = {"operator": {"type": "rows", "columns": {"country": "country", "a": "amount"}}}
+        Ran(spark, folder, "other", sinks=[rows], **{**ROWS, **changed})
+    except ExternalError as error:
+        shown["refused"] = [line.partition(": ")[2] for line in str(error).splitlines()]
+    Ran(spark, folder, "rows2", sinks=[{**rows, "schema_changes": "merge"}], **{**ROWS, **changed})
+    shown["rows with a new column"] = len(
+        spark.read.format("delta").load(str(folder / "rows")).where("a IS NOT NULL").collect()
+    )
+
+    counts = table(folder / "counts")
+    Ran(spark, folder, "counts", sinks=[counts], **COUNTS)
+    repeat_last_batch(folder, "counts")
+    Ran(spark, folder, "counts", sinks=[counts], **COUNTS)
+    shown["counts"] = read(spark, folder / "counts")
+
+    both = [
+        table(folder / "closed", partition_by=["date(window_start) AS day"]),
+        {"type": "console"},
+    ]
+    Ran(spark, folder, "closed", sinks=both, **CLOSED)
+    repeat_last_batch(folder, "closed")
+    Ran(spark, folder, "closed", sinks=both, **CLOSED)
+    shown["closed"] = read(spark, folder / "closed")
+    return shown
+
+
+def main(folder: str) -> None:
+    """Run them in a session with Delta's jars."""
+    settings = {
+        "spark.master": "local[2]",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.memory": "1g",
+        **DELTA_SETTINGS,
+    }
+    with session("delta", settings, ["delta"]) as spark:
+        shown = run(spark, Path(folder))
+    Path(folder, "shown.json").write_text(json.dumps(shown))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
