@@ -7,7 +7,7 @@ BLAKE2b digest of all before it. Plain numbers only: reading a snapshot never ru
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,8 +16,11 @@ from numpy.typing import NDArray
 
 from unskew.grouping.errors import SnapshotError
 
-_MAGIC = b"UNSKEW\x00\x01"
-_DIGEST_BYTES = 16
+MAGIC = b"UNSKEW\x00\x01"
+DIGEST_BYTES = 16
+HEAD_BYTES = len(MAGIC) + 4
+"""The bytes before the header: magic, and the header's length."""
+DAMAGED = "snapshot: the checksum does not match: damaged or cut short"
 _KINDS = frozenset({"<u8", "<i8", "<f8", "<u4", "<i4", "<f4", "<u2", "<i2", "|u1", "|i1"})
 
 
@@ -50,55 +53,144 @@ class Snapshot:
         }
         head = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
         body = b"".join(
-            [_MAGIC, len(head).to_bytes(4, "little"), head, *(block.tobytes() for block in blocks)]
+            [MAGIC, len(head).to_bytes(4, "little"), head, *(block.tobytes() for block in blocks)]
         )
-        return body + _digest(body)
+        return body + digest_of([body])
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Snapshot":
         """Read what `to_bytes` wrote; anything else is a `SnapshotError`."""
-        if len(data) < len(_MAGIC) + 4 + _DIGEST_BYTES or not data.startswith(_MAGIC):
-            raise SnapshotError("snapshot: not a snapshot of a grouping, or cut short")
-        body, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
-        if _digest(body) != digest:
-            raise SnapshotError("snapshot: the checksum does not match: damaged or cut short")
-        start = len(_MAGIC) + 4
-        end = start + int.from_bytes(body[len(_MAGIC) : start], "little")
-        try:
-            header = json.loads(body[start:end])
-            arrays = _read_arrays(header["arrays"], body, end)
-            return cls(
-                str(header["grouping"]),
-                int(header["version"]),
-                int(header["partitions"]),
-                int(header["seed"]),
-                arrays,
-                dict(header.get("options", {})),
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise SnapshotError(f"snapshot: the header cannot be read: {error}") from error
+        header_end(data, len(data))
+        body, digest = data[:-DIGEST_BYTES], data[-DIGEST_BYTES:]
+        if digest_of([body]) != digest:
+            raise SnapshotError(DAMAGED)
+        header = Header.of(data, len(data))
+        arrays = {block.name: block.read(body) for block in header.blocks}
+        return cls(
+            header.grouping,
+            header.version,
+            header.partitions,
+            header.seed,
+            arrays,
+            header.options,
+        )
 
     def checksum(self) -> str:
         """A digest of the whole value: equal states have equal checksums."""
-        return self.to_bytes()[-_DIGEST_BYTES:].hex()
+        return self.to_bytes()[-DIGEST_BYTES:].hex()
 
 
-def _digest(body: bytes) -> bytes:
-    return hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest()
+@dataclass(frozen=True)
+class Block:
+    """Where the bytes of one array are."""
+
+    name: str
+    kind: str
+    shape: tuple[int, ...]
+    start: int
+
+    @property
+    def end(self) -> int:
+        """The position after its last byte."""
+        return self.start + math.prod(self.shape) * np.dtype(self.kind).itemsize
+
+    def read(self, data: bytes) -> NDArray[Any]:
+        """The array, as a copy."""
+        count = math.prod(self.shape)
+        if not count:
+            return np.empty(self.shape, self.kind)
+        return np.frombuffer(data, self.kind, count, self.start).reshape(self.shape).copy()
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a snapshot says of itself, checked against the size of the whole."""
+
+    grouping: str
+    version: int
+    partitions: int
+    seed: int
+    options: Mapping[str, object]
+    blocks: tuple[Block, ...]
+
+    @classmethod
+    def of(cls, beginning: bytes, size: int) -> "Header":
+        """Read it from the beginning of a snapshot of `size` bytes; else a `SnapshotError`."""
+        end = header_end(beginning, size)
+        try:
+            return cls._of(json.loads(beginning[HEAD_BYTES:end]), end, size - DIGEST_BYTES)
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            raise SnapshotError(_unclear(error)) from error
+
+    @classmethod
+    def _of(cls, values: Any, start: int, end: int) -> "Header":
+        blocks: list[Block] = []
+        for name, kind, shape in values["arrays"]:
+            block = Block(
+                _text(name), _kind(kind), tuple(_size(size, end) for size in shape), start
+            )
+            blocks.append(block)
+            start = block.end
+        if start != end:
+            raise ValueError(f"the arrays end at byte {start}, the file at {end}")
+        if len({block.name for block in blocks}) != len(blocks):
+            raise ValueError("two arrays have one name")
+        return cls(
+            _text(values["grouping"]),
+            _number(values["version"]),
+            _number(values["partitions"]),
+            _number(values["seed"]),
+            dict(values.get("options", {})),
+            tuple(blocks),
+        )
+
+
+def header_end(beginning: bytes, size: int) -> int:
+    """Where the header of a snapshot of `size` bytes ends, by its first HEAD_BYTES."""
+    if size < HEAD_BYTES + DIGEST_BYTES or not beginning.startswith(MAGIC):
+        raise SnapshotError("snapshot: not a snapshot of a grouping, or cut short")
+    end = HEAD_BYTES + int.from_bytes(beginning[len(MAGIC) : HEAD_BYTES], "little")
+    if end > size - DIGEST_BYTES:
+        raise SnapshotError(DAMAGED)
+    return end
+
+
+def digest_of(parts: Iterable[bytes | memoryview]) -> bytes:
+    """The checksum of all parts, one after the other."""
+    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    for part in parts:
+        digest.update(part)
+    return digest.digest()
+
+
+def _unclear(error: Exception) -> str:
+    reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+    return f"snapshot: the header cannot be read: {reason or type(error).__name__}"
 
 
 def _little_endian(array: NDArray[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
 
 
-def _read_arrays(entries: list[Any], body: bytes, offset: int) -> dict[str, NDArray[Any]]:
-    arrays: dict[str, NDArray[Any]] = {}
-    for name, kind, shape in entries:
-        if kind not in _KINDS:
-            raise ValueError(f"array {name!r} has the unknown type {kind!r}")
-        count = math.prod(shape)
-        arrays[name] = np.frombuffer(body, kind, count, offset).reshape(shape).copy()
-        offset += count * np.dtype(kind).itemsize
-    if offset != len(body):
-        raise ValueError(f"{len(body) - offset} bytes too many")
-    return arrays
+def _kind(value: object) -> str:
+    if value not in _KINDS:
+        raise ValueError(f"an array has the unknown type {value!r}")
+    return str(value)
+
+
+def _size(value: object, most: int) -> int:
+    if not 0 <= _number(value) <= most:
+        raise ValueError(f"an array has the size {value!r} in {most} bytes")
+    return _number(value)
+
+
+def _number(value: object) -> int:
+    if type(value) is not int:
+        raise TypeError(f"expected a whole number (got {value!r})")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"expected a text (got {value!r})")
+    return value

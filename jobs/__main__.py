@@ -24,6 +24,7 @@ COMMANDS = {
     "inspect": ("inspect", "show the balance of a job by what its checkpoint keeps"),
     "repair": ("repair", "set back a checkpoint's watermark that is in the future"),
     "table": ("table", "remove files of a table of Parquet files that no batch committed"),
+    "dead-letters": ("dead_letters", "list a job's dead letters, or produce their records again"),
     "simulate": (
         "simulation.simulate",
         "route a trace with groupings and compare balance, state and time",

@@ -105,6 +105,10 @@ class Job(Model):
     """The page that Prometheus reads."""
     trigger: Trigger = IntervalTrigger(type="interval")
     """When micro-batches begin."""
+    retry_for: DurationOrOff = Duration.parse("10 minutes")
+    """How long a job that ran is started again, with growing waits, after a fault that may pass:
+    brokers, PostgreSQL or an object store away. It is not ready meanwhile; then, and after all
+    other faults, it ends with exit code 1. `off`: it ends at once."""
     checkpoint: Location
     """The folder (a path or a URI) that keeps the job's progress; one job's own."""
     spark: SparkSettings

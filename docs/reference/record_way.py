@@ -72,6 +72,9 @@ PASSED_OVER = (
     "grouping/parts/",
     "grouping/snapshot.py",
     "grouping/spark/private_files.py",
+    "grouping/spark/rejected_file.py",
+    "grouping/spark/routing_file.py",
+    "grouping/spark/whole_files.py",
     "jobs/checkpoint/files.py",
     # What tells rejected records from the others.
     "jobs/query/expressions.py",

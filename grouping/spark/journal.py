@@ -7,45 +7,47 @@ writes it, later attempts leave it alone. A task of batch b reads the newest sta
 *before* b, and the reports of the newest batch before b, so a retried, speculated or replayed task
 starts from exactly what the first attempt started from.
 
-Files are `grouping.snapshot` bytes: plain arrays with a checksum. A file that cannot be read stops
-the job; it never silently changes the routing.
+Files are `grouping.snapshot` bytes: plain arrays with a checksum, fsynced before they get their
+name. A file that cannot be read, or whose content makes no sense, stops the job with an error that
+names it; it never silently changes the routing.
 
-The journal lives on any filesystem that pyarrow opens by URI. On a local disk "write once" is a
-hard link, which the kernel refuses if the name is taken. Elsewhere the name is looked up first, and
-the file appears whole: by an object store's atomic put or, on HDFS, by a rename. Two attempts that
-finish at the same moment may both write; both states are then equal, and of two reports either is
-true.
+The journal lives on any filesystem that pyarrow opens by URI; `whole_files` says how each writes a
+file once.
 """
 
-import errno
-import os
 import re
-import uuid
-import zlib
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, cast
 
-import numpy as np
 import pyarrow as pa
 from pyarrow import fs
 
-from unskew.grouping.base import Int32s, UInt64s
-from unskew.grouping.errors import SnapshotError
+from unskew.grouping.base import PARTITIONS_MAX, Grouping
+from unskew.grouping.errors import SnapshotError, TakenOverError
 from unskew.grouping.snapshot import Snapshot
 from unskew.grouping.spark.locations import open_location
-from unskew.grouping.spark.private_files import make_folder_within
+from unskew.grouping.spark.rejected_file import check_rejected, read_rejected, rejected_to_bytes
+from unskew.grouping.spark.report import MeasuredLoad, PartitionReport, check_partition
+from unskew.grouping.spark.routing_file import (
+    Routes,
+    RoutingStats,
+    check_routing,
+    read_routes,
+    read_stats,
+    routing_to_snapshot,
+)
+from unskew.grouping.spark.whole_files import (
+    Synced,
+    open_file,
+    read_whole,
+    write_once,
+    write_whole,
+)
 
 KEPT_BATCHES = 20
-# About how much the reader of rejected records has in memory at once.
-PIECE_BYTES = 16 << 20
+_OWNER = "owner"
 _WRITTEN = "dead-letters.published"
-# Filesystems by pyarrow's names where a file appears only when it is complete.
-_OBJECT_STORES = frozenset({"s3", "gcs", "abfs"})
-# Errors of filesystems without hard links: a mounted share, or a bucket as a folder.
-_NO_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EMLINK})
 _BATCH = re.compile(r"\d{12}")
 _STATE = re.compile(r"source-(\d+)\.state")
 _ROUTING = re.compile(r"source-(\d+)\.routing")
@@ -57,27 +59,6 @@ _UNTAKEN = "totals.rejected"
 
 
 @dataclass(frozen=True)
-class Routes:
-    """A source's routes of one batch as the journal keeps them: their number and checksum."""
-
-    records: int = 0
-    checksum: int = 0
-
-    def plus(self, routes: Int32s) -> "Routes":
-        """Add the routes that follow; how they are cut into arrays changes nothing."""
-        return Routes(self.records + routes.size, zlib.crc32(routes.data, self.checksum))
-
-
-@dataclass(frozen=True)
-class RoutingStats:
-    """What a source measured while it routed one batch: for display, routing does not use it."""
-
-    seconds: float
-    hot_keys: UInt64s = field(default_factory=lambda: np.empty(0, np.uint64))
-    signals: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class Journal:
     """A journal by the URI or path of its folder; small, and sent to every task as it is."""
 
@@ -85,22 +66,47 @@ class Journal:
     _opened: list[tuple[fs.FileSystem, str]] = field(
         default_factory=list, repr=False, compare=False
     )
+    owner: str = ""
+    """The start that writes to it; without one, writes are not checked."""
 
-    def __reduce__(self) -> tuple[type["Journal"], tuple[str]]:
-        return Journal, (self.location,)
+    def __reduce__(self) -> tuple[type["Journal"], tuple[object, ...]]:
+        return Journal, (self.location, [], self.owner)
+
+    def take_over(self) -> None:
+        """Let no other start write from now on, such as a frozen one that wakes up."""
+        system, root = self._open()
+        write_whole(system, f"{root}/{_OWNER}", self.owner.encode())
+
+    def check_owner(self) -> None:
+        """Raise a TakenOverError if another start has taken it over."""
+        system, root = self._open()
+        if self.owner and read_whole(system, f"{root}/{_OWNER}") != self.owner.encode():
+            raise TakenOverError(
+                f"checkpoint: {root}: another start of the job works on it since; this one ends"
+            )
 
     def state_before(self, batch: int, source: int) -> Snapshot | None:
         """Read the newest state that `source` left before `batch`."""
+        return self._state_before(batch, source)[1]
+
+    def restore_before(self, batch: int, source: int, grouping: Grouping) -> None:
+        """Let a new grouping go on from that state, if it is for as many partitions."""
+        number, state = self._state_before(batch, source)
+        if state is not None and state.partitions == grouping.setting.partitions:
+            with self._naming(number, _state_name(source)):
+                grouping.restore(state)
+
+    def _state_before(self, batch: int, source: int) -> tuple[int, Snapshot | None]:
         for number in self._before(batch):
-            state = self._read(number, f"source-{source:05d}.state")
+            state = self._read(number, _state_name(source))
             if state is not None:
-                return state
-        return None
+                return number, state
+        return 0, None
 
     def reports_before(self, batch: int) -> dict[int, Snapshot]:
-        """Read the reports of the newest batch before `batch` that has any."""
+        """Read the reports of the newest batch before `batch` that has any, to route by them."""
         for number in self._before(batch):
-            reports = self.reports(number)
+            reports = self._read_all(number, _REPORT, MeasuredLoad.from_snapshot)
             if reports:
                 return reports
         return {}
@@ -125,7 +131,7 @@ class Journal:
 
     def reports(self, batch: int) -> dict[int, Snapshot]:
         """Read the reports of one batch, by partition."""
-        return self._read_all(batch, _REPORT)
+        return self._read_all(batch, _REPORT, PartitionReport.from_snapshot)
 
     def states(self, batch: int) -> dict[int, Snapshot]:
         """Read the states that the sources left in one batch, by source."""
@@ -133,7 +139,7 @@ class Journal:
 
     def write_state(self, batch: int, source: int, state: Snapshot) -> bool:
         """Write a source's state; False if an earlier attempt has."""
-        return self._write(batch, f"source-{source:05d}.state", state.to_bytes())
+        return self._write(batch, _state_name(source), state.to_bytes())
 
     def write_report(self, batch: int, partition: int, report: Snapshot) -> bool:
         """Write a partition's report; False if an earlier attempt has."""
@@ -150,28 +156,16 @@ class Journal:
 
         The time is not part of the state, since no two attempts agree on it.
         """
-        routes = routes or Routes()
-        arrays: dict[str, Any] = {
-            "routes": np.array([routes.records, routes.checksum], np.int64),
-            "seconds": np.array([] if stats is None else [stats.seconds], np.float64),
-        }
-        options: dict[str, Any] = {}
-        if stats is not None:
-            arrays["hot_keys"] = stats.hot_keys
-            options["signals"] = dict(stats.signals)
-        routing = Snapshot("routing", 1, 1, 0, arrays, options)
-        return self._write(batch, f"source-{source:05d}.routing", routing.to_bytes())
+        routing = routing_to_snapshot(routes or Routes(), stats)
+        name = f"source-{source:05d}.routing"
+        # Not synced: it is only shown, and each fsync costs a task some milliseconds.
+        return self._write(batch, name, routing.to_bytes(), Synced.NOTHING)
 
     def read_routing_stats(self, batch: int) -> dict[int, RoutingStats]:
         """Read what sources measured while they routed one batch, by source."""
         return {
-            source: RoutingStats(
-                float(routing.arrays["seconds"][0]),
-                # The version before wrote the time alone.
-                routing.arrays.get("hot_keys", np.empty(0, np.uint64)),
-                cast("Mapping[str, float]", routing.options.get("signals", {})),
-            )
-            for source, routing in self._read_all(batch, _ROUTING).items()
+            source: read_stats(routing)
+            for source, routing in self._read_all(batch, _ROUTING, check_routing).items()
             if routing.arrays["seconds"].size
         }
 
@@ -186,8 +180,8 @@ class Journal:
     def routes(self, batch: int) -> dict[int, Routes]:
         """Read what each source routed in one batch."""
         return {
-            source: Routes(*(int(number) for number in routing.arrays["routes"]))
-            for source, routing in self._read_all(batch, _ROUTING).items()
+            source: read_routes(routing)
+            for source, routing in self._read_all(batch, _ROUTING, check_routing).items()
         }
 
     def write_rejected(self, batch: int, partition: int, table: pa.Table) -> bool:
@@ -202,26 +196,32 @@ class Journal:
         """Count the totals of one batch that are kept so."""
         if _UNTAKEN not in self._names(f"{batch:012d}"):
             return 0
-        system, root = self._open()
-        with system.open_input_file(f"{root}/{batch:012d}/{_UNTAKEN}") as file:
-            return int(pa.ipc.open_file(file).read_all().num_rows)
+        return sum(piece.num_rows for piece in self._pieces(batch, _UNTAKEN))
 
     def _write_rejected(self, batch: int, name: str, table: pa.Table) -> bool:
-        sink = pa.BufferOutputStream()
-        rows = max(1, table.num_rows * PIECE_BYTES // max(1, table.nbytes))
-        with pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table, max_chunksize=rows)
-        data = sink.getvalue().to_pybytes()
-        return self._write(batch, name, data)
+        # With a synced name: once their batch is committed, nothing else has these records.
+        return self._write(batch, name, rejected_to_bytes(table), Synced.NAME)
 
     def rejected(self, batch: int) -> Iterator[pa.Table]:
-        """Read the rejected records of one batch that are kept, in pieces of each partition."""
+        """Read the rejected records of one batch that are kept, in pieces of each partition.
+
+        All files are checked before the first record.
+        """
+        names = self._rejected_files(batch)
+        for name in names:
+            self._check_rejected(batch, name)
+        for name in names:
+            yield from self._pieces(batch, name)
+
+    def _check_rejected(self, batch: int, name: str) -> None:
         system, root = self._open()
-        for name in self._rejected_files(batch):
-            with system.open_input_file(f"{root}/{batch:012d}/{name}") as file:
-                pieces = pa.ipc.open_file(file)
-                for number in range(pieces.num_record_batches):
-                    yield pa.Table.from_batches([pieces.get_batch(number)])
+        with self._naming(batch, name), open_file(system, f"{root}/{batch:012d}/{name}") as file:
+            check_rejected(file)
+
+    def _pieces(self, batch: int, name: str) -> Iterator[pa.Table]:
+        system, root = self._open()
+        with self._naming(batch, name), open_file(system, f"{root}/{batch:012d}/{name}") as file:
+            yield from read_rejected(file)
 
     def drop_rejected(self, batch: int) -> None:
         """Remove the rejected records of one batch: they are written as dead letters."""
@@ -238,32 +238,53 @@ class Journal:
 
     def mark_dead_letters_written(self, batch: int) -> None:
         """Mark that the rejected records of a batch are written as dead letters."""
-        self._write(batch, _WRITTEN, b"")
+        self._write(batch, _WRITTEN, b"", Synced.NOTHING)
 
-    def unreadable_files(self) -> list[str]:
-        """List the states and reports that the next batch needs and cannot read."""
-        unreadable: list[str] = []
-        states: set[str] = set()
+    def unreadable_files(self, newest: int | None = None, *, states: bool = True) -> list[str]:
+        """List what a start after batch `newest`, or after all, needs and cannot read.
+
+        Without `states`, routing begins anew.
+        """
+        last = max(self.batches(), default=-1)
+        last = last if newest is None else min(last, newest)
+        needed = [*self._needed_by_routing(last, states), *self._needed_by_dead_letters(last)]
+        return [
+            f"{number:012d}/{name}"
+            for number, name in needed
+            if not self._is_readable(number, name)
+        ]
+
+    def _needed_by_routing(self, last: int, states: bool) -> Iterator[tuple[int, str]]:
+        seen: set[str] = set()
         reported = False
-        for number in self._before(max(self.batches(), default=-1) + 1):
+        for number in self._before(last + 1):
             names = sorted(self._names(f"{number:012d}"))
-            needed = [name for name in names if _STATE.fullmatch(name) and name not in states]
-            states.update(needed)
+            if states:
+                new = [name for name in names if _STATE.fullmatch(name) and name not in seen]
+                seen.update(new)
+                yield from ((number, name) for name in new)
+            reports = [name for name in names if _REPORT.fullmatch(name)]
             if not reported:
-                reports = [name for name in names if _REPORT.fullmatch(name)]
-                needed += reports
-                reported = bool(reports)
-            unreadable += [
-                f"{number:012d}/{name}" for name in needed if not self._is_readable(number, name)
-            ]
-        return unreadable
+                yield from ((number, name) for name in reports)
+            reported = reported or bool(reports)
+
+    def _needed_by_dead_letters(self, last: int) -> Iterator[tuple[int, str]]:
+        for number in self.batches():
+            if number <= last and not self.dead_letters_written(number):
+                yield from ((number, name) for name in self._rejected_files(number))
 
     def unreadable_message(self, name: str, reason: str = "cannot be read") -> str:
         """Say what to do about a file that cannot be read, by its name within the journal."""
+        begin = f"journal: {self._open()[1]}/{name}: {reason}; "
+        if _REJECTED.fullmatch(name.rpartition("/")[2]):
+            return (
+                f"{begin}its dead letters cannot be written. Restore the file from a copy, or"
+                " remove it: totals stay exact, but the records rejected in that batch, which the"
+                " source may still have, then have no dead letters"
+            )
         return (
-            f"journal: {self._open()[1]}/{name}: {reason}; routing cannot go on as it began."
-            " Restore the file from a copy, or remove the journal's folder: totals stay exact, and"
-            " the groupings begin anew"
+            f"{begin}routing cannot go on as it began. Restore the file from a copy, or remove the"
+            " journal's folder: totals stay exact, and the groupings begin anew"
         )
 
     def batches(self) -> list[int]:
@@ -313,88 +334,66 @@ class Journal:
             for info in system.get_file_info(fs.FileSelector(path, allow_not_found=True))
         ]
 
-    def _read_all(self, batch: int, pattern: re.Pattern[str]) -> dict[int, Snapshot]:
+    def _read_all(
+        self,
+        batch: int,
+        pattern: re.Pattern[str],
+        check: Callable[[Snapshot], object] = lambda _: None,
+    ) -> dict[int, Snapshot]:
         snapshots: dict[int, Snapshot] = {}
         for name in sorted(self._names(f"{batch:012d}")):
             match = pattern.fullmatch(name)
             snapshot = self._read(batch, name) if match else None
             if match and snapshot is not None:
-                snapshots[int(match.group(1))] = snapshot
+                number = int(match.group(1))
+                with self._naming(batch, name):
+                    check(snapshot)
+                    if pattern is _REPORT:
+                        check_partition(number, snapshot, snapshots)
+                snapshots[number] = snapshot
         return snapshots
 
     def _is_readable(self, batch: int, name: str) -> bool:
         try:
-            return self._read(batch, name) is not None
+            if _REJECTED.fullmatch(name):
+                self._check_rejected(batch, name)
+                for _ in self._pieces(batch, name):
+                    pass
+            else:
+                snapshot = self._read(batch, name)
+                if snapshot is not None and _REPORT.fullmatch(name):
+                    MeasuredLoad.from_snapshot(snapshot)
         except (SnapshotError, OSError):
             return False
+        return True
 
     def _read(self, batch: int, name: str) -> Snapshot | None:
         system, root = self._open()
-        path = f"{root}/{batch:012d}/{name}"
-        try:
-            with system.open_input_stream(path) as stream:
-                data = stream.readall()
-        except FileNotFoundError:
-            return None
-        try:
-            return Snapshot.from_bytes(data)
-        except SnapshotError as error:
-            message = self.unreadable_message(f"{batch:012d}/{name}", str(error))
-            raise SnapshotError(message) from error
+        with self._naming(batch, name):
+            data = read_whole(system, f"{root}/{batch:012d}/{name}")
+            if data is None:
+                return None
+            snapshot = Snapshot.from_bytes(data)
+            if not 0 < snapshot.partitions <= PARTITIONS_MAX:
+                raise SnapshotError(f"snapshot: partitions: got {snapshot.partitions}")
+            return snapshot
 
-    def _write(self, batch: int, name: str, data: bytes) -> bool:
+    @contextmanager
+    def _naming(self, batch: int, name: str) -> Iterator[None]:
+        """Give errors about a file's content its name, and say what to do."""
+        try:
+            yield
+        except (SnapshotError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+            reason = str(error)
+            if not isinstance(error, SnapshotError):
+                reason = f"its content makes no sense ({type(error).__name__}: {error})"
+            raise SnapshotError(self.unreadable_message(f"{batch:012d}/{name}", reason)) from error
+
+    def _write(self, batch: int, name: str, data: bytes, synced: Synced = Synced.CONTENT) -> bool:
+        self.check_owner()
         system, root = self._open()
-        folder = f"{root}/{batch:012d}"
-        path = f"{folder}/{name}"
-        if isinstance(system, fs.LocalFileSystem):
-            return _write_local(Path(folder), name, data)
-        if system.get_file_info(path).type != fs.FileType.NotFound:
-            return False
-        system.create_dir(folder)
-        write_whole(system, path, data)
-        return True
+        return write_once(system, f"{root}/{batch:012d}/{name}", data, synced)
 
 
-def write_whole(system: fs.FileSystem, path: str, data: bytes) -> None:
-    """Write a file that has its name only once it is complete, and replaces one of that name."""
-    if system.type_name in _OBJECT_STORES:
-        with system.open_output_stream(path) as stream:
-            stream.write(data)
-        return
-    # A writer that is killed leaves the temporary name; it is purged with the batch's folder.
-    folder, _, name = path.rpartition("/")
-    part = f"{folder}/.{name}.{uuid.uuid4().hex}"
-    try:
-        with system.open_output_stream(part) as stream:
-            stream.write(data)
-        system.move(part, path)
-    except BaseException:
-        with suppress(OSError):
-            system.delete_file(part)
-        raise
-
-
-def _write_local(folder: Path, name: str, data: bytes) -> bool:
-    make_folder_within(folder)
-    if (folder / name).exists():
-        return False
-    # On a full disk the link is never made, so no half-written file ever has the name.
-    part = folder / f".{name}.{uuid.uuid4().hex}"
-    try:
-        with part.open("xb") as file:
-            file.write(data)
-        _link(part, folder / name)
-    except FileExistsError:
-        return False
-    finally:
-        part.unlink(missing_ok=True)
-    return True
-
-
-def _link(part: Path, path: Path) -> None:
-    try:
-        os.link(part, path)
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        part.rename(path)
+def _state_name(source: int) -> str:
+    return f"source-{source:05d}.state"

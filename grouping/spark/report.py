@@ -101,12 +101,20 @@ class PartitionReport(MeasuredLoad):
 
     @classmethod
     def from_snapshot(cls, snapshot: Snapshot) -> Self:
-        """Read what `to_snapshot` made, now or in version 3."""
+        """Read what `to_snapshot` made, now or in version 3; else a `SnapshotError`."""
         load = _load_values(snapshot)
         read = _shown_values_of_version_3 if snapshot.version == 3 else _shown_values
-        values = {name: value for name, value in read(snapshot).items() if name in _shown_fields()}
+        try:
+            values = read(snapshot)
+        except (LookupError, TypeError, ValueError, RecursionError) as error:
+            raise SnapshotError(
+                f"journal: {KIND}: what is shown cannot be read: {error}"
+            ) from error
+        values = {name: value for name, value in values.items() if name in _shown_fields()}
         values["heavy_names"] = tuple(values.get("heavy_names", ()))
-        return cls(**load, **values)
+        report = cls(**load, **values)
+        _check_shown(report, snapshot.partitions)
+        return report
 
 
 def _shown_fields() -> frozenset[str]:
@@ -121,15 +129,62 @@ def _load_values(snapshot: Snapshot) -> dict[str, Any]:
         )
     arrays = dict(snapshot.arrays)
     if snapshot.version == 3:
-        arrays |= {"records": arrays["counts"][:1], "busy_seconds": arrays["seconds"][:1]}
+        for name, old in {"records": "counts", "busy_seconds": "seconds"}.items():
+            arrays[name] = arrays.get(old, np.empty(0))[:1]
     for name, kind in _LOAD_TYPES.items():
         if name not in arrays or arrays[name].dtype != kind:
             raise SnapshotError(f"journal: {KIND}: {name}: missing, or not of type {kind.__name__}")
     load: dict[str, Any] = {name: arrays[name] for name in _LOAD_TYPES}
+    _check_load(load)
     return load | {
         "records": int(load["records"][0]),
         "busy_seconds": float(load["busy_seconds"][0]),
     }
+
+
+def _check_load(load: Mapping[str, NDArray[Any]]) -> None:
+    """A SnapshotError if sizes do not agree, or a number can be none of a batch."""
+    size = load["heavy_hashes"].size
+    sizes = {
+        "records": {1},
+        "busy_seconds": {1},
+        "heavy_hashes": {size},
+        "heavy_records": {size},
+        "heavy_seconds": {0, size},
+    }
+    for name, values in load.items():
+        if values.ndim != 1 or values.size not in sizes[name]:
+            raise SnapshotError(f"journal: {KIND}: {name}: of shape {values.shape}")
+        if not np.isfinite(values).all() or (values < 0).any():
+            raise SnapshotError(f"journal: {KIND}: {name}: below 0, or no number")
+
+
+def _check_shown(report: PartitionReport, partitions: int) -> None:
+    """A SnapshotError if the displays could not use a field."""
+    homes, counts = report.home_partitions, report.latency_counts
+    wrong = {
+        "keys": type(report.keys) is not int,
+        "state_bytes": type(report.state_bytes) is not int,
+        "latency_counts": counts.ndim != 1 or counts.dtype.kind != "i",
+        "heavy_names": not all(isinstance(name, str) for name in report.heavy_names),
+        "sample_hashes": report.sample_hashes.ndim != 1 or report.sample_hashes.dtype != np.uint64,
+        "home_partitions": homes.ndim != 1
+        or homes.dtype.kind != "i"
+        or bool(((homes < 0) | (homes >= partitions)).any()),
+        "home_records": report.home_records.shape != homes.shape,
+        "window_records": report.window_records.shape != report.window_ends.shape,
+        "rejected": not all(type(count) is int for count in dict(report.rejected).values()),
+    }
+    for name in (name for name, is_wrong in wrong.items() if is_wrong):
+        raise SnapshotError(f"journal: {KIND}: {name}: its values make no sense")
+
+
+def check_partition(number: int, report: Snapshot, others: Mapping[int, Snapshot]) -> None:
+    """A SnapshotError if a report cannot be that of this partition, beside others of its batch."""
+    if number >= report.partitions:
+        raise SnapshotError(f"journal: {KIND}: there are {report.partitions} partitions")
+    if any(other.partitions != report.partitions for other in others.values()):
+        raise SnapshotError(f"journal: {KIND}: another number of partitions than its batch has")
 
 
 def _shown_values(snapshot: Snapshot) -> dict[str, Any]:

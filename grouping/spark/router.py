@@ -14,8 +14,9 @@ from pyspark.sql.pandas.functions import arrow_udf
 from unskew.grouping.base import Chunk, Feedback, Grouping, Int32s, Int64s, UInt64s
 from unskew.grouping.errors import GroupingError
 from unskew.grouping.registry import create
-from unskew.grouping.spark.journal import KEPT_BATCHES, Journal, Routes, RoutingStats
+from unskew.grouping.spark.journal import KEPT_BATCHES, Journal
 from unskew.grouping.spark.report import feedback_from_reports
+from unskew.grouping.spark.routing_file import Routes, RoutingStats
 from unskew.grouping.spark.warm_up import warm_up
 
 PARTITION_KEY = "partition_key"
@@ -77,9 +78,7 @@ class Router:
         if self.journal is None:
             router.begin_batch()
             return router
-        state = self.journal.state_before(batch, source)
-        if state is not None and state.partitions == self.partitions:
-            router.restore(state)
+        self.journal.restore_before(batch, source, router)
         router.begin_batch(self._feedback(batch, router))
         return router
 

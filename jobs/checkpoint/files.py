@@ -1,12 +1,15 @@
 """Files of a checkpoint, by path or URI as Spark names them, read and written without Spark."""
 
+import errno
 from collections.abc import Iterable
 
 from pyarrow import fs
 
 from unskew.config.models.job import Job
-from unskew.grouping.spark.journal import Journal, write_whole
+from unskew.grouping.errors import SnapshotError
+from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.locations import open_location
+from unskew.grouping.spark.whole_files import read_whole, write_whole
 
 JOURNAL_FOLDER = "unskew"
 
@@ -22,17 +25,14 @@ def read_bytes(location: str) -> bytes | None:
     """A file's content; None if it is not there."""
     system, path = open_location(location)
     try:
-        with system.open_input_stream(path) as stream:
-            data: bytes = stream.readall()
-    except FileNotFoundError:
-        return None
-    return data
+        return read_whole(system, path)
+    except SnapshotError as error:
+        raise OSError(errno.EINVAL, str(error), path) from error
 
 
 def write_bytes(location: str, data: bytes) -> None:
     """Write a file whole: under another name first where an unfinished one could be seen."""
     system, path = open_location(location)
-    system.create_dir(path.rpartition("/")[0])
     write_whole(system, path, data)
 
 

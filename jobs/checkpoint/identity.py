@@ -4,7 +4,9 @@
 depends on may not change; the routing may, and then the groupings begin without their old state.
 """
 
+import errno
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from unskew.config.errors import ExternalError
@@ -38,6 +40,37 @@ def check_identity(job: Job) -> dict[str, Any] | None:
     if before is not None:
         _check_fixed(job, before["fixed"], make_identity(job)["fixed"])
     return before
+
+
+def compare_identity(job: Job) -> list[str]:
+    """What a restart in the job's checkpoint means; an ExternalError if it cannot go on there."""
+    before = check_identity(job)
+    if before is None:
+        return [f"checkpoint: {job.checkpoint}: no query was started there; the job begins anew"]
+    routing = _find_differences(before["routing"], make_identity(job)["routing"])
+    return [
+        *(
+            f"{name}: was {_show(old)}, is {_show(new)}; the sources start learning from zero, and"
+            " totals go on"
+            for name, old, new in routing
+        ),
+        f"checkpoint: {job.checkpoint}: the job goes on from there",
+    ]
+
+
+def _find_differences(
+    before: dict[str, Any], now: dict[str, Any], path: str = ""
+) -> Iterator[tuple[str, object, object]]:
+    """Name each setting that differs; of a section of another type, its type alone."""
+    names = (
+        ["type"] if before.get("type") != now.get("type") else sorted(before.keys() | now.keys())
+    )
+    for name in names:
+        old, new = before.get(name), now.get(name)
+        if isinstance(old, dict) and isinstance(new, dict):
+            yield from _find_differences(old, new, f"{path}{name}.")
+        elif old != new:
+            yield f"{path}{name}", old, new
 
 
 def make_identity(job: Job) -> dict[str, Any]:
@@ -109,9 +142,8 @@ def _read(job: Job) -> dict[str, Any]:
     file = _name_file(job)
     try:
         data = read_bytes(file)
-        known: dict[str, Any] | None = None if data is None else json.loads(data)
-        version = known["version"] if known else VERSION
-    except (KeyError, TypeError, ValueError) as error:
+        known = None if data is None else _check_sections(json.loads(data))
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ExternalError(f"checkpoint: {file}: cannot be read; restore it") from error
     except OSError as error:
         raise ExternalError(unusable_message(job.checkpoint, error)) from error
@@ -120,18 +152,28 @@ def _read(job: Job) -> dict[str, Any]:
             f"checkpoint: {job.checkpoint}: belongs to a query that Unskew did not start;"
             f" {_TAKE_ANOTHER}"
         )
-    if version != VERSION:
+    if known["version"] != VERSION:
         raise ExternalError(
-            f"checkpoint: {file}: of another version of Unskew (format {version!r});"
+            f"checkpoint: {file}: of another version of Unskew (format {known['version']!r});"
             f" run that, or {_TAKE_ANOTHER}"
         )
     return known
 
 
+def _check_sections(known: dict[str, Any]) -> dict[str, Any]:
+    """The same; a KeyError or TypeError if a section of this version is missing, or is none."""
+    if known["version"] == VERSION:
+        fixed, routing, name = known["fixed"], known["routing"], known["fixed"]["name"]
+        if not (isinstance(fixed, dict) and isinstance(routing, dict) and isinstance(name, str)):
+            raise TypeError("fixed, routing: expected sections")
+    return known
+
+
 def unusable_message(checkpoint: str, error: OSError) -> str:
     """The message about a checkpoint that cannot be read or written."""
-    reason = error.strerror or str(error)
-    return f"checkpoint: {checkpoint}: cannot be used: {reason}; check the path and its owner"
+    full = error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+    advice = "make room" if full else "check the path and its owner"
+    return f"checkpoint: {checkpoint}: cannot be used: {error.strerror or error}; {advice}"
 
 
 def _name_file(job: Job) -> str:

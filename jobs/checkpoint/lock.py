@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,6 +16,10 @@ from unskew.grouping.spark.private_files import make_private_folder, open_regula
 from unskew.jobs.checkpoint.identity import unusable_message
 
 LOCK = ".unskew.lock"
+JVM_LOCK = ".unskew.jvm.lock"
+"""Held by the JVM itself: when its driver is killed it lives on for seconds, and may write."""
+JVM_ENDS_SECONDS = 60.0
+_LOOK_SECONDS = 0.2
 
 
 @contextmanager
@@ -30,9 +35,8 @@ def lock_checkpoint(checkpoint: str) -> Iterator[None]:
         return
     with _opened(checkpoint, Path(path)) as file:
         _lock(file, checkpoint)
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
+        _wait_for_jvm(checkpoint, Path(path))
+        _write_owner(file, checkpoint)
         yield
 
 
@@ -43,6 +47,47 @@ def check_not_in_use(checkpoint: str) -> None:
         if isinstance(system, fs.LocalFileSystem):
             with open_regular(Path(path, LOCK), os.O_RDWR) as file:
                 _lock(file, checkpoint)
+            _wait_for_jvm(checkpoint, Path(path))
+
+
+def make_jvm_lock(checkpoint: str) -> str | None:
+    """Make the file that a job's JVM locks; None if the checkpoint is not on this machine."""
+    system, path = open_location(checkpoint)
+    if not isinstance(system, fs.LocalFileSystem):
+        return None
+    _opened(checkpoint, Path(path), JVM_LOCK).close()
+    return f"{path}/{JVM_LOCK}"
+
+
+def _wait_for_jvm(checkpoint: str, folder: Path) -> None:
+    """Wait until the JVM of a killed start has ended."""
+    deadline = time.monotonic() + JVM_ENDS_SECONDS
+    while _held_by_jvm(folder / JVM_LOCK):
+        if time.monotonic() > deadline:
+            raise ExternalError(
+                f"checkpoint: {checkpoint}: in use by the JVM of a start whose driver was killed;"
+                " end that JVM, or name another checkpoint folder"
+            )
+        time.sleep(_LOOK_SECONDS)
+
+
+def _held_by_jvm(path: Path) -> bool:
+    with suppress(OSError), open_regular(path, os.O_RDWR) as file:  # there may be none yet
+        try:
+            # The kind of lock that Java takes; closing the file gives it back.
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
+            return True
+    return False
+
+
+def _write_owner(file: IO[str], checkpoint: str) -> None:
+    """Name this process in the lock, for the message to a second start."""
+    try:
+        os.ftruncate(file.fileno(), 0)
+        os.write(file.fileno(), str(os.getpid()).encode())
+    except OSError as error:
+        raise ExternalError(unusable_message(checkpoint, error)) from error
 
 
 def _lock(file: IO[str], checkpoint: str) -> None:
@@ -58,9 +103,9 @@ def _lock(file: IO[str], checkpoint: str) -> None:
         pass  # a mount without locks
 
 
-def _opened(checkpoint: str, folder: Path) -> IO[str]:
+def _opened(checkpoint: str, folder: Path, name: str = LOCK) -> IO[str]:
     try:
         make_private_folder(folder)
-        return open_regular(folder / LOCK, os.O_RDWR | os.O_CREAT)
+        return open_regular(folder / name, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise ExternalError(unusable_message(checkpoint, error)) from error

@@ -42,6 +42,7 @@ class DeadLetterQuery:
         return counts
 
     def _write(self, rejected: DataFrame, batch: int) -> None:
+        self._pipeline.journal.check_owner()
         kept = rejected.persist()
         try:
             counts = {

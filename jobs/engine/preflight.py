@@ -20,9 +20,9 @@ from unskew.config.types.secrets import reveal
 from unskew.grouping.errors import SnapshotError
 from unskew.grouping.spark.locations import open_location
 from unskew.grouping.spark.private_files import make_private_folder
-from unskew.grouping.spark.report import MeasuredLoad
 from unskew.jobs.checkpoint.files import names_in
-from unskew.jobs.checkpoint.identity import check_identity
+from unskew.jobs.checkpoint.identity import routing_changed
+from unskew.jobs.checkpoint.spark_log import read_last_commit
 from unskew.jobs.engine.dead_letter_query import FOLDER as DEAD_LETTER_QUERY
 from unskew.jobs.kafka.admin import NoBrokerError, admin, no_answer, no_such_topic
 from unskew.jobs.kafka.options import find_security_options
@@ -131,13 +131,11 @@ def _check_checkpoint(pipeline: Pipeline) -> Iterator[str]:
     """Another job's checkpoint, or states and reports that the next batch could not read."""
     journal = pipeline.journal
     try:
-        check_identity(pipeline.job)
-        next_batch = max(journal.batches(), default=-1) + 1
-        unreadable = journal.unreadable_files()
+        # Batches that were not committed are dropped before the next one, whatever is in them.
+        committed = read_last_commit(pipeline.job)
+        states = not routing_changed(pipeline.job)
+        unreadable = journal.unreadable_files(committed, states=states)
         yield from map(journal.unreadable_message, unreadable)
-        if not unreadable:
-            for report in journal.reports_before(next_batch).values():
-                MeasuredLoad.from_snapshot(report)
     except ExternalError as error:
         yield from error.problems
     except (SnapshotError, OSError) as error:

@@ -2,8 +2,10 @@
 
 import json
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -20,8 +22,9 @@ from unskew.jobs.checkpoint.merge_state import MergePartition, read_merge_state
 from unskew.jobs.checkpoint.spark_log import read_last_commit
 from unskew.jobs.engine.dead_letter_query import DeadLetterQuery
 from unskew.jobs.engine.rejected_share import RejectedShare
-from unskew.jobs.engine.session import job_session, renames_without_processes
-from unskew.jobs.engine.spark_errors import SPARK_ERRORS, translate_spark_errors
+from unskew.jobs.engine.retries import run_with_retries
+from unskew.jobs.engine.session import job_session, lock_in_jvm, renames_without_processes
+from unskew.jobs.engine.spark_errors import SPARK_ERRORS, PassingError, translate_spark_errors
 from unskew.jobs.engine.table_writers import TableWriters
 from unskew.jobs.local.signals import GRACE_SECONDS, Stop
 from unskew.jobs.observe.batch import BatchDone, compute_lag, read_routing
@@ -49,7 +52,7 @@ class Service:
     ) -> None:
         self.job = job
         self.spark = spark
-        self.journal: Journal = journal_of(job)
+        self.journal: Journal = replace(journal_of(job), owner=uuid.uuid4().hex)
         self._pipeline = Pipeline(job, self.journal)
         self._dead_letter_query = DeadLetterQuery(self._pipeline)
         self._table_writers = TableWriters(job, spark)
@@ -57,6 +60,7 @@ class Service:
         self._stop = stop or Stop()
         self._seen = -1
         self._published = -1
+        self.made_progress = False
         self._rejected_share = RejectedShare(job)
         self._sizes: tuple[tuple[MergePartition, ...], int, int] = ((), 0, 0)
         self._newest: object = None
@@ -65,7 +69,11 @@ class Service:
         """Run until the query ends by itself or is asked to stop."""
         queries: list[StreamingQuery] = []
         try:
-            with translate_spark_errors(self.job), lock_checkpoint(self.job.checkpoint):
+            with (
+                translate_spark_errors(self.job),
+                lock_checkpoint(self.job.checkpoint),
+                lock_in_jvm(self.spark, self.job.checkpoint),
+            ):
                 try:
                     self._prepare()
                     with renames_without_processes(self.spark, self.job.checkpoint):
@@ -75,6 +83,8 @@ class Service:
                     _stop_all(queries)
                 for query in queries:
                     self._observe(query)
+        except PassingError:
+            raise  # whoever starts queries says whether there is another start
         except BaseException:
             self._enter("failed")
             raise
@@ -82,6 +92,8 @@ class Service:
 
     def _prepare(self) -> None:
         """Bring journal and dead letters to the batch that the checkpoint committed last."""
+        # First: where there are no locks, a driver that was frozen may wake up at any moment.
+        self.journal.take_over()
         committed = read_last_commit(self.job)
         routing_changed = identity.routing_changed(self.job)
         # A batch that was not committed runs again, perhaps routed otherwise.
@@ -99,7 +111,7 @@ class Service:
             # First, so that where the source starts at the latest no rejected record is missed.
             yield self._dead_letter_query.start(self.spark)
         results = self._pipeline.build_results(self.spark)
-        yield set_trigger(make_writer(results, self.job), self.job).start()
+        yield set_trigger(make_writer(results, self.job, self.journal), self.job).start()
 
     def _follow(self, queries: list[StreamingQuery]) -> None:
         main = queries[-1]
@@ -145,6 +157,7 @@ class Service:
 
     def _progress(self, progress: dict[str, Any]) -> None:
         batch = int(progress["batchId"])
+        self.made_progress = True
         if "addBatch" not in progress["durationMs"]:
             if batch > self._seen:
                 for follower in self._followers:
@@ -222,8 +235,9 @@ class _TaskCompletions:
 def run_in_session(job: Job, *followers: Follower, stop: Stop | None = None) -> None:
     """Run a job in a Spark session of its own, which is stopped at the end."""
     with translate_spark_errors(job), job_session(job) as spark:
-        if stop is None or not stop.asked:
-            Service(job, spark, followers=followers, stop=stop).run()
+        asked = stop or Stop()
+        if not asked.asked:
+            run_with_retries(job, lambda: Service(job, spark, followers, asked), followers, asked)
 
 
 def _ended(queries: list[StreamingQuery]) -> bool:

@@ -1,5 +1,6 @@
 """Starting Spark with what a streaming job here needs, and stopping it without leftovers."""
 
+import logging
 import os
 import signal
 import subprocess
@@ -8,15 +9,21 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext, accumulators
+from pyspark.core import context
 from pyspark.sql import SparkSession
 
+from unskew.config.errors import ExternalError
 from unskew.config.models.grouping import LocalGrouping
 from unskew.config.models.job import Job
 from unskew.config.types.secrets import reveal
 from unskew.grouping.spark.private_files import make_private_folder
+from unskew.jobs.checkpoint.lock import make_jvm_lock
 from unskew.jobs.engine.launch import launch
 from unskew.jobs.local.jars import jars
 from unskew.jobs.local.java import java_home
@@ -37,6 +44,12 @@ _SETTINGS = {
     "spark.sql.streaming.metricsEnabled": "false",
 }
 _JVM_STOP_SECONDS = 30.0
+# A killed JVM closes its connections a moment before its exit can be seen.
+_JVM_ENDS_SECONDS = 0.5
+JVM_ENDED = (
+    "the JVM ended (killed?); if it was not on purpose, look for the kernel's or the container's"
+    " out-of-memory killer. The next start goes on from the checkpoint"
+)
 # Only where everything runs on one machine. Loopback: executors elsewhere could not reach it.
 # Daemon: workers are forked with everything imported.
 # Unix sockets: over TCP each task waits 40 ms (Nagle's algorithm and delayed acknowledgement).
@@ -81,14 +94,14 @@ def session(
     name: str, settings: Mapping[str, str] | None = None, jar_sets: Iterable[str] = ()
 ) -> Iterator[SparkSession]:
     """A Spark session with the Kafka connector and more jars; stopped at the end, its JVM too."""
-    _quiet_accumulators()
+    _quiet_broken_connections()
     # pyspark's launcher and its Python workers read these; the job need not set them.
     os.environ["JAVA_HOME"] = str(java_home())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
     brought = [path for each in ("spark", *sorted(jar_sets)) for path in jars(each)]
-    logging = f"-Dlog4j2.configurationFile={resource('log4j2.properties')}"
-    own = {"spark.jars": ",".join(map(str, brought)), "spark.driver.extraJavaOptions": logging}
+    log_settings = f"-Dlog4j2.configurationFile={resource('log4j2.properties')}"
+    own = {"spark.jars": ",".join(map(str, brought)), "spark.driver.extraJavaOptions": log_settings}
     chosen = {**_SETTINGS, **own, **(settings or {})}
     if chosen["spark.master"].startswith("local"):
         chosen = {**_LOCAL_SETTINGS, **chosen}
@@ -103,6 +116,10 @@ def session(
             launch(chosen)
             spark = builder.getOrCreate()
         yield spark
+    except Exception as error:
+        if jvm_ended():
+            raise ExternalError(f"{name}: {JVM_ENDED}") from error
+        raise
     finally:
         _stop()
 
@@ -121,6 +138,37 @@ def _make_local_folders(folders: str) -> None:
     with suppress(OSError):
         for folder in filter(None, map(str.strip, folders.split(","))):
             make_private_folder(Path(folder))
+
+
+def jvm_ended() -> bool:
+    """Has the JVM of this process's session ended, or does it end within a moment?"""
+    gateway = SparkContext._gateway  # noqa: SLF001 - pyspark has no public way to ask
+    process = getattr(gateway, "proc", None)
+    if process is None:
+        return False
+    try:
+        process.wait(_JVM_ENDS_SECONDS)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+@contextmanager
+def lock_in_jvm(spark: SparkSession, checkpoint: str) -> Iterator[None]:
+    """Hold a second lock from within the JVM, which may outlive this process by seconds."""
+    path = make_jvm_lock(checkpoint)
+    if path is None:
+        yield
+        return
+    java: Any = spark._jvm.java  # type: ignore[union-attr]  # noqa: SLF001 - no public way
+    file = java.io.RandomAccessFile(path, "rw")
+    with suppress(Py4JError):  # a mount without locks
+        file.getChannel().tryLock()
+    try:
+        yield
+    finally:
+        with suppress(Py4JError, OSError):  # the JVM is gone, and the lock with it
+            file.close()
 
 
 @contextmanager
@@ -159,8 +207,11 @@ def _signals_deferred() -> Iterator[None]:
     before = [
         signal.signal(number, lambda number, _frame: arrived.append(number)) for number in signals
     ]
+    # A context would put its own handler in place of ours, long before the session is complete.
+    kept = SimpleNamespace(signal=lambda *_: None, SIGINT=signal.SIGINT)
     try:
-        yield
+        with patch.object(context, "signal", kept):
+            yield
     finally:
         for deferred, handler in zip(signals, before, strict=True):
             signal.signal(deferred, handler)
@@ -168,8 +219,12 @@ def _signals_deferred() -> Iterator[None]:
             signal.raise_signal(number)
 
 
-def _quiet_accumulators() -> None:
-    """Print no trace of a connection that breaks because the JVM ended before this process."""
+def _quiet_broken_connections() -> None:
+    """Print no trace of a connection that breaks because the JVM ended before this process.
+
+    py4j logs each, and each exception of a callback, beside raising it.
+    """
+    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
     servers: tuple[Any, ...] = (
         accumulators.AccumulatorTCPServer,
         accumulators.AccumulatorUnixServer,
@@ -181,14 +236,19 @@ def _quiet_accumulators() -> None:
 def _stop() -> None:
     """Stop Spark and wait for its JVM, which could otherwise run longer than this process."""
     # pyspark has no public way to end the JVM, nor to start another one afterwards.
-    context, gateway = SparkContext._active_spark_context, SparkContext._gateway  # noqa: SLF001
+    active, gateway = SparkContext._active_spark_context, SparkContext._gateway  # noqa: SLF001
+    process = getattr(gateway, "proc", None)
     try:
-        if context is not None:
-            context.stop()
+        if active is not None:
+            if process is not None and process.poll() is not None:
+                # Nothing is left to stop in the JVM; what is left is in this process.
+                active._jsc = None  # noqa: SLF001
+            with suppress(OSError, EOFError):  # it may end at this moment
+                active.stop()
     finally:
         if gateway is not None:
             gateway.shutdown()
-            _end(getattr(gateway, "proc", None))
+            _end(process)
         SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
         SparkSession._instantiatedSession = None  # noqa: SLF001
 

@@ -2,14 +2,17 @@
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
+import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from unskew.config.errors import ExternalError
 from unskew.config.models.job import Job
+from unskew.grouping.errors import GroupingError
+from unskew.jobs.checkpoint.spark_log import list_damaged_logs
 
 
 def _jvm(lines: list[str]) -> str:
@@ -33,13 +36,27 @@ _PYTHON_LINE = re.compile(r"^(?:([\w.]+)\.)?(\w+)(?:: (.*))?$", re.DOTALL)
 _OURS = "unskew."
 _FROM_JVM = "py4j.protocol.Py4JJavaError"
 _CAUSE = "Caused by: "
+_TRACE = "Traceback (most recent call last)"
+# What Spark says of a file in its logs without naming it.
+_DAMAGED_LOG = re.compile(
+    r"Incomplete log file|No content to map|malformed log file|UnsupportedLogVersion|"
+    r"JsonParseException|JsonEOFException|MismatchedInputException|InvalidDefinitionException|"
+    r"UnrecognizedPropertyException"
+)
 _LOST_TASK = re.compile(r"Job aborted due to stage failure.*?\(TID \d+\) \([^)]*\): ", re.DOTALL)
 _SPARK_ONLY = frozenset({"SparkException", "AnalysisException", "ParseException", "Exception"})
 
 _KNOWN = (
     (
-        re.compile(r"KAFKA_DATA_LOSS|data may have been lost"),
-        "records that the checkpoint expects are gone from Kafka (see fail_on_data_loss)",
+        re.compile(
+            r"KAFKA_DATA_LOSS|data may have been (lost|missed)|failOnDataLoss|OffsetOutOfRange|"
+            r"Fetch position .* is out of range|Cannot fetch offset"
+        ),
+        (
+            "records that the checkpoint expects are gone from Kafka: aged out, or their topic was"
+            " made anew. source.fail_on_data_loss: false goes on without them, and a new checkpoint"
+            " begins anew"
+        ),
     ),
     (
         re.compile(r"UnknownTopicOrPartition|does not host this topic"),
@@ -83,25 +100,77 @@ _KNOWN = (
 )
 
 
+# Of Kafka; of PostgreSQL, by the names of libpq's errors in psycopg; of object stores and HDFS.
+_PASSING = re.compile(
+    r"TimeoutException: |DisconnectException|NetworkException|NotLeaderOrFollower|"
+    r"(Leader|Broker|Coordinator)NotAvailable|No resolvable bootstrap|Timeout expired while|"
+    r"psycopg(\.errors)?\.(OperationalError|AdminShutdown|CrashShutdown|CannotConnectNow|"
+    r"IdleInTransactionSessionTimeout|DeadlockDetected|TooManyConnections)|"
+    r"ConnectException|Socket(Timeout)?Exception|UnknownHostException|NoRouteToHostException|"
+    r"SlowDown|Service ?Unavailable|TooManyRequests|RequestTimeout|"
+    r"(S3|Gcs|Abfs|HttpResponse)\w*Exception.*\b(429|500|502|503|504)\b"
+)
+_LASTING = re.compile(
+    r"password authentication failed|no pg_hba|does not exist|permission denied|"
+    r"AuthenticationException|AuthorizationException"
+)
+
+
+class PassingError(ExternalError):
+    """A fault of another service that may pass."""
+
+
 @contextmanager
 def translate_spark_errors(job: Job) -> Iterator[None]:
     """Raise Spark's exceptions as an ExternalError of one line."""
     try:
         yield
     except SPARK_ERRORS as error:
-        raise ExternalError(explain_spark_error(job, error)) from error
+        kind = PassingError if may_pass(error) else ExternalError
+        raise kind(explain_spark_error(job, error)) from error
+    except GroupingError as error:  # by the journal, in the driver
+        raise ExternalError(str(error)) from error
+
+
+def may_pass(error: BaseException) -> bool:
+    """Is it a fault of another service that may pass, such as a broker that is away?"""
+    everything = "\n".join(part for text in causes(error) for part in _meaningful(text))
+    return bool(_PASSING.search(everything)) and not _LASTING.search(everything)
 
 
 def explain_spark_error(job: Job, error: BaseException) -> str:
     """One line that says why the query failed."""
     texts = causes(error)
     innermost = next((text for text in reversed(texts) if text.strip()), str(error))
-    # Only their beginnings: further on there may be whole plans, which may contain any word.
-    everything = "\n".join(text[:_BEGINNING] for text in texts)
+    if _DAMAGED_LOG.search(innermost):
+        return f"{job.name}: {_damaged_log(job)}: {brief(innermost)}"
+    everything = "\n".join(part for text in texts for part in _meaningful(text))
     for pattern, meaning in _KNOWN:
         if pattern.search(everything):
             return f"{job.name}: {meaning.format(cause=brief(innermost).rstrip('.'))}"
     return f"{job.name}: {brief(innermost)}"
+
+
+def _meaningful(text: str) -> Iterator[str]:
+    """Its beginning: further on there may be a plan, which may contain any word.
+
+    Of a worker's trace also the exceptions, which are at its end.
+    """
+    yield text[:_BEGINNING]
+    if _TRACE in text:
+        yield brief(text)
+        for line in text.splitlines():
+            if line.startswith((_CAUSE, ": ")):
+                yield line[:_BEGINNING]
+
+
+def _damaged_log(job: Job) -> str:
+    """Which of Spark's logs cannot be read, and what to do."""
+    with suppress(OSError, pa.ArrowException):
+        damaged = list_damaged_logs(job.checkpoint)
+        if damaged:
+            return f"checkpoint: {', '.join(damaged)}: damaged or cut short; restore it from a copy"
+    return f"checkpoint: {job.checkpoint}: a log of Spark's in it is damaged; restore it"
 
 
 def causes(error: BaseException) -> list[str]:
@@ -125,7 +194,7 @@ def causes(error: BaseException) -> list[str]:
 
 def brief(text: str) -> str:
     """The part of a text that a user can use."""
-    if "Traceback (most recent call last)" in text:
+    if _TRACE in text:
         return _python(text)
     # The patterns below take the square of the length of a run of blanks: the text is cut first.
     text = text.strip()[:_READ_MAX]
@@ -145,10 +214,10 @@ def brief(text: str) -> str:
 
 def _python(text: str) -> str:
     """The last line of a worker's trace: the exception itself; without the class if it is ours."""
-    lines = text.rpartition("Traceback (most recent call last)")[2].splitlines()
+    lines = text.rpartition(_TRACE)[2].splitlines()
     ends = [line for line in lines if line and not line[0].isspace() and ":" in line]
     last = next((line for line in reversed(ends) if _PYTHON_LINE.match(line)), "a worker failed")
-    if last.startswith(_FROM_JVM):
+    if _FROM_JVM in last:
         return _jvm(lines)
     match = _PYTHON_LINE.match(last)
     if match and (match.group(1) or "").startswith(_OURS):

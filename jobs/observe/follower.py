@@ -24,4 +24,7 @@ class Follower:
         """A fraction of a second passed."""
 
     def state_changed(self, state: str) -> None:
-        """The query is in another state now: stopping, stopped, failed."""
+        """The query is in another state now: stopping, stopped, failed, starting once more."""
+
+    def retrying(self, reason: str, seconds: float) -> None:
+        """The query failed for a reason that may pass; it starts once more after so long."""

@@ -59,10 +59,12 @@ class Health(Follower):
         self.reset_stall_timer()
 
     def state_changed(self, state: str) -> None:
-        """Take a state that the service knows: stopping, stopped or failed."""
+        """Take a state that the service knows: stopping, stopped, failed, or starting once more."""
         assert state in STATES
         with self._lock:
             self._state = state
+            if state == "starting":
+                self._reset_at = self._clock()
 
     @property
     def state(self) -> str:

@@ -61,6 +61,10 @@ class Log(Follower):
         """Write how many dead letters there are that no report counts."""
         self.event("dead_letters", "warning", **counts)
 
+    def retrying(self, reason: str, seconds: float) -> None:
+        """Write why, and when the query starts once more."""
+        self.event("retrying", "warning", reason=reason, seconds=seconds)
+
     def state_changed(self, state: str) -> None:
         """Write the state; a failure is written with its error instead."""
         if state != "failed":
@@ -116,10 +120,15 @@ class Line(Follower):
         """Show the age of the text anew."""
         self._show()
 
+    def retrying(self, reason: str, seconds: float) -> None:
+        """Write why; the line shows that the query starts once more."""
+        self.event("retrying", "warning", reason=reason, seconds=seconds)
+
     def state_changed(self, state: str) -> None:
         """Show that the query stops; end the line when it has stopped or failed."""
-        if state == "stopping":
-            self._show_text("stopping, the batch under way may finish")
+        shown = {"stopping": "stopping, the batch under way may finish", "starting": "starting"}
+        if state in shown:
+            self._show_text(shown[state])
             return
         last = f"; last {self._batch}" if self._batch else ""
         self._out.write(f"{_CLEAR}{self._job}: {state}{last}\n")

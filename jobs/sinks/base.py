@@ -8,7 +8,7 @@ Arrow or a client before it writes: a test looks at `sys.modules`.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -45,6 +45,9 @@ class Batch:
     """The job's session; that of the rows is a copy, which ends with the query."""
     untaken: list[UntakenTotal] = field(default_factory=list)
     """The totals of the batch that could not be written; sinks add to it."""
+    check_owner: Callable[[], None] = lambda: None
+    """Raises if another start of the job has taken over, as it does from a driver that was frozen.
+    A sink that can take a write back calls it last; it may be sent to tasks."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -8,7 +8,7 @@ table cannot take a row, halves are tried until that row is alone; the others ar
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import unquote
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 5
 _INCOMING = "unskew_incoming"
+_IDLE_LIMIT = "SET idle_in_transaction_session_timeout = '60s'"
 # Rows of a partition that are set apart before the table itself is taken for the mistake.
 _UNTAKEN_MAX = 1000
 # No text of PostgreSQL can hold it, and one such key must not stop all others.
@@ -121,10 +122,10 @@ class PostgresSink(Sink):
     def write(self, results: "DataFrame", batch: Batch) -> None:
         import pyarrow as pa
 
-        destination = self._destination()
+        destination, check_owner = self._destination(), batch.check_owner
 
         def upsert(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            untaken = destination.upsert(rows)
+            untaken = destination.upsert(rows, check_owner)
             columns = {name: [each[name] for each in untaken] for name in ("key", "why")}
             yield pa.RecordBatch.from_pydict(columns, _untaken_schema())
 
@@ -153,8 +154,13 @@ class Destination:
             self.url, user=self.user, password=self.password, connect_timeout=CONNECT_SECONDS
         )
 
-    def upsert(self, batches: "Iterable[pa.RecordBatch]") -> list[dict[str, str]]:
-        """Insert or update the rows; those that the table cannot take, each with the reason."""
+    def upsert(
+        self, batches: "Iterable[pa.RecordBatch]", check_owner: Callable[[], None] = lambda: None
+    ) -> list[dict[str, str]]:
+        """Insert or update the rows; those that the table cannot take, each with the reason.
+
+        check_owner: raises if the rows may not be committed.
+        """
         import pyarrow as pa
 
         held = [batch for batch in batches if batch.num_rows]
@@ -162,8 +168,12 @@ class Destination:
             return []
         rows = pa.Table.from_batches(held)
         with self.connect() as connection:
+            # A process that is frozen in here would hold its locks for ever.
+            connection.execute(_IDLE_LIMIT)
             connection.execute(self._statement("make", rows.column_names))
-            return self._upsert(connection, rows, _UNTAKEN_MAX)
+            untaken = self._upsert(connection, rows, _UNTAKEN_MAX)
+            check_owner()
+            return untaken
 
     def _upsert(
         self, connection: "psycopg.Connection[Any]", rows: "pa.Table", most: int

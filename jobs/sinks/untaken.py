@@ -3,12 +3,12 @@
 import json
 from typing import TYPE_CHECKING
 
-from unskew.config.models.job import Job
-from unskew.jobs.checkpoint.files import journal_of
 from unskew.jobs.sinks.base import Batch, UntakenTotal
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from unskew.grouping.spark.journal import Journal
 
 TOTAL_NOT_TAKEN = "total_not_taken"
 _REMEMBERED = 100_000
@@ -20,8 +20,8 @@ class UntakenTotals:
     A total that grows is written again by every batch, and refused as often.
     """
 
-    def __init__(self, job: Job) -> None:
-        self._journal = journal_of(job)
+    def __init__(self, journal: "Journal") -> None:
+        self._journal = journal
         self._kept: set[tuple[str, str]] = set()
 
     def keep(self, batch: Batch) -> None:

@@ -1,12 +1,15 @@
 """The writer of query results. One sink may use Spark's own writer; several share each batch."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from unskew.config.models.job import Job
+from unskew.grouping.spark.journal import Journal
 from unskew.jobs.operators.base import KEY, RESULT_KEY
 from unskew.jobs.operators.registry import operator_for
 from unskew.jobs.sinks.base import Batch
@@ -14,16 +17,20 @@ from unskew.jobs.sinks.registry import sinks_of
 from unskew.jobs.sinks.untaken import UntakenTotals
 
 _RANK = "rank_in_window"
+_JAVA_ERROR = "py4j.protocol.Py4JJavaError"
+_CAUSES_KEPT = 2
+_LINE_KEPT = 300
 
 
-def make_writer(results: DataFrame, job: Job) -> DataStreamWriter:
+def make_writer(results: DataFrame, job: Job, journal: Journal) -> DataStreamWriter:
     """The query's writer: everything but its trigger and start."""
     sinks = sinks_of(job)
     operator = operator_for(job.operator)
     top = operator.top
     writer = sinks[0].stream(results, job) if len(sinks) == 1 and top is None else None
     if writer is None:
-        writer = results.writeStream.foreachBatch(_write_batch(job, top, results.sparkSession))
+        write_batch = _write_batch(job, top, results.sparkSession, journal)
+        writer = results.writeStream.foreachBatch(write_batch)
     mode = job.merge.output if operator.merges else "append"
     writer = writer.queryName(job.name).outputMode(mode)
     return writer.option("checkpointLocation", job.checkpoint)
@@ -40,12 +47,13 @@ def top_of_each_window(results: DataFrame, column: str, count: int) -> DataFrame
 
 
 def _write_batch(
-    job: Job, top: tuple[str, int] | None, session: SparkSession
+    job: Job, top: tuple[str, int] | None, session: SparkSession, journal: Journal
 ) -> Callable[[DataFrame, int], None]:
     sinks = sinks_of(job)
     compute = not all(sink.computes_every_row for sink in sinks)
-    untaken = UntakenTotals(job)
+    untaken = UntakenTotals(journal)
 
+    @_short_java_errors()
     def write_batch(results: DataFrame, batch_id: int) -> None:
         written = results if top is None else top_of_each_window(results, *top)
         kept = written.persist() if compute or len(sinks) > 1 else written
@@ -54,11 +62,37 @@ def _write_batch(
                 # A look at a few rows computes no more partitions of the merge than have those; the
                 # others would commit no state, and Spark fails a batch in which one does not.
                 kept.count()
-            batch = Batch(batch_id, job, session)
+            batch = Batch(batch_id, job, session, check_owner=journal.check_owner)
             for sink in sinks:
+                batch.check_owner()
                 sink.write(kept, batch)
             untaken.keep(batch)
         finally:
             kept.unpersist()
 
     return write_batch
+
+
+class BatchWriteError(Exception):
+    """A batch's results could not be written."""
+
+
+@contextmanager
+def _short_java_errors() -> Iterator[None]:
+    """Raise a Java exception without its trace.
+
+    When a query is stopped Spark looks in the text of what was raised here for an interruption, by
+    a pattern that needs several frames of the thread's stack a character.
+    """
+    try:
+        yield
+    except Py4JJavaError as error:
+        raise BatchWriteError(shorten_java_error(str(error))) from None
+
+
+def shorten_java_error(text: str) -> str:
+    """The exception's own line and its last causes, of what py4j says of a Java exception."""
+    call, *lines = text.splitlines()
+    named = [line for line in lines if line.startswith((": ", "Caused by: "))]
+    kept = [call, *named[:1], *named[1:][-_CAUSES_KEPT:]]
+    return f"{_JAVA_ERROR}: " + "\n".join(line[:_LINE_KEPT] for line in kept)

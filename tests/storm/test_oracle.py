@@ -23,6 +23,7 @@ from tests.storm.oracle.world import KEYS, OPERATORS, WINDOWS, World, routing_of
 from tests.storm.oracle.xxhash import xxhash64
 from unskew.grouping.registry import create
 from unskew.grouping.spark.journal import Journal
+from unskew.grouping.spark.rejected_file import COLUMNS
 
 
 def record(seconds: float, text: str, offset: int = 0) -> Record:
@@ -146,21 +147,20 @@ def test_every_damaged_snapshot_is_noticed(tmp_path: Path) -> None:
     assert counts.outcomes == {"damage noticed by its reader": 300}
 
 
-def test_damaged_rejected_records_are_read_and_counted(tmp_path: Path) -> None:
+def test_every_damaged_file_of_rejected_records_is_noticed(tmp_path: Path) -> None:
     journal = Journal(str(tmp_path / "unskew"))
-    rejected = {"reason": ["not_utf8"], "timestamp": pa.array([1], pa.timestamp("us", "UTC"))}
-    journal.write_rejected(0, 0, pa.table(rejected))
+    journal.write_rejected(0, 0, pa.table({name: ["not_utf8"] for name in COLUMNS}))
     whole = [path.read_bytes() for path in sorted(tmp_path.rglob("*.rejected"))]
     counts = Counts()
     read_damaged(tmp_path / "unskew", random.Random(4), counts, flips=200)
-    assert counts.outcomes.total() == counts.faults["file damaged, then read"] == 200
+    assert counts.outcomes == {"damage noticed by its reader": 200}
     assert [path.read_bytes() for path in sorted(tmp_path.rglob("*.rejected"))] == whole
 
 
 def test_a_reader_that_checks_nothing_is_caught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("unskew.grouping.snapshot._digest", lambda body: bytes(16))
+    monkeypatch.setattr("unskew.grouping.snapshot.digest_of", lambda _: bytes(16))
     journal = Journal(str(tmp_path / "unskew"))
     journal.write_state(0, 0, create("level", partitions=3).snapshot())
     with pytest.raises(StormError, match="it reads as another"):

@@ -8,10 +8,21 @@ import pytest
 from unskew.grouping.errors import SnapshotError
 from unskew.grouping.snapshot import Snapshot
 from unskew.grouping.spark.journal import Journal
+from unskew.grouping.spark.rejected_file import COLUMNS
+from unskew.grouping.spark.report import PartitionReport
 
 
 def state(number: int) -> Snapshot:
     return Snapshot("key", 1, 4, 0, {"active": np.full(4, number, np.uint8)})
+
+
+def report(records: int) -> Snapshot:
+    return PartitionReport(records=records, busy_seconds=0.5).to_snapshot(4)
+
+
+def rejected(*reasons: str) -> pa.Table:
+    columns = {name: pa.nulls(len(reasons), pa.string()) for name in COLUMNS}
+    return pa.table({**columns, "reason": list(reasons)})
 
 
 @pytest.fixture
@@ -53,7 +64,7 @@ def test_what_the_next_batch_needs_and_cannot_read_is_listed(journal: Journal) -
     folder = Path(journal.location)
     for batch in (0, 1):
         journal.write_state(batch, 0, state(batch))
-        journal.write_report(batch, 0, state(batch))
+        journal.write_report(batch, 0, report(batch))
     journal.write_state(0, 1, state(0))
     assert journal.unreadable_files() == []
     files = ["000000000000/source-00000.state", "000000000000/partition-00000.report"]
@@ -91,8 +102,8 @@ def test_a_source_that_missed_a_batch_goes_on_from_its_own_last_state(journal: J
 
 
 def test_reports_are_those_of_the_newest_batch_that_has_some(journal: Journal) -> None:
-    journal.write_report(1, 3, state(13))
-    journal.write_report(2, 0, state(20))
+    journal.write_report(1, 3, report(13))
+    journal.write_report(2, 0, report(20))
     journal.write_state(3, 0, state(3))
     assert list(journal.reports_before(2)) == [3]
     assert list(journal.reports_before(9)) == [0]
@@ -125,14 +136,14 @@ def test_a_damaged_file_stops_with_what_to_do(
 
 
 def test_half_written_files_are_not_seen(journal: Journal, tmp_path: Path) -> None:
-    journal.write_report(0, 1, state(1))
+    journal.write_report(0, 1, report(1))
     folder = tmp_path / "journal" / "000000000000"
     (folder / ".partition-00002.report.abc").write_bytes(b"half")
     assert list(journal.reports(0)) == [1]
 
 
 def test_rejected_records_are_kept_until_they_are_written(journal: Journal) -> None:
-    rows = pa.table({"reason": ["not_utf8", "null_key"], "value": [b"\xff", None]})
+    rows = rejected("not_utf8", "null_key")
     assert journal.write_rejected(4, 2, rows)
     assert not journal.write_rejected(4, 2, rows.slice(1))
     assert [table.to_pylist() for table in journal.rejected(4)] == [rows.to_pylist()]

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,8 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from unskew.grouping.spark.journal import KEPT_BATCHES, Journal, Routes, RoutingStats
+from unskew.grouping.errors import TakenOverError
+from unskew.grouping.spark.journal import KEPT_BATCHES, Journal
 from unskew.grouping.spark.router import Router
+from unskew.grouping.spark.routing_file import Routes, RoutingStats
 
 
 class Clock:
@@ -149,3 +152,17 @@ def test_a_disk_without_hard_links_will_do(
     assert not journal.write_routing(0, 0, RoutingStats(2.0))
     assert routing_seconds(journal) == {0: 1.0}
     assert [path.name for path in (tmp_path / "000000000000").iterdir()] == ["source-00000.routing"]
+
+
+def test_a_start_that_was_taken_over_writes_nothing_more(tmp_path: Path) -> None:
+    first, second = (Journal(str(tmp_path), owner=owner) for owner in ("first", "second"))
+    first.take_over()
+    assert first.write_routing(0, 0)
+    second.take_over()
+    sent = pickle.loads(pickle.dumps(first))  # noqa: S301 - as Spark sends it to tasks
+    for frozen in (first, sent):
+        with pytest.raises(TakenOverError, match="another start of the job works on it since"):
+            frozen.write_routing(1, 0)
+    assert first.batches() == [0]
+    assert second.write_routing(1, 0)
+    assert Journal(str(tmp_path)).write_routing(2, 0), "a journal without a service has no owner"

@@ -1,14 +1,17 @@
 """One process a checkpoint."""
 
 import os
+import resource
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from unskew.config.errors import ExternalError
-from unskew.jobs.checkpoint.lock import LOCK, check_not_in_use, lock_checkpoint
+from unskew.jobs.checkpoint import lock
+from unskew.jobs.checkpoint.lock import JVM_LOCK, LOCK, check_not_in_use, lock_checkpoint
 
 HOLD = """
 import sys
@@ -42,6 +45,34 @@ def test_a_second_start_is_told_whose_it_is(tmp_path: Path) -> None:
             first.wait()
         with lock_checkpoint(f"file:{tmp_path}/checkpoint"):
             assert (tmp_path / "checkpoint" / LOCK).read_text().isdecimal()
+
+
+HOLD_AS_A_JVM = """
+import fcntl, sys
+file = open(sys.argv[1], "w")
+fcntl.lockf(file, fcntl.LOCK_EX)
+print("held", flush=True)
+input()
+"""
+
+
+def test_a_start_waits_for_the_jvm_of_a_killed_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = [sys.executable, "-c", HOLD_AS_A_JVM, str(tmp_path / JVM_LOCK)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as jvm:
+        assert jvm.stdout is not None
+        try:
+            assert jvm.stdout.readline() == "held\n"
+            monkeypatch.setattr(lock, "JVM_ENDS_SECONDS", 0.3)
+            with pytest.raises(ExternalError, match="in use by the JVM of a start whose driver"):
+                check_not_in_use(str(tmp_path))
+            monkeypatch.setattr(lock, "JVM_ENDS_SECONDS", 30.0)
+            threading.Timer(0.5, jvm.kill).start()
+            with lock_checkpoint(str(tmp_path)):
+                assert jvm.wait(0.1) != 0, "it has ended by now"
+        finally:
+            jvm.kill()
 
 
 def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
@@ -88,3 +119,17 @@ def test_a_checkpoint_that_is_made_is_private(tmp_path: Path) -> None:
 
 def mode(path: Path) -> int:
     return path.stat().st_mode & 0o7777
+
+
+def test_a_full_disk_at_the_lock_is_one_line_with_advice(tmp_path: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # No file may grow: as on a disk where there is room for a name and for nothing in it.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        with (
+            pytest.raises(ExternalError, match=r"cannot be used: File too large; make room"),
+            lock_checkpoint(str(tmp_path)),
+        ):
+            pass
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)

@@ -1,7 +1,12 @@
 from pathlib import Path
 
+from tests.support.checkpoints import REPORTS_OF_VERSION_3, copy_checkpoint
 from tests.support.running.in_process import job_over
-from unskew.jobs.checkpoint.spark_log import read_last_commit, read_late_watermark
+from unskew.jobs.checkpoint.spark_log import (
+    list_damaged_logs,
+    read_last_commit,
+    read_late_watermark,
+)
 
 
 def test_the_newest_commit_is_the_greatest_number(tmp_path: Path) -> None:
@@ -23,3 +28,18 @@ def test_the_watermark_is_of_the_batch_before_as_the_log_has_it(tmp_path: Path) 
     (offsets / "4").mkdir()
     watermarks = [read_late_watermark(str(tmp_path), batch) for batch in range(6)]
     assert watermarks == [0, 7000, 9000, None, None, None]
+
+
+def test_damaged_files_of_sparks_logs_are_named(tmp_path: Path) -> None:
+    checkpoint = tmp_path / "checkpoint"
+    copy_checkpoint(REPORTS_OF_VERSION_3, checkpoint, tmp_path / "in")
+    zero = checkpoint / "sources" / "0" / "0"
+    zero.write_bytes(b"\0" + zero.read_bytes())
+    assert list_damaged_logs(str(checkpoint)) == []
+    (checkpoint / "offsets" / "2").write_text("v1\n{")
+    (checkpoint / "offsets" / "1").write_text("v1")
+    (checkpoint / "commits" / "2").write_text("")
+    (checkpoint / "metadata").write_text("{")
+    assert list_damaged_logs(str(checkpoint)) == [
+        f"{checkpoint}/{name}" for name in ("offsets/2", "offsets/1", "commits/2", "metadata")
+    ]

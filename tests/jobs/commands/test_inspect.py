@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unskew.grouping.spark.journal import Journal, RoutingStats
+from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.report import LATENCY_BOUNDS_SECONDS, PartitionReport
 from unskew.grouping.spark.router import Router
+from unskew.grouping.spark.routing_file import RoutingStats
 from unskew.jobs.__main__ import main
 from unskew.jobs.checkpoint.files import JOURNAL_FOLDER
 

@@ -114,6 +114,11 @@ def test_a_checkpoint_that_unskew_did_not_make(
     assert "belongs to a query that Unskew did not start" in problems_of()[0]
     (tmp_path / "refusals" / FILE).write_text("{")
     assert "cannot be read; restore it" in problems_of()[0]
+    for name in ("fixed", "routing"):
+        lacking = make_identity(pipeline(broker, tmp_path).job)
+        del lacking[name]
+        (tmp_path / "refusals" / FILE).write_text(json.dumps(lacking))
+        assert "cannot be read; restore it" in problems_of()[0]
     newer = make_identity(pipeline(broker, tmp_path).job) | {"version": 99}
     (tmp_path / "refusals" / FILE).write_text(json.dumps(newer))
     assert "of another version of Unskew (format 99)" in problems_of()[0]
@@ -131,6 +136,9 @@ def test_a_damaged_journal(problems_of: ProblemsOf, broker: Broker, tmp_path: Pa
     folder = tmp_path / "refusals" / JOURNAL_FOLDER / f"{3:012d}"
     folder.mkdir(parents=True)
     (folder / "source-00000.state").write_bytes(b"garbage")
+    commits = tmp_path / "refusals" / "commits"
+    commits.mkdir()
+    (commits / "3").touch()
     (line,) = problems_of()
     assert line.startswith(f"journal: {folder}/source-00000.state: ")
     assert "remove the journal's folder" in line

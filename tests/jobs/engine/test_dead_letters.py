@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 from tests.support.running.in_process import Ran, job_over
 from tests.support.running.job_process import consumed
 from unskew.config.models.job import Job
-from unskew.grouping.spark.journal import PIECE_BYTES, Journal
+from unskew.grouping.spark.journal import Journal
+from unskew.grouping.spark.rejected_file import PIECE_BYTES
 from unskew.jobs.checkpoint.files import journal_of
 from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.sinks.dead_letters import publish

@@ -4,12 +4,26 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support.checkpoints import REPORTS_OF_VERSION_3, copy_checkpoint
 from tests.support.running.in_process import Ran, write_lines
 from unskew.config.errors import UnskewError
 from unskew.config.loader import load_job
 from unskew.jobs.engine.spark_errors import brief, explain_spark_error
 
 JOB = load_job("word_count")
+FRAMES = "".join(f'  File "worker.py", line {line}, in main\n    process()\n' for line in range(30))
+DISK_FULL_IN_A_TASK = (
+    "org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n"
+    f"{FRAMES}OSError: [Errno 28] No space left on device: '/c/unskew/000000000001'\n\n\tat a.b(C)"
+)
+LOST_IN_A_CALLBACK = (
+    "py4j.Py4JException: An exception was raised by the Python Proxy. Return Message: Traceback"
+    f" (most recent call last):\n{FRAMES}unskew.jobs.sinks.writer.BatchWriteError:"
+    " py4j.protocol.Py4JJavaError: An error occurred while calling o9.save.\n"
+    ": org.apache.spark.SparkException: Job aborted due to stage failure\n"
+    "Caused by: org.apache.spark.SparkException: [KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE]"
+    " Some data may have been lost because they are not available in Kafka any more;\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -78,6 +92,9 @@ def test_a_long_run_of_blanks_costs_little(blank: str) -> None:
 @pytest.mark.parametrize(
     ("text", "part"),
     [
+        (DISK_FULL_IN_A_TASK, "no space left on device: make room"),
+        (LOST_IN_A_CALLBACK, "source.fail_on_data_loss: false"),
+        ("IllegalStateException: Cannot fetch offset 5 (GroupId: g)", "fail_on_data_loss: false"),
         ("[KAFKA_DATA_LOSS.START_OFFSET_RESET] Some data may have been lost", "fail_on_data_loss"),
         ("UnknownTopicOrPartitionException: This server does not host this", "a topic is not"),
         ("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log", "another query writes"),
@@ -108,3 +125,16 @@ def test_an_expression_that_spark_rejects_is_one_line(spark: SparkSession, tmp_p
     assert line.startswith("totals: ")
     assert "no_such_function" in line
     assert "SQLSTATE" not in line
+
+
+@pytest.mark.parametrize("damaged", ["offsets/2", None])
+def test_a_damaged_log_of_spark_is_named(tmp_path: Path, damaged: str | None) -> None:
+    checkpoint = tmp_path / "checkpoint"
+    copy_checkpoint(REPORTS_OF_VERSION_3, checkpoint, tmp_path / "in")
+    if damaged:
+        (checkpoint / damaged).write_text("v1\n")
+    job = JOB.model_copy(update={"checkpoint": str(checkpoint)})
+    line = explain_spark_error(job, RuntimeError("IllegalStateException: Incomplete log file"))
+    assert f"{checkpoint}/{damaged or ''}".rstrip("/") in line
+    assert "restore it" in line
+    assert "\n" not in line

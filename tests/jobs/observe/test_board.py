@@ -10,9 +10,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from docs.reference.metrics import PAGE, main, page
 from tests.support.batches import done, progress
 from unskew import __version__
-from unskew.grouping.spark.journal import Journal, RoutingStats
+from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.report import PartitionReport
 from unskew.grouping.spark.router import Router
+from unskew.grouping.spark.routing_file import RoutingStats
 from unskew.jobs.checkpoint.hash_key import make_hash_key, read_hash_key
 from unskew.jobs.observe.batch import BatchDone, compute_lag, read_routing
 from unskew.jobs.observe.batch_stats import HotKey, read_batch_stats

@@ -14,7 +14,7 @@ from unskew.grouping.spark.journal import Journal
 
 _CHECKED = (".state", ".routing", ".report")
 _REJECTED = ".rejected"
-READ_AS_OTHERS = "damaged file of rejected records, read without an error"
+READ_AS_OTHERS = "read as another"
 
 
 def read_damaged(journal: Path, rng: random.Random, counts: Counts, flips: int) -> None:
@@ -30,7 +30,7 @@ def read_damaged(journal: Path, rng: random.Random, counts: Counts, flips: int) 
             outcome = _outcome(path, whole)
         finally:
             path.write_bytes(data)
-        if outcome == READ_AS_OTHERS and path.suffix != _REJECTED:
+        if outcome == READ_AS_OTHERS:
             raise StormError(f"{path.name}: {harm}: it reads as another")
         counts.outcomes[outcome] += 1
 
@@ -47,9 +47,4 @@ def _read(path: Path) -> Any:
     """What the reader makes of the file, as something that can be compared."""
     if path.suffix != _REJECTED:
         return Snapshot.from_bytes(path.read_bytes()).to_bytes()
-    pieces = []
-    for piece in Journal(str(path.parent.parent)).rejected(int(path.parent.name)):
-        # Comparing values of a table that is not valid could end this process.
-        piece.validate(full=True)
-        pieces.append(piece)
-    return pieces
+    return list(Journal(str(path.parent.parent)).rejected(int(path.parent.name)))

@@ -1,0 +1,74 @@
+"""Starting a query again after a fault that may pass: Kafka or PostgreSQL away, an object store."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from unskew.config.models.job import Job
+from unskew.jobs.engine.session import jvm_ended
+from unskew.jobs.engine.spark_errors import PassingError
+from unskew.jobs.local.signals import Stop
+from unskew.jobs.observe.follower import Follower
+
+WAIT_SECONDS_MIN = 1.0
+WAIT_SECONDS_MAX = 60.0
+_LOOK_SECONDS = 0.2
+
+
+class Start(Protocol):
+    """One start of a query."""
+
+    made_progress: bool
+    """Did it finish a batch, or ask its source in vain?"""
+
+    def run(self) -> None:
+        """Run until the query ends or fails."""
+
+
+def run_with_retries(
+    job: Job, start: Callable[[], Start], followers: Sequence[Follower], stop: Stop
+) -> None:
+    """Run a start; after a passing fault another one, with longer waits, for `retry_for`.
+
+    A query that fails before it ever made progress is not started again: something in the job file
+    is more likely to be wrong.
+    """
+    ever, failing_since, wait = False, 0.0, WAIT_SECONDS_MIN
+    while True:
+        current = start()
+        try:
+            current.run()
+        except PassingError as error:
+            if current.made_progress:
+                ever, failing_since, wait = True, time.monotonic(), WAIT_SECONDS_MIN
+            passed = time.monotonic() - failing_since
+            if not ever or _is_over(job, passed + wait) or stop.asked or jvm_ended():
+                _tell(followers, lambda follower: follower.state_changed("failed"))
+                raise
+            reason, seconds = error.problems[0], wait
+            _tell(followers, lambda follower: follower.retrying(reason, seconds))  # noqa: B023
+        else:
+            return
+        _tell(followers, lambda follower: follower.state_changed("starting"))
+        if not _wait(wait, followers, stop):
+            _tell(followers, lambda follower: follower.state_changed("stopped"))
+            return
+        wait = min(2 * wait, WAIT_SECONDS_MAX)
+
+
+def _is_over(job: Job, seconds: float) -> bool:
+    return job.retry_for is None or seconds > job.retry_for.amount / 1e6
+
+
+def _wait(seconds: float, followers: Sequence[Follower], stop: Stop) -> bool:
+    """Wait; False if a stop is asked for."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and not stop.asked:
+        time.sleep(_LOOK_SECONDS)
+        _tell(followers, lambda follower: follower.time_passed())
+    return not stop.asked
+
+
+def _tell(followers: Sequence[Follower], event: Callable[[Follower], None]) -> None:
+    for follower in followers:
+        event(follower)

@@ -1,0 +1,1 @@
+"""Reading dead letters, and producing their records once more."""

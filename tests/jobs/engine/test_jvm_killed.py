@@ -1,0 +1,83 @@
+"""A job whose JVM is killed, and one that is stopped, in mid-batch: one line, or none."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.support.running.in_process import write_lines
+from tests.support.running.job_process import Running, running
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(240)]
+
+PACED = '{type: paced, key: "text", cost: 50 ms}'
+SINKS = {
+    "console": "[{type: console}]",
+    "several": "[{type: console}, {type: files, path: %s}]",
+}
+
+
+def words(folder: Path, sinks: str) -> list[str]:
+    lines = [{"text": f"w{number}"} for number in range(1000)]
+    write_lines(folder / "in", "1.json", lines)
+    settings = {
+        "source": f"{{type: files, path: {folder}/in}}",
+        "decode": "{type: json, schema: text STRING}",
+        "operator": PACED,
+        "event_time": "timestamp '2026-01-01'",
+        "window": "{type: none}",
+        "lateness": "null",
+        "partitions": 2,
+        "merge.partitions": 1,
+        "sinks": SINKS[sinks] % (folder / "out") if "%s" in SINKS[sinks] else SINKS[sinks],
+        "dead_letters": f"{{type: files, path: {folder}/dead}}",
+        "checkpoint": folder / "checkpoint",
+        "metrics.port": "auto",
+        "spark.spark.master": "local[2]",
+    }
+    options = [word for path, value in settings.items() for word in ("--set", f"{path}={value}")]
+    return ["run", "word_count", *options]
+
+
+def wait_for_batch(job: Running, folder: Path) -> psutil.Process:
+    """The JVM, once its first batch is under way."""
+    job.wait((folder / "checkpoint" / "offsets" / "0").exists)
+    time.sleep(3)
+    children = psutil.Process(job.process.pid).children()
+    return next(child for child in children if child.name() == "java")
+
+
+def remarks(job: Running) -> list[str]:
+    """Its lines but the log's own, and a remark that every JVM makes."""
+    lines = job.text().splitlines()
+    return [line for line in lines if line[:1] != "{" and "jdk.incubator" not in line]
+
+
+@pytest.mark.parametrize("sinks", SINKS)
+def test_a_killed_jvm_is_one_line(tmp_path: Path, sinks: str) -> None:
+    with running(words(tmp_path, sinks), tmp_path / "log") as job:
+        wait_for_batch(job, tmp_path).kill()
+        assert job.process.wait(60) == 1
+        assert remarks(job) == []
+        (problem,) = job.events()[-1]["problems"]
+        assert problem.startswith("word_count: the JVM ended (killed?)")
+
+
+@pytest.mark.parametrize("sinks", SINKS)
+def test_sigterm_to_the_group_ends_it_without_a_trace(tmp_path: Path, sinks: str) -> None:
+    with running(words(tmp_path, sinks), tmp_path / "log") as job:
+        wait_for_batch(job, tmp_path)
+        os.killpg(job.process.pid, signal.SIGTERM)
+        assert job.process.wait(60) == 0
+        assert remarks(job) == []
+
+
+def test_a_job_with_several_sinks_is_stopped_in_mid_batch_without_a_trace(tmp_path: Path) -> None:
+    with running(words(tmp_path, "several"), tmp_path / "log") as job:
+        wait_for_batch(job, tmp_path)
+        os.kill(job.process.pid, signal.SIGTERM)
+        assert job.process.wait(60) == 0
+        assert remarks(job) == []

@@ -1,0 +1,136 @@
+"""Faults that may pass: the query starts again, with longer waits, and for a bounded time."""
+
+from collections.abc import Callable
+
+import pytest
+
+from unskew.config.errors import ExternalError
+from unskew.config.loader import load_job
+from unskew.jobs.engine import retries
+from unskew.jobs.engine.retries import run_with_retries
+from unskew.jobs.engine.spark_errors import PassingError, may_pass
+from unskew.jobs.local.signals import Stop
+from unskew.jobs.observe.follower import Follower
+
+JOB = load_job("word_count", {"retry_for": "1 s"})
+
+
+class Starts:
+    """Starts of a query whose ends are known: an error, or none."""
+
+    def __init__(self, *ends: Exception | None, progress: tuple[bool, ...] = ()) -> None:
+        self._ends = list(ends)
+        self._progress = list(progress) or [True] * len(ends)
+        self.begun = 0
+        self.made_progress = False
+
+    def __call__(self) -> "Starts":
+        self.begun += 1
+        self.made_progress = self._progress.pop(0)
+        return self
+
+    def run(self) -> None:
+        end = self._ends.pop(0)
+        if end is not None:
+            raise end
+
+
+class Seen(Follower):
+    """The states and waits that followers are told of."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    def state_changed(self, state: str) -> None:
+        self.events.append(state)
+
+    def retrying(self, reason: str, seconds: float) -> None:
+        self.events.append(f"{reason} {seconds:g}")
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """Run such starts with short waits; what followers saw."""
+    monkeypatch.setattr(retries, "WAIT_SECONDS_MIN", 0.01)
+    monkeypatch.setattr(retries, "WAIT_SECONDS_MAX", 0.04)
+    monkeypatch.setattr(retries, "_LOOK_SECONDS", 0.005)
+
+    def run(starts: Starts, job: object = JOB, stop: Stop | None = None) -> list[str]:
+        seen = Seen()
+        try:
+            run_with_retries(job, starts, (seen,), stop or Stop())  # type: ignore[arg-type]
+        except ExternalError as error:
+            seen.events.append(f"raised {error}")
+        return seen.events
+
+    return run
+
+
+AWAY = PassingError("away")
+
+
+def test_it_starts_again_until_the_fault_has_passed(run: Callable[..., list[str]]) -> None:
+    starts = Starts(AWAY, AWAY, AWAY, AWAY, None, progress=(True, False, False, False, True))
+    again = ["starting"]
+    assert run(starts) == [
+        *("away 0.01", *again),
+        *("away 0.02", *again),
+        *("away 0.04", *again),
+        *("away 0.04", *again),
+    ]
+    assert starts.begun == 5
+
+
+def test_progress_makes_the_waits_short_again(run: Callable[..., list[str]]) -> None:
+    events = run(Starts(AWAY, AWAY, AWAY, None, progress=(True, False, True, True)))
+    assert events[::2] == ["away 0.01", "away 0.02", "away 0.01"]
+
+
+def test_a_query_that_never_ran_is_not_started_again(run: Callable[..., list[str]]) -> None:
+    starts = Starts(AWAY, progress=(False,))
+    assert run(starts) == ["failed", "raised away"]
+
+
+def test_other_faults_end_it_at_once(run: Callable[..., list[str]]) -> None:
+    assert run(Starts(ExternalError("wrong"))) == ["raised wrong"]
+
+
+def test_it_ends_when_the_time_is_over_and_at_once_when_switched_off(
+    run: Callable[..., list[str]],
+) -> None:
+    short = load_job("word_count", {"retry_for": "1 ms"})
+    assert run(Starts(AWAY), short) == ["failed", "raised away"]
+    off = load_job("word_count", {"retry_for": "off"})
+    assert run(Starts(AWAY), off) == ["failed", "raised away"]
+
+
+def test_a_stop_ends_the_wait(run: Callable[..., list[str]]) -> None:
+    stop = Stop()
+    starts = Starts(AWAY)
+
+    class Stopping(Seen):
+        def time_passed(self) -> None:
+            stop.signal = 15
+
+    seen = Stopping()
+    run_with_retries(JOB, starts, (seen,), stop)
+    assert seen.events == ["away 0.01", "starting", "stopped"]
+
+
+@pytest.mark.parametrize(
+    ("text", "passes"),
+    [
+        ("org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node", True),
+        ("psycopg.OperationalError: connection failed: Connection refused", True),
+        ("psycopg.errors.AdminShutdown: terminating connection", True),
+        ("psycopg.OperationalError: connection failed: password authentication failed", False),
+        ("java.net.ConnectException: Connection refused", True),
+        ("software.amazon.awssdk.services.s3.model.S3Exception: (Status Code: 503)", True),
+        ("software.amazon.awssdk.services.s3.model.S3Exception: (Status Code: 403)", False),
+        ("org.apache.kafka.common.errors.SaslAuthenticationException: no", False),
+        ("java.io.IOException: No space left on device", False),
+        ("ValueError: not so", False),
+    ],
+)
+def test_faults_of_other_services_may_pass(text: str, passes: bool) -> None:
+    assert may_pass(RuntimeError(text)) is passes

@@ -1,0 +1,30 @@
+"""Signals while Spark starts, and a session whose JVM is gone."""
+
+import logging
+import signal
+
+import pytest
+from pyspark.core import context
+
+from unskew.jobs.engine.session import _quiet_broken_connections, _signals_deferred
+
+
+def test_ctrl_c_late_in_the_start_waits_for_the_session() -> None:
+    arrived: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: arrived.append(number))
+    try:
+        with _signals_deferred():
+            # As a SparkContext does at its end, when the session is not complete yet.
+            context.signal.signal(signal.SIGINT, lambda *_: pytest.fail("interrupted the start"))
+            signal.raise_signal(signal.SIGINT)
+            assert arrived == []
+        assert arrived == [signal.SIGINT]
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert context.signal is signal
+
+
+def test_py4j_logs_no_broken_connection(caplog: pytest.LogCaptureFixture) -> None:
+    _quiet_broken_connections()
+    logging.getLogger("py4j.clientserver").error("Exception while sending command")
+    assert caplog.records == []
