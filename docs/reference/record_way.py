@@ -79,6 +79,7 @@ PASSED_OVER = (
     # What tells rejected records from the others.
     "jobs/query/expressions.py",
     "jobs/engine/rejected_share.py",
+    "jobs/query/rejected.py",
     # What says which files a batch added to a table: this job has none.
     "jobs/engine/table_writers.py",
     "jobs/observe/written.py",

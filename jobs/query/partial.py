@@ -20,6 +20,7 @@ from unskew.jobs.operators.failing_rows import (
 )
 from unskew.jobs.query.meter import Meter, make_windows
 from unskew.jobs.query.prepare import REJECTED
+from unskew.jobs.query.rejected import keep_rejected
 
 OPERATOR_FAILED = "operator_failed"
 # Rows that an operator sees at once: enough for Arrow to be fast, few enough to stay in memory.
@@ -58,7 +59,7 @@ class PartialStage:
                     meter.add(part.rows, part.partials, time.perf_counter() - started)
                     yield from part.partials.select(names).to_batches()
                 started = time.perf_counter()
-        reasons = self._keep_rejected(batch, partition, rejected)
+        reasons = keep_rejected(self.journal, batch, partition, rejected)
         self.journal.write_report(
             batch, partition, meter.report(reasons).to_snapshot(self.partitions)
         )
@@ -67,21 +68,10 @@ class PartialStage:
         """The record of a row on which the operator raised, if the job goes on without it."""
         if REJECTED not in part.rows.column_names or not part.rows.num_rows:
             raise OperatorError(failure_message(self.operator, part)) from part.error
-        record = _take_records(part.rows)
+        record = pa.Table.from_struct_array(part.rows[REJECTED])
         reason = record.schema.field("reason")
         position = record.column_names.index("reason")
         return record.set_column(position, reason, pa.array([OPERATOR_FAILED], reason.type))
-
-    def _keep_rejected(
-        self, batch: int, partition: int, rejected: list[pa.Table]
-    ) -> dict[str, int]:
-        """Write the rejected records into the journal; how many there are by reason."""
-        if not rejected:
-            return {}
-        table = pa.concat_tables(rejected)
-        self.journal.write_rejected(batch, partition, table)
-        counted = pc.value_counts(table["reason"])
-        return {entry["values"]: entry["counts"] for entry in counted.to_pylist()}
 
 
 def _chunk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -105,17 +95,9 @@ def _split(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
     """
     is_rejected = pc.is_valid(pc.struct_field(rows[REJECTED], "reason"))
     if pc.any(is_rejected).as_py():
-        others = _take_records(rows.filter(is_rejected))
+        others = pa.Table.from_struct_array(rows.filter(is_rejected)[REJECTED])
         rows = rows.filter(pc.invert(is_rejected))
     else:
         others = pa.table({})
     carried = rows.num_rows > 0 and rows[REJECTED].null_count == 0
     return (rows if carried else rows.drop_columns(REJECTED)), others
-
-
-def _take_records(rows: pa.Table) -> pa.Table:
-    """The records that rows carry, a column a field."""
-    records = rows[REJECTED].combine_chunks()
-    if isinstance(records, pa.ChunkedArray):
-        records = records.chunk(0)
-    return pa.Table.from_struct_array(records)

@@ -21,6 +21,7 @@ from unskew.jobs.operators.base import KEY, KEY_HASH, RECORDS
 from unskew.jobs.query.meter import Meter
 from unskew.jobs.query.partial import CHUNK_ROWS
 from unskew.jobs.query.prepare import ARRIVED, REJECTED
+from unskew.jobs.query.rejected import keep_rejected
 
 _IS_WRITTEN = "is_written"
 Chunks = Iterator[tuple[pa.Array, ...]]
@@ -69,20 +70,9 @@ class WriterStage:
                 rows = rows.filter(is_written)
             counter.add(rows)
             yield is_written
-        reasons = self._keep_rejected(batch, partition, rejected)
+        reasons = keep_rejected(self.journal, batch, partition, rejected)
         report = counter.finish().report(reasons).to_snapshot(self.partitions)
         self.journal.write_report(batch, partition, report)
-
-    def _keep_rejected(
-        self, batch: int, partition: int, rejected: list[pa.Table]
-    ) -> dict[str, int]:
-        """Write the rejected records into the journal; how many there are by reason."""
-        if not rejected:
-            return {}
-        table = pa.concat_tables(rejected)
-        self.journal.write_rejected(batch, partition, table)
-        counted = pc.value_counts(table["reason"])
-        return {entry["values"]: entry["counts"] for entry in counted.to_pylist()}
 
 
 @dataclass

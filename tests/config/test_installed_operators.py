@@ -1,11 +1,11 @@
 """Operators of a user's own: found by entry point, checked like ours, never by import path."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.support.installed import install_module
 from unskew.config.explain import explain
 from unskew.config.json_schema import write_schema
 from unskew.config.lint import lint
@@ -74,13 +74,7 @@ word_count = user_operators:Score
 
 @pytest.fixture(autouse=True)
 def _package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    site = tmp_path / "site"
-    (site / "user_operators-1.dist-info").mkdir(parents=True)
-    (site / "user_operators-1.dist-info" / "METADATA").write_text("Name: user_operators\n")
-    (site / "user_operators-1.dist-info" / "entry_points.txt").write_text(ENTRY_POINTS)
-    (site / "user_operators.py").write_text(MODULE)
-    monkeypatch.syspath_prepend(str(site))
-    monkeypatch.delitem(sys.modules, "user_operators", raising=False)
+    install_module(tmp_path, monkeypatch, "user_operators", ENTRY_POINTS, MODULE)
     monkeypatch.setenv("UNSKEW_TEST_LOGIN", "correct horse")
     monkeypatch.chdir(tmp_path)
 

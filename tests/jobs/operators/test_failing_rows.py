@@ -1,7 +1,6 @@
 """An operator that raises on a row: the row is found, named, or set apart."""
 
 import json
-import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.dead_letters import dead_letters_in
+from tests.support.installed import install_module
 from unskew.config.errors import ExternalError
 from unskew.config.loader import load_job
 from unskew.config.models.operator import OperatorOptions
@@ -112,14 +112,8 @@ def test_the_message_has_error_file_line_and_row() -> None:
 @pytest.fixture
 def installed(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The operator of a user, as pip would leave it, here and with Spark's workers."""
-    info = tmp_path / "site" / "user_fragile-1.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Name: user_fragile\n")
-    (info / "entry_points.txt").write_text("[unskew.operators]\nfragile = user_fragile:Fragile\n")
-    module = tmp_path / "site" / "user_fragile.py"
-    module.write_text(MODULE)
-    monkeypatch.syspath_prepend(str(module.parent))
-    monkeypatch.delitem(sys.modules, "user_fragile", raising=False)
+    entry_points = "[unskew.operators]\nfragile = user_fragile:Fragile\n"
+    module = install_module(tmp_path, monkeypatch, "user_fragile", entry_points, MODULE)
     spark.sparkContext.addPyFile(str(module))
     return module
 

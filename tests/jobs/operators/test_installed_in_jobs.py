@@ -1,13 +1,13 @@
 """An operator of a user's own: found by entry point, sent to tasks, timed, merged."""
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support.installed import install_module
 from unskew.config.loader import load_job
 from unskew.config.models.job import Job
 from unskew.grouping.spark.report import PartitionReport
@@ -63,14 +63,8 @@ LINES = [
 @pytest.fixture
 def installed(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The user's operator, as pip would leave it, here and with Spark's workers."""
-    info = tmp_path / "site" / "user_longest-1.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Name: user_longest\n")
-    (info / "entry_points.txt").write_text("[unskew.operators]\nlongest = user_longest:Longest\n")
-    module = tmp_path / "site" / "user_longest.py"
-    module.write_text(MODULE)
-    monkeypatch.syspath_prepend(str(module.parent))
-    monkeypatch.delitem(sys.modules, "user_longest", raising=False)
+    entry_points = "[unskew.operators]\nlongest = user_longest:Longest\n"
+    module = install_module(tmp_path, monkeypatch, "user_longest", entry_points, MODULE)
     spark.sparkContext.addPyFile(str(module))
 
 

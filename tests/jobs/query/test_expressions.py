@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.dead_letters import dead_letters_in
 from tests.support.oracles import START
-from tests.support.running.in_process import Ran, write_lines
+from tests.support.running.in_process import Ran, run_without_windows
 from unskew.config.errors import UsageError
 from unskew.config.loader import load_job
 
@@ -23,17 +22,7 @@ def run(
     spark: SparkSession, folder: Path, grouping: str, rows: list[dict[str, Any]], **changes: Any
 ) -> tuple[Ran, list[tuple[str, str | None]]]:
     """The job, and each dead letter's reason and text."""
-    write_lines(folder / "in", "0.json", rows)
-    ran = Ran(
-        spark,
-        folder,
-        grouping,
-        window={"type": "none"},
-        lateness=None,
-        grouping={"type": grouping},
-        **changes,
-    )
-    dead_letters = dead_letters_in(folder / "bad")
+    ran, dead_letters = run_without_windows(spark, folder, grouping, rows, **changes)
     texts = [(each["reason"], json.loads(each["value"]).get("text")) for each in dead_letters]
     return ran, sorted(texts, key=str)
 

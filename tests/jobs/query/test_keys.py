@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.dead_letters import dead_letters_in
 from tests.support.oracles import START
-from tests.support.running.in_process import Ran, write_lines
+from tests.support.running.in_process import run_without_windows
 
 pytestmark = pytest.mark.spark
 
@@ -21,20 +20,11 @@ def counted(
     spark: SparkSession, folder: Path, rows: list[dict[str, Any]], grouping: str, **changes: Any
 ) -> tuple[dict[str, Any], list[tuple[str, dict[str, Any]]]]:
     """The records counted by key, and each dead letter's reason and record."""
-    write_lines(folder / "in", "0.json", rows)
-    ran = Ran(
-        spark,
-        folder,
-        grouping,
-        **{"operator": {"type": "word_count", "text": "text"}, **changes},
-        window={"type": "none"},
-        lateness=None,
-        grouping={"type": grouping},
-    )
-    dead_letters = dead_letters_in(folder / "bad")
+    changes = {"operator": {"type": "word_count", "text": "text"}, **changes}
+    ran, dead_letters = run_without_windows(spark, folder, grouping, rows, **changes)
     totals = {row["key"]: row.get("count", row.get("posts")) for row in ran.rows}
     return totals, sorted(
-        ((letter["reason"], json.loads(letter["value"])) for letter in dead_letters), key=str
+        ((each["reason"], json.loads(each["value"])) for each in dead_letters), key=str
     )
 
 

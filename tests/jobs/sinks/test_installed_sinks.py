@@ -1,13 +1,13 @@
 """A sink and dead letters of a user's own: found by entry point, checked like ours, written to."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support.installed import install_module
 from tests.support.oracles import START
 from tests.support.running.in_process import job_over, write_lines
 from unskew.config.errors import ExternalError, UsageError
@@ -98,14 +98,7 @@ CONSOLE = "{type: console}"
 @pytest.fixture(autouse=True)
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The user's package, as pip would leave it."""
-    info = tmp_path / "site" / "user_sinks-1.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Name: user_sinks\n")
-    (info / "entry_points.txt").write_text(ENTRY_POINTS)
-    written = tmp_path / "site" / "user_sinks.py"
-    written.write_text(MODULE)
-    monkeypatch.syspath_prepend(str(written.parent))
-    monkeypatch.delitem(sys.modules, "user_sinks", raising=False)
+    written = install_module(tmp_path, monkeypatch, "user_sinks", ENTRY_POINTS, MODULE)
     monkeypatch.chdir(tmp_path)
     return written
 

@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tests.support.dead_letters import dead_letters_in
 from tests.support.oracles import SCHEMA, WindowedKey
 from unskew.config.loader import load_job
 from unskew.config.models.job import Job
@@ -110,6 +111,16 @@ class Ran(Follower):
             bounds = [columns.pop(name) for name in ("window_start", "window_end") if name in row]
             last[*bounds, columns.pop("key")] = columns
         return last
+
+
+def run_without_windows(
+    spark: SparkSession, folder: Path, grouping: str, rows: list[dict[str, Any]], **changes: Any
+) -> tuple[Ran, list[dict[str, Any]]]:
+    """A job without windows over one file of rows, and its dead letters."""
+    write_lines(folder / "in", "0.json", rows)
+    settings = {"window": {"type": "none"}, "lateness": None, "grouping": {"type": grouping}}
+    ran = Ran(spark, folder, grouping, **{**settings, **changes})
+    return ran, dead_letters_in(folder / "bad")
 
 
 def write_lines(folder: Path, name: str, rows: list[dict[str, Any]]) -> None:
