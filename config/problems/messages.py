@@ -195,7 +195,7 @@ def _take_first_sentence(text: str) -> str:
 
 
 def _classify(error: ErrorDetails) -> str:
-    """Errors of one place that are alternatives of one union are joined; others stay apart."""
+    """Errors at one path that are alternatives of one union are joined; others stay apart."""
     return "key" if error["type"] in {"extra_forbidden", "missing"} else "value"
 
 

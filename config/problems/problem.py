@@ -12,7 +12,7 @@ Path = tuple[Part, ...]
 
 
 class Position(NamedTuple):
-    """A place in a file, counted from one as editors do."""
+    """A line and a column of a file, counted from one as editors do."""
 
     line: int
     column: int
@@ -42,7 +42,7 @@ class DocumentError(Exception):
 
 
 def lines(file: str, problems: Iterable[Problem]) -> list[str]:
-    """The printed problems of one file, in the order of their places, each once."""
+    """The printed problems of one file, in the order of their positions, each once."""
     ordered = sorted(
         problems,
         key=lambda problem: (problem.position, problem.path, problem.rule, problem.suggestion),

@@ -1,4 +1,4 @@
-"""Reads one YAML document into nodes that know their place in the file.
+"""Reads one YAML document into nodes that know their position in the file.
 
 Built on PyYAML's events rather than its constructor, so that a hostile file costs little: depth,
 nodes (aliases counted as often as they are used) and bytes are bounded, tags are refused, and

@@ -88,7 +88,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Section:
-    """A model at a place of the job: `path` has its type in it, `key` is the key in YAML."""
+    """A model at a path of the job: `path` has its type in it, `key` is the key in YAML."""
 
     path: str
     key: str

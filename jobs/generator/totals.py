@@ -27,7 +27,7 @@ class Totals(ABC):
 
     @abstractmethod
     def add(self, window: int, chunk: Chunk, taken: Int64s) -> None:
-        """Count the sound records at the places `taken`, all of which are in `window`."""
+        """Count the sound records at the indices `taken`, all of which are in `window`."""
 
     @abstractmethod
     def windows(self) -> list[int]:
@@ -220,7 +220,7 @@ class PostTotals(Totals):
 
 
 def _rows_of(chunk: Chunk, taken: Int64s) -> Int64s:
-    """The operator's rows that the records at these places become."""
+    """The operator's rows that the records at these indices become."""
     chosen = np.zeros(len(chunk.values), bool)
     chosen[taken] = True
     return np.flatnonzero(chosen[chunk.columns["row"]])

@@ -1,6 +1,7 @@
 """docs/ARCHITECTURE.md says what the code does: the rooms, and the way of one record."""
 
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from docs.reference.write_or_check import section
 
 FILES_MAX = 22
 TURNS_BACK_MAX = 8
+FOLDER_MAX = 15
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +68,17 @@ def test_the_counts_are_fresh() -> None:
 def test_a_class_is_found_by_name_and_in_a_table_of_texts() -> None:
     files = files_naming("WordCount")
     assert files == ["config/specs.py", "jobs/operators/word_count.py"]
+
+
+def test_no_folder_has_many_more_than_a_dozen_modules(root: Path) -> None:
+    sizes = Counter(
+        path.parent.relative_to(root)
+        for room in ("benchmarks", "config", "dashboards", "deploy", "docs", "grouping", "jobs")
+        for path in [*(root / room).rglob("*.py"), *(root / "tests" / room).rglob("*.py")]
+        if path.name != "__init__.py"
+    )
+    sizes.update(path.parent.relative_to(root) for path in (root / "tests/storm").rglob("*.py"))
+    assert {folder: size for folder, size in sizes.items() if size > FOLDER_MAX} == {}
 
 
 def test_every_room_has_its_line_and_its_layer(root: Path, page: str) -> None:

@@ -1,4 +1,4 @@
-"""`unskew generate` into a real broker: rate, place, totals, and what goes wrong there."""
+"""`unskew generate` into a real broker: rate, partitions, totals, and what goes wrong there."""
 
 import os
 import re

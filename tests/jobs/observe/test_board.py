@@ -214,7 +214,7 @@ def test_hot_keys_are_hashes_unless_the_job_shows_names() -> None:
 def test_keys_that_come_and_go_make_a_bounded_number_of_series() -> None:
     shown, keys = board(), set()
     for number in range(150):
-        hot = tuple(HotKey(10 * number + place, None, 1) for place in range(10))
+        hot = tuple(HotKey(10 * number + key, None, 1) for key in range(10))
         batch = done(number)
         assert batch.stats is not None
         shown.batch_done(replace(batch, stats=replace(batch.stats, hot_keys=hot)))

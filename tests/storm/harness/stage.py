@@ -30,7 +30,7 @@ _TIMESTAMP = pa.timestamp("us", "UTC")
 
 @dataclass
 class Stage:
-    """Where one case takes place."""
+    """The folder, topics and tables of one case."""
 
     world: World
     folder: Path
