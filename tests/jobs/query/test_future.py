@@ -14,9 +14,9 @@ from tests.support.dead_letters import dead_letters_in
 from tests.support.oracles import START, WINDOWS
 from tests.support.running.in_process import Ran, job_over, write_lines
 from unskew.config.models.source import KafkaSource
-from unskew.jobs.engine import source
 from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.operators.registry import operator_for
+from unskew.jobs.query import source
 from unskew.jobs.query.decode import decode
 from unskew.jobs.query.prepare import REJECTED, prepare
 
