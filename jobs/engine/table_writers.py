@@ -3,7 +3,6 @@ Spark's task metrics.
 """
 
 import json
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -27,8 +26,7 @@ class TableWriters:
         merges = operator_for(job.operator).merges
         self._sink = sink if isinstance(sink, TableSink) and not merges else None
         self._writers = job.partitions
-        self._spark = spark
-        self._jobs_seen = -1
+        self._task_seconds = TaskSeconds(spark)
 
     def of_batch(self, progress: dict[str, Any]) -> WrittenFiles | None:
         """What they did in a batch, by Spark's progress of it; None if it is not known."""
@@ -37,7 +35,7 @@ class TableWriters:
         # Displays alone need it: the job goes on without.
         with suppress(OSError, ValueError, KeyError, Py4JError, pa.ArrowException):
             files = self._sink.files_of_batch(int(progress["batchId"]), progress["id"])
-            seconds = dict(self._seconds(progress["runId"]))
+            seconds = self._task_seconds.read(progress["runId"])
             if files is not None:
                 return self._by_writer([(f.writer or 0, f.size) for f in files], seconds)
         return None
@@ -51,24 +49,44 @@ class TableWriters:
         times = np.array([seconds.get(writer, 0.0) for writer in range(writers)])
         return WrittenFiles(np.bincount(numbers, minlength=writers), sizes, times)
 
-    def _seconds(self, run: str) -> Iterator[tuple[int, float]]:
-        """The run time of each task of the stage that wrote the batch."""
-        context: Any = self._spark.sparkContext
-        # Spark's public status has no times of tasks.
-        store = context._jsc.sc().statusStore()  # noqa: SLF001
-        tracker = context.statusTracker()
+
+class TaskSeconds:
+    """The run times of the tasks that wrote, by Spark's own metrics."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._jobs_seen = -1
+
+    def read(self, run: str) -> dict[int, float]:
+        """Read those of the newest stage of a query's run that wrote, by partition.
+
+        Only jobs that have come since the last call are looked at: those of a batch.
+        """
+        stage = self._find_writing_stage(run)
+        if stage is None:
+            return {}
+        store, jvm = self._store(), self._spark._jvm  # noqa: SLF001
+        assert jvm is not None
+        tasks = store.taskList(stage.stageId(), stage.attemptId(), stage.numTasks() * 2)
+        mapper = jvm.org.apache.spark.status.api.v1.JacksonMessageWriter().mapper()
+        # All at once: a call into the JVM for each number would take a second for 500 tasks.
+        return {
+            int(task["partitionId"]): task["taskMetrics"]["executorRunTime"] / 1000
+            for task in json.loads(mapper.writeValueAsString(tasks))
+            if task["status"] == "SUCCESS"
+        }
+
+    def _find_writing_stage(self, run: str) -> Any:
+        tracker = self._spark.sparkContext.statusTracker()
         new = [number for number in tracker.getJobIdsForGroup(run) if number > self._jobs_seen]
         self._jobs_seen = max([self._jobs_seen, *new])
         infos = [tracker.getJobInfo(number) for number in new]
-        stages = {int(stage) for info in infos if info for stage in info.stageIds}
-        attempts = [store.lastStageAttempt(stage) for stage in stages]
-        writing = [stage for stage in attempts if stage.outputBytes() > 0]
-        if not writing:
-            return
-        last = max(writing, key=lambda stage: stage.stageId())
-        tasks = store.taskList(last.stageId(), last.attemptId(), last.numTasks() * 2)
-        mapper = self._spark._jvm.org.apache.spark.status.api.v1.JacksonMessageWriter().mapper()  # type: ignore[union-attr]  # noqa: SLF001
-        # All at once: a call into the JVM for each number would take a second for 500 tasks.
-        for task in json.loads(mapper.writeValueAsString(tasks)):
-            if task["status"] == "SUCCESS":
-                yield int(task["partitionId"]), task["taskMetrics"]["executorRunTime"] / 1000
+        numbers = {int(number) for info in infos if info for number in info.stageIds}
+        stages = [self._store().lastStageAttempt(number) for number in numbers]
+        writing = [stage for stage in stages if stage.outputBytes() > 0]
+        return max(writing, key=lambda stage: int(stage.stageId()), default=None)
+
+    def _store(self) -> Any:
+        # Spark's public status has no times of tasks.
+        context: Any = self._spark.sparkContext
+        return context._jsc.sc().statusStore()  # noqa: SLF001
