@@ -12,7 +12,8 @@ def keep_rejected(
     """Write the rejected records into the journal; how many there are by reason."""
     if not rejected:
         return {}
-    table = pa.concat_tables(rejected)
+    # In one piece, since each piece of the file is sent on by itself.
+    table = pa.concat_tables(rejected).combine_chunks()
     journal.write_rejected(batch, partition, table)
     counted = pc.value_counts(table["reason"])
     return {entry["values"]: entry["counts"] for entry in counted.to_pylist()}
