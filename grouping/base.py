@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 
 from unskew.grouping.arguments import check_active, check_feedback, check_range, checked_array
 from unskew.grouping.errors import GroupingError, SnapshotError
-from unskew.grouping.snapshot import Snapshot
+from unskew.grouping.snapshot import Arrays, Snapshot
 
 UInt64s = NDArray[np.uint64]
 Int64s = NDArray[np.int64]
@@ -100,6 +100,11 @@ class Grouping(ABC):
         """Does `route` need the records' times (int64, microseconds)?"""
         return False
 
+    @property
+    def wants_agreement(self) -> bool:
+        """Do sources agree, before a batch, by the states that all left in the one before?"""
+        return False
+
     def route(self, keys: UInt64s, timestamps: Int64s | None = None) -> Int32s:
         """The partition of each key, in order. `keys` are 64-bit hashes."""
         keys = checked_array("keys", keys, np.uint64)
@@ -123,11 +128,23 @@ class Grouping(ABC):
         for keys, timestamps in chunks:
             yield self.route(keys, timestamps)
 
-    def begin_batch(self, feedback: Feedback | None = None) -> None:
-        """A micro-batch begins: all partitions are idle, and the last one's reports are known."""
+    def begin_batch(self, feedback: Feedback | None = None, agreed: Arrays | None = None) -> None:
+        """A micro-batch begins: all partitions are idle, and the last one's reports are known.
+
+        `agreed` is what `agree` made of the states of the batch before.
+        """
         if feedback is not None:
             check_feedback(feedback, self.setting.partitions)
         self._begin_batch(feedback)
+        self._take_agreed(agreed or {})
+
+    def agree(self, states: Sequence[Arrays]) -> dict[str, NDArray[Any]]:
+        """What follows from the states that all sources left in a batch: the same for each."""
+        return {}
+
+    def made_up_agreement(self) -> Arrays:
+        """Something like what `agree` answers, to compile what only later batches call."""
+        return {}
 
     def set_active(self, partitions: Sequence[int]) -> None:
         """From now on route to these partitions only."""
@@ -178,6 +195,9 @@ class Grouping(ABC):
 
     def _begin_batch(self, feedback: Feedback | None) -> None:  # noqa: B027 - most need nothing here
         """Take `feedback`, forget what only the last batch needed."""
+
+    def _take_agreed(self, agreed: Arrays) -> None:  # noqa: B027 - likewise
+        """Take what the sources agreed on; empty where nothing is known of the batch before."""
 
     def _active_changed(self) -> None:
         """`state["active"]` is new: bring what follows from it up to date."""

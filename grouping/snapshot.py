@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from unskew.grouping.errors import SnapshotError
 
+Arrays = Mapping[str, NDArray[Any]]
+
 MAGIC = b"UNSKEW\x00\x01"
 DIGEST_BYTES = 16
 HEAD_BYTES = len(MAGIC) + 4

@@ -11,6 +11,9 @@ them without talking: small surpluses first, each to the next partition with roo
 hash on; the largest surpluses, whose keys go nearly everywhere anyway, fill up what is left. The
 records beyond equal whole shares go to other partitions for each source.
 
+From the second batch on, sources know what all of them counted in the one before, and agree by it
+where their own shares would not let them: see *several sources* below.
+
 Guarantees, for each source and batch (m records, n active partitions):
 - the largest load is ceil(m / n), and where nothing is above that, nothing moves. So one source's
   is the least that whole records allow, and that of s sources together, each of which rounds up on
@@ -22,22 +25,38 @@ With `balance: seconds` the same holds for estimated work in place of records, u
 partition gets more than its capacity plus the work of one of the records. Work is reckoned in whole
 1/4096 of a record's of mean cost, from 1 to 4096^2 of them, and a cost is rounded to that.
 
+Where sources agree, `slack` takes the place of exactness: no source's largest load is above
+ceil((1 + slack) m / n).
+
 Costs: one look in a hash table a record, a few passes over the distinct keys, and the share must be
 held while it is counted. Bounds: a piece of `chunk_records` records is held at a time, at most
 24 bytes a record and 96 a distinct key of it, and the table stays for the next piece. The state is
-33 bytes a partition and 24 for each of `cost_keys`. A share of several pieces is levelled piece by
-piece, each filling up what those before it left uneven; then the bound on pairs holds for each
-piece, and a cut of the share that is not `route_chunks`' is a piece too until `begin_batch`.
+41 bytes a partition and 24 for each of `cost_keys`; with several sources 16 bytes for each key of
+the share, at most 256 KiB, and the plan. A share of several pieces is levelled piece by piece, each
+filling up what those before it left uneven; then the bound on pairs holds for each piece, and a
+cut of the share that is not `route_chunks`' is a piece too until `begin_batch`.
 
-Pairs over keys, 10^6 records of 10^4 keys, 100 partitions, median of five seeds:
+Several sources. Where keys are alike, the largest keys of a source's share are a matter of
+chance, and each source splits others. So every source leaves the counts of its share in its state,
+and all make the same plan of them (`grouping.parts.agreed_homes`): homes that are level, and a few
+keys that all may split over the same partitions. A source fills partitions with those, and moves
+others only above its slack. What is left of its own deviations mostly cancels in the sum over
+sources. Sources are exact on their own, without a plan, where that costs at most 1.05 pairs a key;
+where the batch has too few records for a plan to stay below 1.02 times the mean, unless `slack`
+allows more; and where the plan does not fit: a source whose share departs from it by more than
+chance is exact, and a plan that gave uneven loads is not used in the next batch
+(`grouping.parts.agreement`).
+docs/level.md has the proofs, and what is possible without talking within the batch.
 
-| sources | uniform | z = 0.5 | 0.8 | 1.1 | 1.4 | 2.0 |
-|---|---|---|---|---|---|---|
-| 5 | 1.15 | 1.03 | 1.01 | 1.01 | 1.01 | 1.08 |
-| 48 | 1.83 | 1.17 | 1.03 | 1.01 | 1.01 | 1.08 |
+Pairs over keys in the first batch, and then in the second with the largest load over the mean; 10^6
+records of 10^4 keys, 100 partitions:
 
-Where keys are alike, as in the first column, the largest keys of a source's share are a matter of
-chance, and sources agree less the more of them there are. Each source still has its n - 1 at most.
+| sources | uniform | z = 0.2 | 0.5 | 0.8 | 1.1 | 1.4 | 2.0 |
+|---|---|---|---|---|---|---|---|
+| 5 | 1.17 | 1.10 | 1.03 | 1.01 | 1.01 | 1.01 | 1.08 |
+| 5, then | 1.04, 1.011 | 1.04, 1.004 | 1.03, 1 | 1.01, 1 | 1.01, 1 | 1.01, 1 | 1.08, 1 |
+| 48 | 1.87 | 1.73 | 1.17 | 1.03 | 1.01 | 1.01 | 1.08 |
+| 48, then | 1.05, 1.019 | 1.05, 1.016 | 1.05, 1.002 | 1.03, 1 | 1.01, 1 | 1.01, 1 | 1.08, 1 |
 
 Departures from McNaughton: homes come first, so nothing moves without need; jobs are keys with
 whole records, and may run on several machines at once; the order above for that of the
@@ -68,6 +87,7 @@ nothing is drawn, and keys that need not move do not.
 | draw | a hash of the giver and a counter: where to look for room | `move_surplus` |
 | segment | so many records of a giver go to this partition | `move_surplus`, `assign` |
 | cursor | of a giver: its segment that is being filled | `move_surplus`, `assign` |
+| plan | agreed homes and shared keys of a batch | `agreed_homes` |
 | cost, speed | seconds a record of a key; of a partition, relative to the mean | `key_costs` |
 
 >>> import numpy as np
@@ -82,10 +102,11 @@ distributed micro-batch stream processing systems, SIGMOD 2020; Apache Iceberg, 
 `MapAssignment`.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import Literal
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from unskew.grouping.arguments import checked_array
@@ -100,10 +121,21 @@ from unskew.grouping.base import (
     UInt64s,
 )
 from unskew.grouping.hashing import salts
+from unskew.grouping.parts import agreement
+from unskew.grouping.parts.agreed_homes import Where
 from unskew.grouping.parts.key_costs import empty_costs, learn
-from unskew.grouping.parts.levelling import assign, choose, give, home_loads, move_surplus, targets
+from unskew.grouping.parts.levelled import (
+    Levelled,
+    Partitions,
+    Share,
+    count_share,
+    level_as_agreed,
+    level_exactly,
+)
+from unskew.grouping.parts.levelling import assign
 from unskew.grouping.parts.share_pairs import Piece, SharePairs
 from unskew.grouping.parts.sketches.exact_counts import ExactCounts
+from unskew.grouping.snapshot import Arrays
 
 TICKS_A_MEAN_RECORD = 4096
 TICKS_MAX = 2**24
@@ -125,6 +157,11 @@ class LevelParams(GroupingParams):
     """With `balance: seconds`: keys whose own cost is remembered; others cost the mean."""
     smoothing: float = Field(default=0.5, gt=0.0, le=1.0)
     """With `balance: seconds`: the weight of the last batch in costs and speeds."""
+    slack: Annotated[float, Field(ge=0.0, le=1.0)] | None = Field(None, examples=[0.05])
+    """How far a source may go above its capacity, as a part of it, where several sources agree on
+    homes by the counts of the batch before; 0: they do not, and each is exact on its own. Default:
+    3 sqrt(n / records of its share), what chance does to a share, and only where all sources
+    together then stay below 1.02 times the mean. With `balance: records`."""
 
     @model_validator(mode="after")
     def _speeds_need_seconds(self) -> "LevelParams":
@@ -137,8 +174,10 @@ class Level(Grouping):
     """Exact counts, homes by hash, and the surplus of the largest keys moved."""
 
     name = "level"
+    version = 2
     Params = LevelParams
     wants_feedback = True
+    growing = agreement.GROWING
 
     params: LevelParams
 
@@ -158,6 +197,8 @@ class Level(Grouping):
             "split_records": np.zeros(setting.partitions, np.int64),
         }
         self.state |= empty_costs(params.cost_keys, setting.partitions)
+        self.state |= agreement.empty_memory(setting.partitions)
+        self._plans = params.slack != 0 and not self.wants_feedback
 
     def route_chunks(self, chunks: Iterable[Chunk]) -> Iterator[Int32s]:
         """Hold up to `chunk_records`, route them as one, and answer in the chunks' own shapes."""
@@ -220,6 +261,26 @@ class Level(Grouping):
             measured = self.params.speeds == "measured"
             learn(self.state, feedback, self.params.smoothing, speeds=measured)
 
+    @property
+    def wants_agreement(self) -> bool:
+        """One source has nobody to agree with, and costs are balanced by each on its own."""
+        return self._plans and self.setting.sources > 1
+
+    def agree(self, states: Sequence[Arrays]) -> dict[str, NDArray[Any]]:
+        """The plan of all sources for the next batch; empty where each is exact on its own."""
+        return agreement.agree(states, self._where_to_agree(), self.params.slack)
+
+    def made_up_agreement(self) -> Arrays:
+        """A plan like those of `agree`, of made-up counts."""
+        return agreement.made_up_plan(self._where_to_agree()) if self._plans else {}
+
+    def _where_to_agree(self) -> Where:
+        salts_ = np.array([self._home, self._order, self._start], np.uint64)
+        return Where(self.active, self.state["active"], salts_)
+
+    def _take_agreed(self, agreed: Arrays) -> None:
+        agreement.begin(self.state, agreed)
+
     def _route(self, keys: UInt64s, timestamps: Int64s | None, out: Int32s) -> None:
         self._share_pairs.clear()
         step = self.params.chunk_records
@@ -242,33 +303,39 @@ class Level(Grouping):
         counts = self._counts
         counts.clear()
         numbers = counts.count(keys)
-        ticks = self._ticks(counts)
-        base: Int64s = self.state["loads"]
-        loads = base.copy()
-        codes = np.empty(len(counts), np.int32)
-        mask = self.state["active"]
-        entries, known = counts.entries, len(counts)
-        home_loads(entries, known, ticks, self._home, mask, self.active, codes, loads)
-        wanted = np.zeros(loads.size, np.int64)
-        speeds = self.state["speeds"]
-        unit = ticks.size == 0 and bool((speeds == 1.0).all())
-        givers = np.empty(0, np.int32)
-        segments = (np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int64))
-        source, sources = self.setting.source, self.setting.sources
-        if targets(base, loads, speeds, self.active, source, sources, unit, wanted):
-            surplus = np.where(mask != 0, np.maximum(loads - wanted, 0), 0)
-            rooms = np.where(mask != 0, np.maximum(wanted - loads, 0), 0)
-            chosen = choose(entries, known, ticks, codes, surplus, self._order)
-            moved = np.empty(chosen.size, np.int64)
-            givers = give(entries, ticks, codes, surplus, chosen, self._order, moved)
-            segments = move_surplus(
-                entries, ticks, givers, moved, rooms, self._start, mask, self.active, codes, loads
-            )
-            self._note_moves(givers, moved[: givers.size], codes)
-        piece = Piece(counts.keys.copy(), codes, givers, segments[0].copy(), segments[1])
+        where = self._partitions()
+        share = count_share(counts, self._ticks(counts), self.state["loads"], where)
+        setting = self.setting
+        exact = level_exactly(share, where, setting.source, setting.sources)
+        levelled = exact
+        if self.wants_agreement or self.state["plan_used"][0]:
+            levelled = self._levelled_as_agreed(share, where) or exact
+            self._note_counts(share, exact)
+        self._note_moves(levelled, share)
+        cursors, segments = levelled.cursors, levelled.segment_partitions
+        piece = Piece(counts.keys.copy(), levelled.codes, levelled.givers, cursors.copy(), segments)
         self.state["extra_pairs"] += self._share_pairs.add(piece)
-        base[:] = loads
-        assign(numbers, codes, *segments, out)
+        self.state["loads"][:] = levelled.loads
+        records = levelled.segment_records
+        assign(numbers, levelled.codes, cursors, segments, records, out)
+
+    def _levelled_as_agreed(self, share: Share, where: Partitions) -> Levelled | None:
+        """As the plan has it; the loads are noted also while the plan is not in use."""
+        plan = agreement.plan_of(self.state)
+        if plan is None or not where.mask[plan.shared_partitions].all():
+            return None
+        slack = self.params.slack
+        if slack is None:
+            slack = agreement.own_slack(int(share.records.sum()), where.active.size)
+        source, sources = self.setting.source, self.setting.sources
+        levelled = level_as_agreed(share, plan, where, source, sources, slack)
+        if levelled is not None:
+            self.state["plan_loads"] += levelled.loads - share.base
+        return levelled if self.state["plan_used"][0] else None
+
+    def _partitions(self) -> Partitions:
+        salts_ = np.array([self._home, self._start, self._order], np.uint64)
+        return Partitions(self.state["active"], self.active, self.state["speeds"], salts_)
 
     def _ticks(self, counts: ExactCounts) -> Int64s:
         """Each key's work a record, in ticks; empty where all records are the same."""
@@ -282,15 +349,29 @@ class Level(Grouping):
         ticks[numbers[numbers >= 0]] = costs[numbers >= 0]
         return ticks
 
-    def _note_moves(self, givers: Int32s, moved: Int64s, codes: Int32s) -> None:
-        self.state["moved_records"] += moved.sum()
-        split = givers[codes[givers] < 0]
+    def _note_counts(self, share: Share, exact: Levelled) -> None:
+        """Leave in the state what all sources need for the next batch."""
+        keys, owners = share.counts.keys, exact.owners()
+        agreement.note_counts(self.state, keys, share.records)
+        away = exact.segment_partitions != share.homes[owners]
+        agreement.note_exact_pairs(
+            self.state,
+            keys[owners[away]],
+            exact.segment_partitions[away],
+            exact.segment_records[away],
+        )
+
+    def _note_moves(self, levelled: Levelled, share: Share) -> None:
+        counts = share.counts
+        away = levelled.segment_partitions != share.homes[levelled.owners()]
+        self.state["moved_records"] += levelled.segment_records[away].sum()
+        split = levelled.givers[levelled.codes[levelled.givers] < 0]
         known = int(self.state["split_known"][0])
-        both = np.concatenate([self.state["split_keys"][:known], self._counts.keys[split]])
+        both = np.concatenate([self.state["split_keys"][:known], counts.keys[split]])
         keys, which = np.unique(both, return_inverse=True)
         records = np.zeros(keys.size, np.int64)
         np.add.at(records, which[:known], self.state["split_records"][:known])
-        np.add.at(records, which[known:], self._counts.counts[split].astype(np.int64))
+        np.add.at(records, which[known:], counts.counts[split].astype(np.int64))
         first = np.lexsort((keys, -records))[: self.setting.partitions]
         self.state["split_known"][0] = first.size
         self.state["split_keys"][: first.size] = keys[first]

@@ -11,7 +11,7 @@ Departures: a report tells of the records that were routed since the last one, a
 still wait in a queue; sources route in no time, their speed is measured apart with `clock`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -114,8 +114,7 @@ class _Simulation:
         for start in range(0, self._trace.records, self._batch_records):
             stop = min(start + self._batch_records, self._trace.records)
             began = self._clock()
-            for router in self._routers:
-                router.begin_batch(feedback)
+            begin_all(self._routers, feedback)
             self._routing_seconds += self._clock() - began
             feedback = self._run_batch(cursor, start, stop, progress)
         return self._report()
@@ -255,6 +254,15 @@ class _Simulation:
             busy_max_over_mean=max_over_mean(queues.busy),
             utilisation=float(queues.busy.mean()) / seconds,
         )
+
+
+def begin_all(routers: Sequence[Grouping], feedback: Feedback | None) -> None:
+    """Let a batch begin for all sources, with what they agree on by the one before."""
+    agreed = None
+    if routers[0].wants_agreement:
+        agreed = routers[0].agree([router.state for router in routers])
+    for router in routers:
+        router.begin_batch(feedback, agreed)
 
 
 def batch_size(trace: Trace, scenario: Scenario, wants_feedback: bool) -> int:

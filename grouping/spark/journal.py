@@ -11,8 +11,7 @@ Files are `grouping.snapshot` bytes: plain arrays with a checksum, fsynced befor
 name. A file that cannot be read, or whose content makes no sense, stops the job with an error that
 names it; it never silently changes the routing.
 
-The journal lives on any filesystem that pyarrow opens by URI; `whole_files` says how each writes a
-file once.
+It lives on any filesystem that pyarrow opens by URI; `whole_files`: how each writes a file once.
 """
 
 import re
@@ -50,6 +49,7 @@ _OWNER = "owner"
 _WRITTEN = "dead-letters.published"
 _BATCH = re.compile(r"\d{12}")
 _STATE = re.compile(r"source-(\d+)\.state")
+_OF_STATES = re.compile(r"source-\d+\.state|sources\.agreed")
 _ROUTING = re.compile(r"source-(\d+)\.routing")
 _REPORT = re.compile(r"partition-(\d+)\.report")
 # Journals of the version before end the name in `.bad`.
@@ -97,15 +97,15 @@ class Journal:
                 grouping.restore(state)
 
     def _state_before(self, batch: int, source: int) -> tuple[int, Snapshot | None]:
-        for number in self._before(batch):
-            state = self._read(number, _state_name(source))
+        for number in self.batches_before(batch):
+            state = self.read(number, _state_name(source))
             if state is not None:
                 return number, state
         return 0, None
 
     def reports_before(self, batch: int) -> dict[int, Snapshot]:
         """Read the reports of the newest batch before `batch` that has any, to route by them."""
-        for number in self._before(batch):
+        for number in self.batches_before(batch):
             reports = self._read_all(number, _REPORT, MeasuredLoad.from_snapshot)
             if reports:
                 return reports
@@ -113,14 +113,14 @@ class Journal:
 
     def newest_sources(self, batch: int) -> int:
         """Count the sources that routed the newest batch before `batch`; 0 if there is none."""
-        for number in self._before(batch):
+        for number in self.batches_before(batch):
             count = sum(1 for name in self._names(f"{number:012d}") if _STATE.fullmatch(name))
             if count:
                 return count
         return 0
 
-    def _before(self, batch: int) -> Iterator[int]:
-        """The batches before `batch`, newest first.
+    def batches_before(self, batch: int) -> Iterator[int]:
+        """List the batches before `batch`, newest first.
 
         Only the batches that are always kept: an older one may be purged between two attempts,
         and then the second would route in another way than the first.
@@ -139,11 +139,11 @@ class Journal:
 
     def write_state(self, batch: int, source: int, state: Snapshot) -> bool:
         """Write a source's state; False if an earlier attempt has."""
-        return self._write(batch, _state_name(source), state.to_bytes())
+        return self.write(batch, _state_name(source), state.to_bytes())
 
     def write_report(self, batch: int, partition: int, report: Snapshot) -> bool:
         """Write a partition's report; False if an earlier attempt has."""
-        return self._write(batch, f"partition-{partition:05d}.report", report.to_bytes())
+        return self.write(batch, f"partition-{partition:05d}.report", report.to_bytes())
 
     def write_routing(
         self,
@@ -159,7 +159,7 @@ class Journal:
         routing = routing_to_snapshot(routes or Routes(), stats)
         name = f"source-{source:05d}.routing"
         # Not synced: it is only shown, and each fsync costs a task some milliseconds.
-        return self._write(batch, name, routing.to_bytes(), Synced.NOTHING)
+        return self.write(batch, name, routing.to_bytes(), Synced.NOTHING)
 
     def read_routing_stats(self, batch: int) -> dict[int, RoutingStats]:
         """Read what sources measured while they routed one batch, by source."""
@@ -171,11 +171,11 @@ class Journal:
 
     def write_written_files(self, batch: int, written: Snapshot) -> bool:
         """Write which files a batch added to a table; for display."""
-        return self._write(batch, _WRITTEN_FILES, written.to_bytes())
+        return self.write(batch, _WRITTEN_FILES, written.to_bytes())
 
     def read_written_files(self, batch: int) -> Snapshot | None:
         """Read it."""
-        return self._read(batch, _WRITTEN_FILES)
+        return self.read(batch, _WRITTEN_FILES)
 
     def routes(self, batch: int) -> dict[int, Routes]:
         """Read what each source routed in one batch."""
@@ -200,17 +200,16 @@ class Journal:
 
     def _write_rejected(self, batch: int, name: str, table: pa.Table) -> bool:
         # With a synced name: once their batch is committed, nothing else has these records.
-        return self._write(batch, name, rejected_to_bytes(table), Synced.NAME)
+        return self.write(batch, name, rejected_to_bytes(table), Synced.NAME)
 
     def rejected(self, batch: int) -> Iterator[pa.Table]:
         """Read the rejected records of one batch that are kept, in pieces of each partition.
 
         All files are checked before the first record.
         """
-        names = self._rejected_files(batch)
-        for name in names:
+        for name in self._rejected_files(batch):
             self._check_rejected(batch, name)
-        for name in names:
+        for name in self._rejected_files(batch):
             yield from self._pieces(batch, name)
 
     def _check_rejected(self, batch: int, name: str) -> None:
@@ -238,7 +237,7 @@ class Journal:
 
     def mark_dead_letters_written(self, batch: int) -> None:
         """Mark that the rejected records of a batch are written as dead letters."""
-        self._write(batch, _WRITTEN, b"", Synced.NOTHING)
+        self.write(batch, _WRITTEN, b"", Synced.NOTHING)
 
     def unreadable_files(self, newest: int | None = None, *, states: bool = True) -> list[str]:
         """List what a start after batch `newest`, or after all, needs and cannot read.
@@ -257,10 +256,10 @@ class Journal:
     def _needed_by_routing(self, last: int, states: bool) -> Iterator[tuple[int, str]]:
         seen: set[str] = set()
         reported = False
-        for number in self._before(last + 1):
+        for number in self.batches_before(last + 1):
             names = sorted(self._names(f"{number:012d}"))
             if states:
-                new = [name for name in names if _STATE.fullmatch(name) and name not in seen]
+                new = [name for name in names if _OF_STATES.fullmatch(name) and name not in seen]
                 seen.update(new)
                 yield from ((number, name) for name in new)
             reports = [name for name in names if _REPORT.fullmatch(name)]
@@ -311,7 +310,7 @@ class Journal:
         system, root = self._open()
         for number in self.batches():
             for name in self._names(f"{number:012d}"):
-                if _STATE.fullmatch(name):
+                if _OF_STATES.fullmatch(name):
                     system.delete_file(f"{root}/{number:012d}/{name}")
 
     def size_bytes(self) -> int:
@@ -343,7 +342,7 @@ class Journal:
         snapshots: dict[int, Snapshot] = {}
         for name in sorted(self._names(f"{batch:012d}")):
             match = pattern.fullmatch(name)
-            snapshot = self._read(batch, name) if match else None
+            snapshot = self.read(batch, name) if match else None
             if match and snapshot is not None:
                 number = int(match.group(1))
                 with self._naming(batch, name):
@@ -360,14 +359,15 @@ class Journal:
                 for _ in self._pieces(batch, name):
                     pass
             else:
-                snapshot = self._read(batch, name)
+                snapshot = self.read(batch, name)
                 if snapshot is not None and _REPORT.fullmatch(name):
                     MeasuredLoad.from_snapshot(snapshot)
         except (SnapshotError, OSError):
             return False
         return True
 
-    def _read(self, batch: int, name: str) -> Snapshot | None:
+    def read(self, batch: int, name: str) -> Snapshot | None:
+        """Read a file of a batch; None if it is not there."""
         system, root = self._open()
         with self._naming(batch, name):
             data = read_whole(system, f"{root}/{batch:012d}/{name}")
@@ -389,7 +389,8 @@ class Journal:
                 reason = f"its content makes no sense ({type(error).__name__}: {error})"
             raise SnapshotError(self.unreadable_message(f"{batch:012d}/{name}", reason)) from error
 
-    def _write(self, batch: int, name: str, data: bytes, synced: Synced = Synced.CONTENT) -> bool:
+    def write(self, batch: int, name: str, data: bytes, synced: Synced = Synced.CONTENT) -> bool:
+        """Write a file of a batch; False if an earlier attempt has."""
         self.check_owner()
         system, root = self._open()
         return write_once(system, f"{root}/{batch:012d}/{name}", data, synced)

@@ -14,6 +14,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 from unskew.grouping.base import Chunk, Feedback, Grouping, Int32s, Int64s, UInt64s
 from unskew.grouping.errors import GroupingError
 from unskew.grouping.registry import create
+from unskew.grouping.spark.agreed_file import agreed_before
 from unskew.grouping.spark.journal import KEPT_BATCHES, Journal
 from unskew.grouping.spark.report import feedback_from_reports
 from unskew.grouping.spark.routing_file import Routes, RoutingStats
@@ -79,7 +80,8 @@ class Router:
             router.begin_batch()
             return router
         self.journal.restore_before(batch, source, router)
-        router.begin_batch(self._feedback(batch, router))
+        agreed = agreed_before(self.journal, batch, router) if router.wants_agreement else None
+        router.begin_batch(self._feedback(batch, router), agreed)
         return router
 
     def _feedback(self, batch: int, router: Grouping) -> Feedback | None:

@@ -17,7 +17,10 @@ _HOT = 3
 
 
 def warm_up(grouping: Grouping) -> None:
-    """Route batches of made-up records, without and with reports, and restore a snapshot."""
+    """Route batches of made-up records, without and with reports and what sources agree on.
+
+    A grouping that is made with one source is taken for one of several that agree.
+    """
     hashes = np.arange(_RECORDS, dtype=np.uint64) * _SPREAD
     hashes[::_HOT] = _SPREAD
     times = np.arange(_RECORDS)
@@ -25,7 +28,7 @@ def warm_up(grouping: Grouping) -> None:
         # Like the arrays that a task gets from Arrow: numba compiles others for writable arrays.
         array.flags.writeable = False
     for feedback in (None, *[_feedback(grouping.setting.partitions)] * 2):
-        grouping.begin_batch(feedback)
+        grouping.begin_batch(feedback, grouping.made_up_agreement() if feedback else None)
         for _ in grouping.route_chunks([(hashes, times)] * 2):
             pass
         grouping.restore(Snapshot.from_bytes(grouping.snapshot().to_bytes()))

@@ -1,0 +1,133 @@
+"""When sources use a plan, and what of it is in their states.
+
+In its state every source leaves the counts of its largest keys, the pairs that it made, or would
+have made, to be exact on its own, and the loads that the plan in force gave it. All sources read
+all of them, so all decide alike for the batch to come:
+
+1. being exact cost at most `EXACT_MAX` pairs a key, which is 1.05 but for what chance adds in the
+   next batch: every source is exact on its own, no plan;
+2. so few records that chance alone makes some partition fuller than `LARGEST_MAX` times the mean,
+   whatever the plan, and the job allows no more: likewise;
+3. otherwise a plan. If the last one gave loads above what is allowed, as it does when keys change
+   all the time, it is reckoned but not used, until one would have been good.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.grouping.base import Int32s, Int64s, UInt64s
+from unskew.grouping.parts.agreed_homes import (
+    Counted,
+    Plan,
+    Where,
+    add_counts,
+    exact_extra,
+    make_plan,
+)
+from unskew.grouping.snapshot import Arrays
+
+KEYS_MAX = 2**14
+"""Keys of a source's share that it leaves counts of, those with most records."""
+EXACT_MAX = 1.045
+LARGEST_MAX = 1.02
+OWN_DEVIATIONS = 3.0
+_CHANCE = 1.7
+"""About how many standard deviations a plan leaves the fullest of 100 partitions above the mean."""
+_WORTH = 0.8
+"""A plan is used if it makes at most this part of the pairs that being exact makes."""
+_PLAN = Plan._fields
+GROWING = frozenset(
+    [*_PLAN]
+    + [f"counted_{name}" for name in ("keys", "records")]
+    + [f"exact_{name}" for name in ("keys", "partitions", "records")]
+)
+
+
+def empty_memory(partitions: int) -> dict[str, NDArray[Any]]:
+    """The state before any batch: nothing counted, no plan."""
+    return {
+        "counted_keys": np.empty(0, np.uint64),
+        "counted_records": np.empty(0, np.int64),
+        "exact_keys": np.empty(0, np.uint64),
+        "exact_partitions": np.empty(0, np.int32),
+        "exact_records": np.empty(0, np.int64),
+        "plan_loads": np.zeros(partitions, np.int64),
+        "plan_used": np.zeros(1, np.int64),
+        "home_keys": np.empty(0, np.uint64),
+        "home_partitions": np.empty(0, np.int32),
+        "shared_keys": np.empty(0, np.uint64),
+        "shared_first": np.zeros(1, np.int64),
+        "shared_partitions": np.empty(0, np.int32),
+        "shared_records": np.empty(0, np.int64),
+        "whole_records": np.empty(0, np.int64),
+    }
+
+
+def begin(state: dict[str, NDArray[Any]], agreed: Arrays) -> None:
+    """Forget the batch before, take what the sources agreed on; nothing if that is empty."""
+    fresh = empty_memory(state["plan_loads"].size)
+    state.update(fresh)
+    state.update({name: array.copy() for name, array in agreed.items()})
+
+
+def plan_of(state: Arrays) -> Plan | None:
+    """The plan of this batch, if there is one."""
+    return Plan(*(state[name] for name in _PLAN)) if state["whole_records"].size else None
+
+
+def note_counts(state: dict[str, NDArray[Any]], keys: UInt64s, records: Int64s) -> None:
+    """Add the counts of a piece to those of the share; the keys with most records stay."""
+    if state["counted_keys"].size == 0 and keys.size <= KEYS_MAX:
+        state["counted_keys"], state["counted_records"] = keys.copy(), records
+        return
+    both = np.concatenate([state["counted_keys"], keys])
+    distinct, which = np.unique(both, return_inverse=True)
+    counts = np.concatenate([state["counted_records"], records])
+    sums = np.bincount(which, counts, distinct.size).astype(np.int64)
+    kept = np.sort(np.lexsort((distinct, -sums))[:KEYS_MAX])
+    state["counted_keys"], state["counted_records"] = distinct[kept], sums[kept]
+
+
+def note_exact_pairs(
+    state: dict[str, NDArray[Any]], keys: UInt64s, partitions: Int32s, records: Int64s
+) -> None:
+    """Keep the pairs away from home that being exact takes: keys, partitions, records of each."""
+    for name, array in (("keys", keys), ("partitions", partitions), ("records", records)):
+        state[f"exact_{name}"] = np.concatenate([state[f"exact_{name}"], array])
+
+
+def own_slack(records: int, partitions: int) -> float:
+    """How far chance takes the fullest partition of one source's share above its part."""
+    return min(1.0, OWN_DEVIATIONS * float(np.sqrt(partitions / max(records, 1))))
+
+
+def agree(states: Sequence[Arrays], where: Where, slack: float | None) -> dict[str, NDArray[Any]]:
+    """The plan for the batch after the one that left these states; empty if it is better exact."""
+    states = [state for state in states if state["counted_keys"].size]
+    if len(states) < 2:
+        return {}
+    counted = add_counts(states)
+    exact = exact_extra(states, counted)
+    if exact <= (EXACT_MAX - 1.0) * counted.keys.size:
+        return {}
+    largest = LARGEST_MAX if slack is None else max(LARGEST_MAX, 1.0 + slack)
+    fair = float(counted.records.sum()) / where.active.size
+    if 1.0 + _CHANCE / np.sqrt(fair) > largest:
+        return {}
+    plan = make_plan(counted, states[0], len(states), where)
+    if plan.extra > _WORTH * exact:
+        return {}
+    loads = np.sum([state["plan_loads"] for state in states], axis=0)[where.active]
+    good = loads.max() <= largest * loads.mean()
+    return {**plan._asdict(), "plan_used": np.array([good], np.int64)}
+
+
+def made_up_plan(where: Where) -> dict[str, NDArray[Any]]:
+    """A plan for counts of no batch: to compile what makes and follows one."""
+    keys = np.arange(1, 100 * where.active.size + 1, dtype=np.uint64)
+    counted = Counted(keys, np.full(keys.size, 100, np.int64))
+    plan = make_plan(counted, empty_memory(where.mask.size), 2, where)
+    return {**plan._asdict(), "plan_used": np.ones(1, np.int64)}

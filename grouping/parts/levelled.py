@@ -1,0 +1,192 @@
+"""One share made level: exactly, from the keys' homes by hash, or as the sources agreed.
+
+`level_exactly` is `level` without a memory. `level_as_agreed` begins with the homes of the plan,
+fills partitions with the plan's shared keys, and moves what is then still above a source's part by
+more than its slack, as `level_exactly` does, to where there is room.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.grouping.base import Float64s, Int32s, Int64s, UInt64s
+from unskew.grouping.parts.agreed_homes import Plan
+from unskew.grouping.parts.levelling import choose, give, home_loads, move_surplus, targets
+from unskew.grouping.parts.shared_keys import fill_shared
+from unskew.grouping.parts.sketches.exact_counts import ExactCounts
+
+_DEPARTURE = 4.5
+"""Standard deviations by which a share may depart from what the plan expects: 1 in 300,000."""
+_NO_TICKS = np.empty(0, np.int64)
+
+
+class Partitions(NamedTuple):
+    """Where records may go, and how fast each partition is."""
+
+    mask: NDArray[np.uint8]
+    active: Int32s
+    speeds: Float64s
+    salts: UInt64s
+    """Of homes, of where to look for room, of the order of keys."""
+
+
+class Share(NamedTuple):
+    """A piece of a share, counted."""
+
+    counts: ExactCounts
+    ticks: Int64s
+    """By key: a record's work; empty: all alike."""
+    homes: Int32s
+    """By key: its partition by hash."""
+    base: Int64s
+    """By partition: its work before this piece."""
+    loads: Int64s
+    """By partition: with this piece at home."""
+
+    @property
+    def records(self) -> Int64s:
+        """By key."""
+        return self.counts.counts.astype(np.int64)
+
+
+class Levelled(NamedTuple):
+    """Where the records of each key go."""
+
+    codes: Int32s
+    """By key: its partition, or -1 - j for the j-th giver."""
+    givers: Int32s
+    """Numbers of the keys that have segments."""
+    cursors: Int64s
+    """By giver: its first segment."""
+    segment_partitions: Int32s
+    segment_records: Int64s
+    loads: Int64s
+    """By partition: its work with this piece."""
+
+    def owners(self) -> Int32s:
+        """By segment: the number of its key."""
+        lengths = np.diff(self.cursors, append=self.segment_partitions.size)
+        owners: Int32s = np.repeat(self.givers, lengths)
+        return owners
+
+
+def count_share(counts: ExactCounts, ticks: Int64s, base: Int64s, where: Partitions) -> Share:
+    """The homes of the counted keys, and the loads if all records went there."""
+    homes, loads = np.empty(len(counts), np.int32), base.copy()
+    home_loads(
+        counts.entries, len(counts), ticks, where.salts[0], where.mask, where.active, homes, loads
+    )
+    return Share(counts, ticks, homes, base, loads)
+
+
+def level_exactly(share: Share, where: Partitions, source: int, sources: int) -> Levelled:
+    """No partition above its part, rounded up; nothing moves where none is."""
+    loads, codes = share.loads.copy(), share.homes.copy()
+    wanted = np.zeros(loads.size, np.int64)
+    unit = share.ticks.size == 0 and bool((where.speeds == 1.0).all())
+    speeds, active = where.speeds, where.active
+    if not targets(share.base, loads, speeds, active, source, sources, unit, wanted):
+        return _at_home(codes, loads)
+    active_only = where.mask != 0
+    surplus = np.where(active_only, np.maximum(loads - wanted, 0), 0)
+    rooms = np.where(active_only, np.maximum(wanted - loads, 0), 0)
+    return _move(share, where, codes, loads, surplus, rooms)
+
+
+def _at_home(codes: Int32s, loads: Int64s) -> Levelled:
+    numbers, longs = np.empty(0, np.int32), np.empty(0, np.int64)
+    return Levelled(codes, numbers, longs, numbers, longs, loads)
+
+
+def _move(
+    share: Share, where: Partitions, codes: Int32s, loads: Int64s, surplus: Int64s, rooms: Int64s
+) -> Levelled:
+    """Largest keys first; keys whose code is no partition of `surplus` stay out of it."""
+    entries, ticks = share.counts.entries, share.ticks
+    _, start, order = where.salts
+    chosen = choose(entries, codes.size, ticks, codes, surplus, order)
+    moved = np.empty(chosen.size, np.int64)
+    givers = give(entries, ticks, codes, surplus, chosen, order, moved)
+    cursors, partitions, records = move_surplus(
+        entries, ticks, givers, moved, rooms, start, where.mask, where.active, codes, loads
+    )
+    return Levelled(codes, givers, cursors, partitions, records, loads)
+
+
+def level_as_agreed(
+    share: Share, plan: Plan, where: Partitions, source: int, sources: int, slack: float
+) -> Levelled | None:
+    """As the plan has it, none above its part by more than `slack` of it.
+
+    None if that cannot be, or if the share departs from what the plan expects by more than chance.
+    """
+    codes, records = share.homes.copy(), share.records
+    _set_found(share.counts, plan.home_keys, plan.home_partitions, codes)
+    shared = share.counts.find(plan.shared_keys)
+    whole = records.copy()
+    whole[shared[shared >= 0]] = 0
+    loads = np.bincount(codes, whole, share.base.size).astype(np.int64)
+    sizes = np.where(shared >= 0, records[shared], 0)
+    seen = np.concatenate([loads[where.active], sizes])
+    expected = np.concatenate([plan.whole_records[where.active], plan.shared_records])
+    if _departs(seen, expected, sources):
+        return None
+    loads += share.base
+    given = fill_shared(sizes, plan.shared_first, plan.shared_partitions, source, loads)
+    most = np.ceil(loads.sum() / where.active.size * (1.0 + slack))
+    # Shared keys are at no partition, so `choose` does not meet them.
+    codes[shared[shared >= 0]] = share.base.size
+    rest = _give_up_excess(share, where, codes, loads, int(most))
+    if rest.loads.max() > most:
+        return None
+    return _with_shared(rest, shared, given, plan)
+
+
+def _set_found(counts: ExactCounts, keys: UInt64s, values: Int32s, out: Int32s) -> None:
+    numbers = counts.find(keys)
+    out[numbers[numbers >= 0]] = values[numbers >= 0]
+
+
+def _departs(records: Int64s, expected: Int64s, sources: int) -> bool:
+    """Is the share another than one of `sources` parts, by chance, of what is expected?
+
+    Pearson's chi-squared over partitions and shared keys, its bound by Wilson and Hilferty. It is
+    larger by a source's part since the expected records are themselves those of a sample.
+    """
+    free = expected.size - 1
+    if free == 0 or expected.sum() == 0:
+        return False
+    parts = np.maximum(expected * (records.sum() / expected.sum()), 1.0)
+    squares = float(((records - parts) ** 2 / parts).sum())
+    spread = 2.0 / (9.0 * free)
+    bound = free * (1.0 - spread + _DEPARTURE * spread**0.5) ** 3
+    return bool(squares > (1.0 + 1.0 / sources) * bound)
+
+
+def _give_up_excess(
+    share: Share, where: Partitions, codes: Int32s, loads: Int64s, most: int
+) -> Levelled:
+    fair = -(-int(loads.sum()) // where.active.size)
+    surplus = np.append(np.maximum(loads - most, 0), 0)
+    if not surplus.any():
+        return _at_home(codes, loads)
+    rooms = np.where(where.mask != 0, np.maximum(fair - loads, 0), 0)
+    return _move(share, where, codes, loads, surplus, rooms)
+
+
+def _with_shared(rest: Levelled, shared: Int64s, given: Int64s, plan: Plan) -> Levelled:
+    """The segments of shared keys after those of `rest`."""
+    used = given > 0
+    owners = np.repeat(np.arange(shared.size), np.diff(plan.shared_first))[used]
+    present, cursors = np.unique(owners, return_index=True)
+    codes = rest.codes
+    codes[shared[present]] = -1 - rest.givers.size - np.arange(present.size)
+    return Levelled(
+        codes,
+        np.concatenate([rest.givers, shared[present]]).astype(np.int32),
+        np.concatenate([rest.cursors, cursors + rest.segment_records.size]).astype(np.int64),
+        np.concatenate([rest.segment_partitions, plan.shared_partitions[used]]),
+        np.concatenate([rest.segment_records, given[used]]),
+        rest.loads,
+    )
