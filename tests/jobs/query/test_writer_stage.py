@@ -12,7 +12,17 @@ from unskew.grouping.spark.report import PartitionReport
 from unskew.jobs.query import writer_stage
 from unskew.jobs.query.writer_stage import WriterStage
 
-RECORD = pa.struct([("reason", pa.string()), ("value", pa.binary())])
+RECORD = pa.struct(
+    {
+        "reason": pa.string(),
+        "key": pa.binary(),
+        "value": pa.binary(),
+        "topic": pa.string(),
+        "partition": pa.int32(),
+        "offset": pa.int64(),
+        "timestamp": pa.timestamp("us", "UTC"),
+    }
+)
 
 
 def chunk(hashes: list[int], reasons: list[str | None], *names: list[str]) -> tuple[pa.Array, ...]:
