@@ -80,7 +80,8 @@ class Journal:
     def check_owner(self) -> None:
         """Raise a TakenOverError if another start has taken it over."""
         system, root = self._open()
-        if self.owner and read_whole(system, f"{root}/{_OWNER}") != self.owner.encode():
+        known = read_whole(system, f"{root}/{_OWNER}") if self.owner else None
+        if known not in {None, self.owner.encode()}:
             raise TakenOverError(
                 f"checkpoint: {root}: another start of the job works on it since; this one ends"
             )

@@ -7,13 +7,15 @@ import traceback
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from unskew.config.arguments import choice
+from unskew.config.arguments import choice, whole_number
 from unskew.config.errors import ExternalError, UnskewError, UsageError
 
 if TYPE_CHECKING:
     from unskew.config.loader import Loaded
 
 _LOG_FORMS = ("auto", "json", "console")
+_DRY_ROWS = 20
+_DRY_ROWS_MAX = 10_000
 _SPARK_LEVELS = ("off", "error", "warn", "info")
 
 
@@ -41,6 +43,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--available-now", action="store_true", help="process what is there, then end"
     )
     parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print what the first records of the source become, a line of JSON for each row, and"
+        " end: sinks, dead letters and checkpoint are not touched",
+    )
+    parser.add_argument(
+        "--rows",
+        type=whole_number(1, _DRY_ROWS_MAX),
+        metavar="N",
+        help=f"with --dry-run: how many records (default: {_DRY_ROWS})",
+    )
+    parser.add_argument(
         "--log",
         type=choice(*_LOG_FORMS),
         metavar="FORM",
@@ -64,9 +78,11 @@ def run(arguments: argparse.Namespace) -> int:
     loaded = load(arguments.job, overrides(arguments.set, available_now=arguments.available_now))
     if loaded.job is None or loaded.problems:
         raise UsageError(*loaded.lines())
+    if arguments.rows is not None and not arguments.dry_run:
+        raise UsageError("run: --rows: belongs to --dry-run")
     quiet_spark(arguments.spark_log, debug=arguments.debug)
     try:
-        return _run(loaded, arguments)
+        return (_dry_run if arguments.dry_run else _run)(loaded, arguments)
     except UnskewError as error:
         lines = [redact(line, loaded.hidden) for line in error.problems]
         cause: BaseException = error
@@ -85,6 +101,15 @@ def run(arguments: argparse.Namespace) -> int:
         Log(loaded.job.name, "json").event("failed", "error", problems=lines)
         return ExternalError.exit_code
     raise ExternalError(*lines) from None
+
+
+def _dry_run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
+    from unskew.jobs.engine.dry_run import show_first_rows  # noqa: PLC0415
+
+    assert loaded.job is not None
+    for line in show_first_rows(loaded.job, arguments.rows or _DRY_ROWS):
+        print(line)
+    return 0
 
 
 def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:

@@ -18,7 +18,8 @@ from unskew.jobs.query.source import COLUMNS
 PARTITION_VALUE_UNUSABLE = "partition_value_unusable"
 FOLDER_BYTES_MAX = 255
 """The longest name that a folder may have on common file systems."""
-_PREFIX = "row_"
+PREFIX = "row_"
+"""Before the names of the table's columns, beside which there are ours."""
 _WHERE = "_where"
 _NUMBERED = "_column_"
 _BARE = re.compile(r"\s*`?([A-Za-z_][A-Za-z0-9_]*)`?\s*")
@@ -41,7 +42,7 @@ def prepare_rows(decoded: DataFrame, operator: Operator, job: Job) -> DataFrame:
     reason = sf.coalesce(sf.col(REJECT_REASON), *unusable)
     rows = rows.withColumn(REJECT_REASON, reason)
     return rows.select(
-        *[sf.col(f"`{name}`").alias(f"{_PREFIX}{name}") for name in names],
+        *[sf.col(f"`{name}`").alias(f"{PREFIX}{name}") for name in names],
         *([_make_key(partitions).alias(KEY)] if job.metrics.hot_key_names else []),
         _compute_hash(partitions).alias(KEY_HASH),
         sf.col("raw_timestamp").alias(ARRIVED),
@@ -51,8 +52,8 @@ def prepare_rows(decoded: DataFrame, operator: Operator, job: Job) -> DataFrame:
 
 def select_table_columns(rows: DataFrame) -> DataFrame:
     """Select the columns of the table, by their own names."""
-    names = [name for name in rows.columns if name.startswith(_PREFIX)]
-    return rows.select(*[sf.col(f"`{n}`").alias(n.removeprefix(_PREFIX)) for n in names])
+    names = [name for name in rows.columns if name.startswith(PREFIX)]
+    return rows.select(*[sf.col(f"`{n}`").alias(n.removeprefix(PREFIX)) for n in names])
 
 
 def read_partition_columns(job: Job) -> Sequence[PartitionColumn]:

@@ -15,6 +15,8 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from pyspark.sql.readwriter import DataFrameReader
+from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from unskew.config.models.source import FilesSource, KafkaSource
 from unskew.jobs.kafka.options import connection_options
@@ -49,6 +51,18 @@ def read(
     return _read_files(spark, source)
 
 
+def read_first(spark: SparkSession, source: KafkaSource | FilesSource, count: int) -> DataFrame:
+    """As `read`, but no stream: some of the records that the source has now."""
+    if isinstance(source, KafkaSource):
+        options = make_kafka_options(source, spark)
+        # A batch has no limit of its own, and begins where there may be records.
+        options.pop("maxOffsetsPerTrigger", None)
+        if options["startingOffsets"] == "latest":
+            options["startingOffsets"] = "earliest"
+        return _load_kafka(spark.read, options).limit(count)
+    return _select_file_columns(spark.read, source).limit(count)
+
+
 def make_file_settings(tasks: int) -> Mapping[str, str]:
     """Spark's settings by which files are read in small pieces; a reader has no such options."""
     return {
@@ -58,9 +72,14 @@ def make_file_settings(tasks: int) -> Mapping[str, str]:
 
 
 def _read_kafka(spark: SparkSession, source: KafkaSource, tasks: int | None) -> DataFrame:
-    reader = spark.readStream.format("kafka").options(**make_kafka_options(source, spark, tasks))
+    return _load_kafka(spark.readStream, make_kafka_options(source, spark, tasks))
+
+
+def _load_kafka(
+    reader: DataFrameReader | DataStreamReader, options: Mapping[str, str]
+) -> DataFrame:
     stamped = sf.expr(_LOG_APPEND_TIME).alias(STAMPED_ON_ARRIVAL)
-    return reader.load().select(*COLUMNS, stamped)
+    return reader.format("kafka").options(**options).load().select(*COLUMNS, stamped)
 
 
 def make_kafka_options(
@@ -116,6 +135,12 @@ def _read_files(spark: SparkSession, source: FilesSource) -> DataFrame:
         reader = reader.option("maxFilesPerTrigger", str(source.files_per_batch))
     if source.bytes_per_batch:
         reader = reader.option("maxBytesPerTrigger", str(source.bytes_per_batch.amount))
+    return _select_file_columns(reader, source)
+
+
+def _select_file_columns(
+    reader: DataFrameReader | DataStreamReader, source: FilesSource
+) -> DataFrame:
     never_stamped = sf.lit(False).alias(STAMPED_ON_ARRIVAL)
     if source.format == "parquet":
         return reader.schema(_SCHEMA).parquet(source.path).select(*COLUMNS, never_stamped)
