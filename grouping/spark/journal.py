@@ -8,10 +8,9 @@ writes it, later attempts leave it alone. A task of batch b reads the newest sta
 starts from exactly what the first attempt started from.
 
 Files are `grouping.snapshot` bytes: plain arrays with a checksum, fsynced before they get their
-name. A file that cannot be read, or whose content makes no sense, stops the job with an error that
-names it; it never silently changes the routing.
-
-It lives on any filesystem that pyarrow opens by URI; `whole_files`: how each writes a file once.
+name, on any filesystem that pyarrow opens (`whole_files`). A file that cannot be read, or whose
+content makes no sense, stops the job with an error that names it; it never silently changes the
+routing.
 """
 
 import re

@@ -20,9 +20,11 @@ SINKS = {
 }
 
 
-def words(folder: Path, sinks: str) -> list[str]:
-    lines = [{"text": f"w{number}"} for number in range(1000)]
-    write_lines(folder / "in", "1.json", lines)
+def words(folder: Path, sinks: str, records: int = 1000, broken: int = 0) -> list[str]:
+    """A job of one batch that takes half of its records times 50 ms."""
+    write_lines(folder / "in", "1.json", [{"text": f"w{number}"} for number in range(records)])
+    with (folder / "in" / "1.json").open("a") as file:
+        file.write("{\n" * broken)
     settings = {
         "source": f"{{type: files, path: {folder}/in}}",
         "decode": "{type: json, schema: text STRING}",

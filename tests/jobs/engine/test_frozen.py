@@ -1,0 +1,55 @@
+"""A driver that stood still while another start took its checkpoint over, without locks."""
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.jobs.engine.test_jvm_killed import remarks, wait_for_batch, words
+from tests.support.running.job_process import finished, running
+from unskew.jobs.checkpoint.files import journal_in
+from unskew.jobs.checkpoint.lock import JVM_LOCK, LOCK
+from unskew.jobs.observe.batch_stats import read_batch_stats
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(400)]
+
+RECORDS, BROKEN = 600, 7
+
+
+@pytest.mark.parametrize("wakes", ["beside the second", "after the second"])
+def test_a_driver_that_wakes_up_writes_nothing_and_ends(tmp_path: Path, wakes: str) -> None:
+    started = words(tmp_path, "console", records=RECORDS, broken=BROKEN)
+    checkpoint = tmp_path / "checkpoint"
+    with running(started, tmp_path / "log") as first:
+        wait_for_batch(first, tmp_path)
+        os.killpg(first.process.pid, signal.SIGSTOP)
+        # As on storage without locks.
+        for name in (LOCK, JVM_LOCK):
+            (checkpoint / name).unlink()
+        if wakes == "beside the second":
+            with running([*started, "--available-now"], tmp_path / "log-second") as second:
+                second.wait((checkpoint / "unskew" / "owner").exists)
+                time.sleep(8)
+                os.killpg(first.process.pid, signal.SIGCONT)
+                assert second.process.wait(200) == 0, second.text()
+        else:
+            code, _, errors = finished(started, "--available-now", "--log", "console")
+            assert code == 0, errors
+            os.killpg(first.process.pid, signal.SIGCONT)
+        assert first.process.wait(120) == 1, first.text()
+        assert remarks(first) == []
+        (problem,) = first.events()[-1]["problems"]
+        assert "another" in problem, problem
+
+    stats = read_batch_stats(str(checkpoint), journal_in(str(checkpoint)), 0)
+    assert stats is not None
+    assert (stats.total, dict(stats.rejected)) == (RECORDS, {"not_decoded": BROKEN})
+    dead_letters = [
+        json.loads(line)
+        for file in sorted((tmp_path / "dead").glob("batch_id=*/*.json"))
+        for line in file.read_text().splitlines()
+    ]
+    assert [each["reason"] for each in dead_letters] == ["not_decoded"] * BROKEN
