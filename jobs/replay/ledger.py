@@ -25,6 +25,9 @@ class Ledger:
         self.folder = folder.rstrip("/")
         self._next = 0
         self._replayed: set[Coordinates] = set()
+        self._read_all()
+
+    def _read_all(self) -> None:
         for name in names_in(self.folder):
             if name.endswith(_SUFFIX) and name.removesuffix(_SUFFIX).isdecimal():
                 self._replayed.update(_read(f"{self.folder}/{name}"))
@@ -37,6 +40,7 @@ class Ledger:
     def lock(self) -> Iterator[None]:
         """Let no other process write to it; locked on a disk of this machine only."""
         with lock_checkpoint(self.folder):
+            self._read_all()  # another one may have written since
             yield
 
     def add(self, coordinates: Collection[Coordinates]) -> None:

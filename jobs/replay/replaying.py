@@ -9,6 +9,7 @@ from confluent_kafka import Producer
 from unskew.config.errors import ExternalError, UsageError
 from unskew.config.models.job import Job
 from unskew.config.models.source import KafkaSource
+from unskew.config.rules.kafka import reader_of
 from unskew.config.types.secrets import reveal
 from unskew.jobs.replay.dead_letter import Coordinates, DeadLetter
 from unskew.jobs.replay.ledger import Ledger
@@ -19,6 +20,7 @@ CHUNK = 500
 REPLAYED = "replayed"
 BEFORE = "replayed before, or here twice"
 NO_RECORD = "no record of the source"
+NOT_READ = "of a topic that the job does not read"
 _HEADER = "replayed_from"
 
 
@@ -35,7 +37,8 @@ def require_source(job: Job) -> KafkaSource:
 
 def replay(job: Job, dead_letters: Iterable[DeadLetter], ledger: Ledger) -> Counter[str]:
     """Send each record once, to its topic and partition and with its time; counts by outcome."""
-    servers = require_source(job).bootstrap_servers
+    source = require_source(job)
+    servers = source.bootstrap_servers
     producer = Producer(
         {
             "bootstrap.servers": servers,
@@ -45,21 +48,24 @@ def replay(job: Job, dead_letters: Iterable[DeadLetter], ledger: Ledger) -> Coun
         }
     )
     outcomes: Counter[str] = Counter()
-    for chunk in _cut_chunks(_leave_out_sent(dead_letters, ledger, outcomes)):
+    for chunk in _cut_chunks(_leave_out(dead_letters, source, ledger, outcomes)):
         _send(producer, servers, chunk)
         ledger.add(list(chunk))
         outcomes[REPLAYED] += len(chunk)
     return outcomes
 
 
-def _leave_out_sent(
-    dead_letters: Iterable[DeadLetter], ledger: Ledger, outcomes: Counter[str]
+def _leave_out(
+    dead_letters: Iterable[DeadLetter], source: KafkaSource, ledger: Ledger, outcomes: Counter[str]
 ) -> Iterator[tuple[Coordinates, DeadLetter]]:
+    """Those that are to be sent; the others are counted."""
     taken: set[Coordinates] = set()
     for dead_letter in dead_letters:
         coordinates = dead_letter.coordinates
         if coordinates is None:
             outcomes[NO_RECORD] += 1
+        elif source.pattern is None and not reader_of(source, coordinates.topic):
+            outcomes[NOT_READ] += 1
         elif coordinates in ledger or coordinates in taken:
             outcomes[BEFORE] += 1
         else:
