@@ -12,6 +12,7 @@ from unskew.config.models.job import Job, job_model
 from unskew.config.registry import RegistryError
 from unskew.config.shipped import SCHEMA_FILE
 from unskew.config.specs import SECTIONS, section_model
+from unskew.config.types.units import ByteSize, Duration
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCE = "Reference"
@@ -63,7 +64,7 @@ def _make_schema(models: Mapping[str, Sequence[type[Model]]]) -> dict[str, Any]:
 
 
 class _Generator(GenerateJsonSchema):
-    """Drop pydantic's generated titles; they repeat the field names."""
+    """Leaves out pydantic's generated titles, which repeat the field names."""
 
     def generate(self, schema: Any, mode: JsonSchemaMode = "validation") -> dict[str, Any]:
         generated = super().generate(schema, mode)
@@ -71,6 +72,10 @@ class _Generator(GenerateJsonSchema):
         for model in [generated, *generated.get("$defs", {}).values()]:
             _put_type_first(model)
         return generated
+
+    def encode_default(self, dft: Any) -> Any:
+        """Show a default as it is written in a job file, not as Python keeps it."""
+        return str(dft) if isinstance(dft, Duration | ByteSize) else super().encode_default(dft)
 
 
 def _put_type_first(model: dict[str, Any]) -> None:

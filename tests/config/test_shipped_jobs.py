@@ -9,6 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 import yaml
+from jsonschema import Draft202012Validator
 
 from unskew.config.explain import explain, write_yaml
 from unskew.config.json_schema import write_schema
@@ -97,6 +98,17 @@ def test_schema_takes_references_and_other_operators(change: dict[str, object]) 
     schema = json.loads(SCHEMA_FILE.read_text("utf-8"))
 
     jsonschema.validate(explain("word_count") | change, schema)
+
+
+def test_defaults_in_the_schema_are_what_a_job_file_may_say() -> None:
+    schema = json.loads(write_schema())
+    models = [schema, *schema["$defs"].values()]
+    fields = [field for model in models for field in model.get("properties", {}).values()]
+    given = [field for field in fields if field.get("default") is not None]
+    assert len(given) > 50
+    for field in given:
+        own = {**field, "$defs": schema["$defs"]}
+        assert Draft202012Validator(own).is_valid(field["default"]), field
 
 
 def test_committed_schema_is_fresh() -> None:
