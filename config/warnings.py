@@ -31,10 +31,10 @@ def warnings(job: Job) -> Iterator[JobWarning]:
         for doubt in parse_columns(job.decode.ddl).doubts:
             rule = f"character {doubt.column} of the Spark DDL schema: {doubt.rule}"
             yield JobWarning(("decode", "schema"), rule, doubt.suggestion)
-    yield from _cluster(job)
+    yield from _check_cluster(job)
 
 
-def _cluster(job: Job) -> Iterator[JobWarning]:
+def _check_cluster(job: Job) -> Iterator[JobWarning]:
     """What a master elsewhere opens to other users, or closes to the job's own executors."""
     settings = reveal(job.spark)
     master = settings.get("spark.master", "local")

@@ -17,7 +17,8 @@ from unskew.grouping.options.printed import HIDDEN
 SHORTEST_REDACTED = 4
 
 _SECRET_KEY = re.compile(
-    r"(^|[._-])(pass|pwd)$|password|passwd|passphrase|secret|token(?!s|iz)|credential"
+    r"(^|[._-])(pass|pwd|auth)$|passw(or)?d|passphrase|passcode|secret|token(?!s|iz)|credential"
+    r"|(^|[._-])sas[._-]"
     r"|(access|private|api|account|signing|encryption)[._-]?key"
     r"|jaas|ssl[._]keystore[._]key$|basic[._]auth[._]user[._]info$",
     re.IGNORECASE,
@@ -25,9 +26,11 @@ _SECRET_KEY = re.compile(
 # Their names hold such a word, but they say where something is or how it works.
 _ABOUT_A_SECRET = re.compile(
     r"[._](url|uri|location|path|file|files|folder|dir|mechanism|type|class|name|provider|ms"
-    r"|seconds|interval|enabled|format|algorithm|ratio|factor|limit|max|min|size|window|jitter)$",
+    r"|seconds|interval|enabled|format|algorithm|ratio|factor|limit|max|min|size|window|jitter)$"
+    r"|(bits|bitlength|tokenfile)$|kubernetes\.(driver|executor)\.(secrets|secretkeyref)\.",
     re.IGNORECASE,
 )
+_PASSWORD_IN_ADDRESS = re.compile(r"://[^/\s:@]*:([^/\s@]+)@")
 _JAVA_OPTIONS = re.compile(r"java[._]?(options|opts)$", re.IGNORECASE)
 _PROPERTY = re.compile(r"(?<!\S)[\"']?-D([^\s=]+)=(\S+)")
 
@@ -61,6 +64,11 @@ def java_option_secrets(text: str) -> dict[str, str]:
     return {
         name: value.strip("\"'") for name, value in _PROPERTY.findall(text) if holds_secret(name)
     }
+
+
+def find_address_passwords(text: str) -> list[str]:
+    """The passwords in addresses such as `https://user:password@host`."""
+    return _PASSWORD_IN_ADDRESS.findall(text)
 
 
 def holds_java_options(name: str) -> bool:

@@ -10,12 +10,18 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from unskew.config.files import read_regular_file
 from unskew.config.problems.problem import Path as NodePath
 from unskew.config.problems.problem import Problem, dotted
 from unskew.config.types import jaas
-from unskew.config.types.secrets import holds_java_options, holds_secret, java_option_secrets
+from unskew.config.types.secrets import (
+    find_address_passwords,
+    holds_java_options,
+    holds_secret,
+    java_option_secrets,
+)
 from unskew.config.yaml.reader import Node, walk
 from unskew.grouping.options.printed import show
 from unskew.grouping.options.scalars import ScalarError, resolve
@@ -54,7 +60,12 @@ def expand(root: Node) -> tuple[list[Problem], set[str]]:
             if node.source is None:
                 hidden.add(node.text)
         if holds_java_options(key):
-            problems += _hide_java_secrets(path, node, hidden)
+            problems += _hide_secret_parts(
+                path, node, hidden, java_option_secrets(_read_as_written(node))
+            )
+        elif path[-2:-1] in {("options",), ("spark",)}:
+            in_address = dict(enumerate(find_address_passwords(_read_as_written(node))))
+            problems += _hide_secret_parts(path, node, hidden, in_address)
         if id(node) not in done and "${" in node.text:
             done.add(id(node))
             in_jaas = jaas.is_jaas(key) and not is_reference(node.text)
@@ -181,13 +192,14 @@ def _check_literal_secret(path: NodePath, node: Node, key: str) -> list[Problem]
     return [Problem(node.position, dotted(path), rule, advice)]
 
 
-def _are_references(secrets: Mapping[str, str]) -> bool:
+def _are_references(secrets: Mapping[Any, str]) -> bool:
     return bool(secrets) and all(is_reference(value) for value in secrets.values())
 
 
-def _hide_java_secrets(path: NodePath, node: Node, hidden: set[str]) -> list[Problem]:
-    """The properties of a JVM's options that hold secrets: hidden, and references too."""
-    secrets = java_option_secrets(node.text if node.source is None else node.source)
+def _hide_secret_parts(
+    path: NodePath, node: Node, hidden: set[str], secrets: Mapping[Any, str]
+) -> list[Problem]:
+    """Parts of a value that are secrets: hidden, and references too."""
     if not secrets:
         return []
     node.secret = True
@@ -195,6 +207,11 @@ def _hide_java_secrets(path: NodePath, node: Node, hidden: set[str]) -> list[Pro
         return []
     hidden |= set(secrets.values())
     return [Problem(node.position, dotted(path), *SECRET_IN_FILE)]
+
+
+def _read_as_written(node: Node) -> str:
+    """The text as the file has it."""
+    return node.text if node.source is None else node.source
 
 
 def _check_jaas(path: NodePath, node: Node, hidden: set[str]) -> list[Problem]:

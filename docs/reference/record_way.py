@@ -76,6 +76,7 @@ PASSED_OVER = (
     "grouping/spark/routing_file.py",
     "grouping/spark/whole_files.py",
     "jobs/checkpoint/files.py",
+    "jobs/checkpoint/hash_key.py",
     # What tells rejected records from the others.
     "jobs/query/expressions.py",
     "jobs/engine/rejected_share.py",

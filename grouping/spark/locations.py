@@ -36,7 +36,7 @@ def open_location(location: str) -> tuple[fs.FileSystem, str]:
     return system, path.rstrip("/")
 
 
-def local_path(location: str) -> str | None:
+def find_local_path(location: str) -> str | None:
     """The path of a location on this machine; None of one that is elsewhere."""
     system, path = open_location(location)
     return path if isinstance(system, fs.LocalFileSystem) else None

@@ -33,12 +33,12 @@ def make_folder_within(folder: Path) -> None:
         make_folder_within(folder.parent)
         make_folder_within(folder)
         return
-    shared = _shared(folder.parent.stat().st_mode)
+    shared = _compute_shared_rights(folder.parent.stat().st_mode)
     if shared:
         folder.chmod(_PRIVATE | shared)
 
 
-def _shared(mode: int) -> int:
+def _compute_shared_rights(mode: int) -> int:
     """The rights of those who may write to a folder of this mode, but for its owner."""
     if mode & stat.S_ISVTX:
         return 0

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from unskew.config.errors import ExternalError
-from unskew.grouping.spark.locations import local_path
+from unskew.grouping.spark.locations import find_local_path
 from unskew.grouping.spark.private_files import write_private
 from unskew.jobs.checkpoint.files import read_bytes, write_bytes
 from unskew.jobs.checkpoint.identity import unusable_message
@@ -40,7 +40,7 @@ def read_hash_key(checkpoint: str) -> bytes | None:
     return key if len(key) == _BYTES else None
 
 
-def keyed_hash(hashed: int, key: bytes | None) -> int:
+def hash_with_key(hashed: int, key: bytes | None) -> int:
     """Hash a key's 64-bit hash once more, by a secret; without one it stays as it is."""
     if key is None:
         return hashed
@@ -49,7 +49,7 @@ def keyed_hash(hashed: int, key: bytes | None) -> int:
 
 
 def _write(file: str, key: bytes) -> None:
-    path = local_path(file)
+    path = find_local_path(file)
     if path is None:
         write_bytes(file, key.hex().encode())
         return

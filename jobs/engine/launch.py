@@ -30,21 +30,21 @@ def launch(settings: Mapping[str, str]) -> None:
     # pyspark has no public way to give a context a gateway before its settings are known.
     if SparkContext._gateway is not None:  # noqa: SLF001
         return
-    options = _jvm_options(settings)
+    options = _read_jvm_options(settings)
     with tempfile.TemporaryDirectory(prefix="unskew-") as folder:
         properties, arguments = Path(folder, "spark.properties"), Path(folder, "java.arguments")
         # Empty, so that those of spark-defaults.conf do not come in their stead.
         of_spark = {name: "" if name in _JVM_OPTIONS else settings[name] for name in settings}
-        write_private(properties, _properties(of_spark))
-        write_private(arguments, "".join(f"{_argument(word)}\n" for word in options))
+        write_private(properties, _format_properties(of_spark))
+        write_private(arguments, "".join(f"{_quote_argument(word)}\n" for word in options))
         words = ["--load-spark-defaults", "--properties-file", str(properties)]
         words += ["--driver-java-options", f"@{arguments}"]
-        with _submit_arguments(words):
+        with _set_submit_arguments(words):
             gateway: Any = launch_gateway()  # type: ignore[no-untyped-call]
     SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001
 
 
-def _jvm_options(settings: Mapping[str, str]) -> list[str]:
+def _read_jvm_options(settings: Mapping[str, str]) -> list[str]:
     words: list[str] = []
     for name in _JVM_OPTIONS:
         try:
@@ -58,7 +58,7 @@ def _jvm_options(settings: Mapping[str, str]) -> list[str]:
 
 
 @contextmanager
-def _submit_arguments(words: list[str]) -> Iterator[None]:
+def _set_submit_arguments(words: list[str]) -> Iterator[None]:
     """Put words before those that the environment has for Spark's launcher."""
     given = os.environ.get(_SUBMIT_ARGUMENTS)
     os.environ[_SUBMIT_ARGUMENTS] = f"{shlex.join(words)} {given or 'pyspark-shell'}"
@@ -71,12 +71,12 @@ def _submit_arguments(words: list[str]) -> Iterator[None]:
             os.environ[_SUBMIT_ARGUMENTS] = given
 
 
-def _properties(settings: Mapping[str, str]) -> str:
+def _format_properties(settings: Mapping[str, str]) -> str:
     """A file of Java properties; only letters and digits are not escaped."""
-    return "".join(f"{_escaped(name)}={_escaped(text)}\n" for name, text in settings.items())
+    return "".join(f"{_escape(name)}={_escape(text)}\n" for name, text in settings.items())
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     units = text.encode("utf-16-be")
     return "".join(
         chr(unit) if unit < 128 and chr(unit).isalnum() else f"\\u{unit:04x}"
@@ -84,7 +84,7 @@ def _escaped(text: str) -> str:
     )
 
 
-def _argument(word: str) -> str:
+def _quote_argument(word: str) -> str:
     """A word of Java's command line as it is in an argument file: between quotes."""
     escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
     return f'"{"".join(escapes.get(char, char) for char in word)}"'

@@ -107,7 +107,7 @@ def session(
         chosen = {**_LOCAL_SETTINGS, **chosen}
         # Before Spark's own logging is configured it would greet with ten lines on every start.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    chosen = {**_authentication(chosen), **chosen}
+    chosen = {**_choose_authentication(chosen), **chosen}
     _make_local_folders(chosen.get("spark.local.dir", ""))
     for key, value in chosen.items():
         builder = builder.config(key, value)
@@ -124,7 +124,7 @@ def session(
         _stop()
 
 
-def _authentication(settings: Mapping[str, str]) -> dict[str, str]:
+def _choose_authentication(settings: Mapping[str, str]) -> dict[str, str]:
     """What makes Spark's ports ask for its secret, where there is one without the user's doing."""
     master = settings["spark.master"]
     if master.startswith("k8s://"):

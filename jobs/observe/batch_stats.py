@@ -14,7 +14,7 @@ from unskew.grouping.spark.report import (
     PartitionReport,
     estimate_replication,
 )
-from unskew.jobs.checkpoint.hash_key import keyed_hash, read_hash_key
+from unskew.jobs.checkpoint.hash_key import hash_with_key, read_hash_key
 from unskew.jobs.checkpoint.spark_log import read_late_watermark
 from unskew.jobs.observe.written import read_written_files
 
@@ -173,6 +173,6 @@ def _merge_hot_keys(
         records.update(dict(zip(hashes, map(int, report.heavy_records), strict=True)))
         names.update(zip(hashes, report.heavy_names, strict=False))
     return tuple(
-        HotKey(keyed_hash(key, hash_key), names.get(key), count)
+        HotKey(hash_with_key(key, hash_key), names.get(key), count)
         for key, count in records.most_common(limit)
     )

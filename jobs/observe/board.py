@@ -119,7 +119,7 @@ class Board(Collector, Follower):
             **{name: split_by_labels(value) for name, value in values.items()},
         }
 
-    def now(self) -> tuple[Values, str]:
+    def read_values(self) -> tuple[Values, str]:
         """The values, another object after each change, and the state: all of `collect`."""
         return self._values, self._health.state
 

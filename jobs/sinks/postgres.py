@@ -7,18 +7,18 @@ table cannot take a row, halves are tried until that row is alone; the others ar
 
 import io
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import unquote
 
 from pydantic import AfterValidator, Field
 
 from unskew.config.models.base import IDENTIFIER
 from unskew.config.models.sink import Identity
 from unskew.config.models.window import NoWindow
-from unskew.config.types.secrets import Secret, holds_secret
+from unskew.config.rules.registry import Contradiction, agrees_with
+from unskew.config.types.postgres_address import check_address, is_verified, make_libpq_address
+from unskew.config.types.secrets import Secret
 from unskew.grouping.options.broken_rules import rule_error
 from unskew.jobs.operators.base import RESULT_KEY
 from unskew.jobs.sinks.base import Batch, Sink, UntakenTotal
@@ -45,6 +45,13 @@ FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = AN
 WHERE i.indrelid = %s AND i.indisunique AND i.indpred IS NULL AND i.indexprs IS NULL
 GROUP BY i.indexrelid
 """
+# What the statements below need. A right on some columns may do: those that the results have.
+_RIGHTS = """
+SELECT has_database_privilege(current_database(), 'TEMP'),
+ has_any_column_privilege(%(oid)s, 'SELECT'),
+ has_any_column_privilege(%(oid)s, 'INSERT'),
+ has_any_column_privilege(%(oid)s, 'UPDATE')
+"""
 _STATEMENTS = {
     "make": "CREATE TEMPORARY TABLE {incoming} ON COMMIT DROP AS"
     " SELECT {columns} FROM {table} WITH NO DATA",
@@ -63,31 +70,13 @@ def _table(text: str) -> str:
     return text
 
 
-def _holds_credentials(url: str) -> bool:
-    """Does a JDBC address name a user or a secret, before the host or as a parameter?"""
-    names = [name.lower() for name in re.findall(r"[?&;]([^=&;]+)=", url)]
-    return bool(re.search(r"//[^/@\s]*@", url)) or any(
-        name == "user" or holds_secret(name) for name in names
-    )
-
-
-def _jdbc(text: str) -> str:
-    if not text.startswith("jdbc:postgresql:"):
-        raise rule_error("a PostgreSQL address", "e.g. jdbc:postgresql://host:5432/database")
-    if _holds_credentials(unquote(text)):
-        raise rule_error(
-            "an address without user and password", "write user and password as fields", hide=True
-        )
-    return text
-
-
 class PostgresSink(Sink):
     """Inserts or updates rows of a table.
 
     Results as rows of a PostgreSQL table, inserted or updated by window and key.
     """
 
-    url: Annotated[str, AfterValidator(_jdbc)] = Field(
+    url: Annotated[str, AfterValidator(check_address)] = Field(
         examples=["jdbc:postgresql://127.0.0.1:5432/unskew"]
     )
     """The database as a JDBC address, without user and password."""
@@ -97,6 +86,21 @@ class PostgresSink(Sink):
     """The database user."""
     password: Secret | None = Field(default=None, examples=["${env:PGPASSWORD}"])
     """The user's password, as a reference: ${env:NAME} or ${file:/path}."""
+    verify_server: bool = True
+    """Whether a server beyond this machine must prove that it is the one named: the address then
+    has `sslmode=verify-full`, and `sslrootcert` for an authority of one's own."""
+
+    @agrees_with()
+    def asks_whose_the_server_is(self) -> Iterator[Contradiction]:
+        """A server beyond this machine is verified, unless `verify_server` is false."""
+        if self.verify_server and not is_verified(self.url):
+            yield Contradiction(
+                ("url",),
+                "a server beyond this machine is not verified: whoever is on the way to it can read"
+                " the password and change results",
+                "add ?sslmode=verify-full&sslrootcert=/path/to/ca.pem, or write"
+                " verify_server: false",
+            )
 
     def identity(self) -> Identity:
         return Identity("table", (self.url, self.table))
@@ -110,10 +114,18 @@ class PostgresSink(Sink):
             with self._destination().connect() as connection:
                 (oid,) = connection.execute(_TABLE, [_quoted(self.table)]).fetchall()[0]
                 keys = [] if oid is None else [row[0] for row in connection.execute(_UNIQUE, [oid])]
+                missing = [] if oid is None else _find_missing_rights(connection, oid)
         except psycopg.Error as error:
             reason = _first_line(error)
             yield f"postgres: {self.table}: {reason}; check url, user and password"
             return
+        if "TEMP" in missing:
+            yield (
+                f"postgres: {self.table}: {self.user} may not make temporary tables, through which"
+                " rows are written; GRANT TEMP ON DATABASE"
+            )
+        if rights := ", ".join(right for right in missing if right != "TEMP"):
+            yield f"postgres: {self.table}: {self.user} lacks {rights} on it; GRANT {rights}"
         if oid is None:
             yield f"postgres: {self.table}: no such table; make it, with PRIMARY KEY ({wanted})"
         elif sorted(key) not in keys:
@@ -134,7 +146,9 @@ class PostgresSink(Sink):
 
     def _destination(self) -> "Destination":
         password = self.password.get_secret_value() if self.password else None
-        return Destination(_libpq(self.url), self.user, password, tuple(self.table.split(".")))
+        return Destination(
+            make_libpq_address(self.url), self.user, password, tuple(self.table.split("."))
+        )
 
 
 @dataclass(frozen=True)
@@ -223,6 +237,13 @@ class Destination:
         return sql.SQL(_STATEMENTS[kind]).format(**parts)
 
 
+def _find_missing_rights(connection: "psycopg.Connection[Any]", oid: int) -> list[str]:
+    """Which rights on the table and its database the user lacks."""
+    (held,) = connection.execute(_RIGHTS, {"oid": oid}).fetchall()
+    rights = ("TEMP", "SELECT", "INSERT", "UPDATE")
+    return [right for right, has in zip(rights, held, strict=True) if not has]
+
+
 def _untaken_schema() -> "pa.Schema":
     import pyarrow as pa
 
@@ -240,12 +261,6 @@ def _key_of(row: "pa.Table") -> str:
     """Window and key of a table's only row, as JSON."""
     names = [name for name in RESULT_KEY if name in row.column_names]
     return json.dumps(row.select(names).to_pylist()[0], default=str, ensure_ascii=False)
-
-
-def _libpq(url: str) -> str:
-    """The address as PostgreSQL's own clients write it."""
-    rest = re.sub(r"^jdbc:postgresql:", "", url)
-    return f"postgresql:{rest}" if rest.startswith("//") else f"postgresql:///{rest}"
 
 
 def _csv(batch: "pa.RecordBatch") -> bytes:

@@ -38,7 +38,7 @@ INSTRUCTIONS = instructions(DOCKERFILE.read_text())
     ("old", "new", "expected"),
     [
         ("", "", ""),
-        ("python:3.11.13-slim-bookworm\n", "python:latest\n", "DL3007"),
+        ("python:3.11.17-slim-bookworm\n", "python:latest\n", "DL3007"),
         ("WORKDIR /var/lib/unskew", "WORKDIR lib", "DL3000"),
         ("USER 10001:10001", "USER root", "DL3002"),
     ],
@@ -58,7 +58,7 @@ def test_hadolint_has_no_complaint_but_of_doubles(old: str, new: str, expected: 
 def test_both_stages_are_the_same_python_of_a_version_that_is_supported() -> None:
     bases = {each.text.split()[0] for each in INSTRUCTIONS if each.name == "FROM"}
     (base,) = bases
-    version = re.fullmatch(r"python:(3\.\d+)\.\d+-slim-bookworm", base)
+    version = re.fullmatch(r"python:(3\.\d+)\.\d+-slim-bookworm(?:@sha256:[0-9a-f]{64})?", base)
     assert version, base
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert f"Programming Language :: Python :: {version[1]}" in project["classifiers"]

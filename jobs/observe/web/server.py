@@ -98,7 +98,7 @@ class _Metrics:
         """The content type that a client takes, and the metrics as that."""
         encode, content_type = choose_encoder(accept)
         with self._lock:
-            values, state = self._board.now()
+            values, state = self._board.read_values()
             same = values is self._made_of[0] and state == self._made_of[1]
             if not same or len(self._texts) > _TEXTS_MAX:
                 self._made_of, self._texts = (values, state), {}

@@ -31,7 +31,7 @@ decode: {type: text}
 operator: {type: word_count, text: "concat(value, '$${x}')"}
 grouping: {type: key}
 sinks:
-  - {type: postgres, url: "jdbc:postgresql://db/u", table: t, user: me, password: "${env:T_PIN}"}
+  - {type: postgres, url: "jdbc:postgresql:///u", table: t, user: me, password: "${env:T_PIN}"}
 dead_letters: {type: files, path: "${env:T_FOLDER}/bad"}
 metrics: {port: "${env:T_PORT_NAME}", basic_auth: {user: me, password: "${file:FOLDER/pin}"}}
 checkpoint: checkpoints/${env:T_TOPIC}
@@ -162,6 +162,9 @@ def test_a_secret_in_a_log_line_is_hidden(caplog: pytest.LogCaptureFixture) -> N
         "aws-credentials",
         "spark.some.db.pwd",
         "DB_PWD",
+        "spark.redis.auth",
+        "spark.hadoop.fs.azure.sas.box.me.blob.core.windows.net",
+        "spark.some.passcode",
     ],
 )
 def test_names_of_secrets(name: str) -> None:
@@ -179,6 +182,12 @@ def test_names_of_secrets(name: str) -> None:
         "key_file",
         "subscribe",
         "compass",
+        "spark.io.encryption.keySizeBits",
+        "spark.authenticate.secretBitLength",
+        "spark.kubernetes.driver.secrets.kafka",
+        "spark.kubernetes.executor.secretKeyRef.KAFKA_PASSWORD",
+        "spark.kubernetes.authenticate.driver.oauthTokenFile",
+        "kafka.sasl.mechanism",
         "max_tokens",
         "tokenizer",
         "hot_key_names",

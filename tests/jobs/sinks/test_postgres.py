@@ -107,3 +107,32 @@ def test_a_job_keeps_its_running_totals_in_a_table(
 
     assert code == 0, errors
     assert dict(server.execute("SELECT key, count FROM words").fetchall()) == counts
+
+
+def test_rights_that_the_user_lacks_are_said_before_the_start(
+    server: psycopg.Connection[Any], spark: SparkSession
+) -> None:
+    server.execute("CREATE TABLE owned (key text PRIMARY KEY, count bigint)")
+    server.execute(f"REVOKE TEMP ON DATABASE {server.info.dbname} FROM PUBLIC")
+    server.execute("CREATE ROLE poor LOGIN")
+    server.execute("GRANT SELECT ON owned TO poor")
+    server.commit()
+    of_poor = sink(server, "owned").model_copy(update={"user": "poor"})
+    running = job_of(windowed=False)
+    assert list(of_poor.problems(running)) == [
+        (
+            "postgres: owned: poor may not make temporary tables, through which rows are written;"
+            " GRANT TEMP ON DATABASE"
+        ),
+        "postgres: owned: poor lacks INSERT, UPDATE on it; GRANT INSERT, UPDATE",
+    ]
+    # What the page says is enough, to the last right.
+    server.execute(f"GRANT TEMP ON DATABASE {server.info.dbname} TO poor")
+    server.execute("GRANT INSERT (key, count), UPDATE (key, count) ON owned TO poor")
+    server.commit()
+    assert list(of_poor.problems(running)) == []
+    of_poor.write(
+        spark.createDataFrame([("a", 1)], "key STRING, count BIGINT"), Batch(0, running, spark)
+    )
+    server.commit()
+    assert server.execute("SELECT * FROM owned").fetchall() == [("a", 1)]
