@@ -85,7 +85,7 @@ def problem_of(command: str, whole: bool) -> str:
     """What is wrong with a command by the real parser; empty if it could be run."""
     words = shlex.split(command)[1:]
     words = list(before_the_shell(words))
-    if not words or words[0] in {"...", "--help"}:
+    if not words or words[0] in {"...", "--help", "--version"}:
         return ""
     if words[0] not in COMMANDS:
         return f"unskew {words[0]}: no such command"
