@@ -82,6 +82,10 @@ def test_numbers_are_those_of_the_reports(
         "late_records": 0,
         "watermark": None,
         "watermark_behind_seconds": None,
+        # The job writes no table.
+        "written_files": None,
+        "written_bytes": None,
+        "bytes_per_file": None,
         "dead_letters": {"not_utf8": 3},
         "dead_letters_published": False,
     }
@@ -96,6 +100,8 @@ def test_numbers_are_those_of_the_reports(
             "busy_seconds": 1.0,
             "state_keys": 2,
             "state_bytes": 200,
+            "written_files": None,
+            "written_bytes": None,
             "executor": "host/7",
         },
     }

@@ -21,6 +21,7 @@ from unskew.jobs.observe.board import Board
 from unskew.jobs.observe.figure import OTHERS
 from unskew.jobs.observe.figures import HOT_KEY_SERIES_MAX, METRICS
 from unskew.jobs.observe.health import Health
+from unskew.jobs.observe.written import WrittenFiles, read_written_files
 
 EXPORTED = {
     "unskew_build_info": ("gauge", "version"),
@@ -61,6 +62,12 @@ EXPORTED = {
     "unskew_late_records_total": ("counter",),
     "unskew_watermark_timestamp_seconds": ("gauge",),
     "unskew_dead_letters_total": ("counter", "reason"),
+    "unskew_written_files_total": ("counter",),
+    "unskew_batch_written_files": ("gauge",),
+    "unskew_batch_written_bytes": ("gauge",),
+    "unskew_bytes_per_written_file": ("gauge",),
+    "unskew_partition_batch_written_files": ("gauge", "partition"),
+    "unskew_partition_batch_written_bytes": ("gauge", "partition"),
     "unskew_kafka_lag_records": ("gauge", "kafka_partition", "topic"),
     "unskew_merge_state_rows": ("gauge",),
     "unskew_merge_state_bytes": ("gauge",),
@@ -70,6 +77,9 @@ EXPORTED = {
     "unskew_journal_batches": ("gauge",),
     "unskew_journal_unreadable_files": ("gauge",),
 }
+
+
+WRITTEN = WrittenFiles(np.array([3, 1]), np.array([300, 200]), np.array([0.5, 0.25]))
 
 
 def board(hot_keys: int = 10) -> Board:
@@ -89,13 +99,34 @@ def samples(of: Board) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
 
 def test_exactly_these_metrics_are_exported_with_these_labels() -> None:
     full = board()
-    full.batch_done(done(0))
+    full.batch_done(replace(done(0), written=WRITTEN))
     exported = {}
     for family in text_string_to_metric_families(generate_latest(full.registry()).decode()):
         labels = set().union(*(sample.labels for sample in family.samples))
         name = f"{family.name}_total" if family.type == "counter" else family.name
         exported[name] = (family.type, *sorted(labels - {"query", "le"}))
     assert exported == EXPORTED
+
+
+def test_what_a_batch_wrote_is_shown_and_kept(tmp_path: Path) -> None:
+    shown = board()
+    for batch in range(2):
+        shown.batch_done(replace(done(batch), written=WRITTEN))
+    values = samples(shown)
+    assert values["unskew_written_files_total", ()] == 8
+    assert values["unskew_batch_written_files", ()] == 4
+    assert values["unskew_bytes_per_written_file", ()] == 125
+    assert values["unskew_partition_batch_written_bytes", (("partition", "1"),)] == 200
+
+    journal = Journal(str(tmp_path))
+    assert journal.write_written_files(0, WRITTEN.to_snapshot())
+    read = read_written_files(journal, 0)
+    assert read is not None
+    assert (read.files.tolist(), read.bytes.tolist()) == ([3, 1], [300, 200])
+    assert read_written_files(journal, 1) is None
+    # Only displays need it: a file that cannot be read stops nothing.
+    (tmp_path / f"{0:012d}" / "written.files").write_bytes(b"damaged")
+    assert read_written_files(journal, 0) is None
 
 
 def test_every_metric_is_there_before_the_first_batch() -> None:
