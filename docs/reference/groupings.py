@@ -42,8 +42,9 @@ part of the same key.
 Why: a batch ends with its slowest task. `none` and `local` combine before anything is moved, so a
 hot key is no longer hot when its parts meet; but every task meets nearly every key, and pays for
 it each time. `level` moves each record once, keeps all keys but a few at their homes, and gives
-every task the same number of records. To choose by figures of your own, give `unskew compare` a file
-of keys with `--cost` and `--setup`: it predicts the batches of each. The others are [`shuffle`](#shuffle), balanced at any price in pairs,
+every task the same number of records. To choose by figures of your own, give `unskew compare` a
+file of keys, `--cost` and `--setup`: it predicts the batches of each. The others are
+[`shuffle`](#shuffle), balanced at any price in pairs,
 [`partial_key`](#partial_key), which has the least state and is enough while no key has more than
 two partitions' worth of records, and what the literature has, each at its paper's defaults.
 
