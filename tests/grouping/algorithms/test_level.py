@@ -1,12 +1,13 @@
 """`level`: perfect balance of every share, few extra pairs, nothing moved without need."""
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Iterable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -379,3 +380,17 @@ def test_extra_pairs_are_those_of_the_whole_share(exponent: float, chunk_records
 
     extra = len(pairs(keys, routes)) - np.unique(keys).size
     assert chunked.signals()["extra_pairs"] == whole.signals()["extra_pairs"] == extra
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 2**32))
+def test_the_bound_on_pairs_is_reached_where_no_part_of_the_keys_fills_partitions(
+    keys: int, partitions: int, seed: int
+) -> None:
+    """As many records a key as partitions, and no common divisor: no routing needs fewer pairs."""
+    assume(math.gcd(keys, partitions) == 1)
+    names = np.random.default_rng(seed).integers(0, 2**64, keys, dtype=np.uint64)
+    share = np.repeat(names, partitions)
+    routes = make(partitions).route(share)
+    assert set(np.bincount(routes, minlength=partitions).tolist()) == {keys}
+    assert len(pairs(share, routes)) == keys + partitions - 1

@@ -38,6 +38,16 @@ for batch in range(4):
             heavy_hashes=hashes, heavy_records=np.arange(9), heavy_seconds=np.arange(9.0),
         )
         journal.write_report(batch, number, report.to_snapshot(4))
+if name == "level":
+    # Flat keys over six sources: they agree on a plan, and follow it.
+    rng, flat = np.random.default_rng(1), Journal(folder + "-flat")
+    router = Router(name, 64, 1, 6, {"slack": 0.2}, flat)
+    for batch in range(3):
+        for source in range(6):
+            grouping = router.grouping_for(batch, source)
+            grouping.route(rng.integers(0, 3000, 20_000).astype(np.uint64))
+            flat.write_state(batch, source, grouping.snapshot())
+    assert grouping.state["plan_used"][0] == 1
 late = [path.name for path in sorted(Path(cache).rglob("*.nbc")) if path not in compiled]
 assert not late, late
 """
