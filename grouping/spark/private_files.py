@@ -61,7 +61,7 @@ def open_regular(file: Path, flags: int) -> IO[str]:
     """
     descriptor = os.open(file, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     status = os.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
         os.close(descriptor)
         raise OSError(f"{file} is no file of its own, but a link, a pipe or a device")
     return os.fdopen(descriptor, "r+", encoding="utf-8", errors="replace")

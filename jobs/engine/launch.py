@@ -38,7 +38,8 @@ def launch(settings: Mapping[str, str]) -> None:
         write_private(properties, _format_properties(of_spark))
         write_private(arguments, "".join(f"{_quote_argument(word)}\n" for word in options))
         words = ["--load-spark-defaults", "--properties-file", str(properties)]
-        words += ["--driver-java-options", f"@{arguments}"]
+        # Spark splits this text once more.
+        words += ["--driver-java-options", shlex.quote(f"@{arguments}")]
         with _set_submit_arguments(words):
             gateway: Any = launch_gateway()  # type: ignore[no-untyped-call]
     SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001

@@ -64,7 +64,7 @@ def _check_master(job: Job) -> Iterator[str]:
 def _check_folders(job: Job) -> Iterator[str]:
     """Folders of this machine that the job cannot write to; a remote one fails when Spark does."""
     for field, location in [("checkpoint", job.checkpoint), *_list_output_folders(job)]:
-        if "://" in location:
+        if "://" in location and not location.startswith("file://"):
             continue
         try:
             _try_to_write(Path(open_location(location)[1]), private=not field.startswith("sinks"))

@@ -107,7 +107,7 @@ def session(
         chosen = {**_LOCAL_SETTINGS, **chosen}
         # Before Spark's own logging is configured it would greet with ten lines on every start.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    chosen = {**_choose_authentication(chosen), **chosen}
+    chosen = {**choose_authentication(chosen), **chosen}
     _make_local_folders(chosen.get("spark.local.dir", ""))
     for key, value in chosen.items():
         builder = builder.config(key, value)
@@ -124,13 +124,14 @@ def session(
         _stop()
 
 
-def _choose_authentication(settings: Mapping[str, str]) -> dict[str, str]:
+def choose_authentication(settings: Mapping[str, str]) -> dict[str, str]:
     """What makes Spark's ports ask for its secret, where there is one without the user's doing."""
     master = settings["spark.master"]
     if master.startswith("k8s://"):
         return {**_AUTHENTICATED, **_ENCRYPTED}
     named = any(name in settings for name in _NAMED_SECRETS)
-    return dict(_AUTHENTICATED) if named or master.startswith("local") else {}
+    local = master.startswith("local") and not master.startswith("local-cluster")
+    return dict(_AUTHENTICATED) if named or local else {}
 
 
 def _make_local_folders(folders: str) -> None:

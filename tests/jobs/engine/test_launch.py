@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from unskew.config.errors import ExternalError
 from unskew.jobs.engine.launch import launch
+from unskew.jobs.engine.session import choose_authentication
 
 SECRET = 'fall\\ing "lëaves" =:#! \N{MAPLE LEAF}\N{FALLEN LEAF}'  # noqa: S105 - of this test
 RPC_REQUEST, RPC_FAILURE = 3, 5
@@ -43,7 +44,7 @@ with session("shown", settings) as spark:
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_secret_of_spark_is_on_no_command_line_and_in_no_environment(tmp_path: Path) -> None:
-    conf, temporary = tmp_path / "conf", tmp_path / "tmp"
+    conf, temporary = tmp_path / "conf", tmp_path / "a tmp"
     conf.mkdir()
     temporary.mkdir()
     (conf / "spark-defaults.conf").write_text("spark.driver.defaultJavaOptions -Dfrom.defaults=yes")
@@ -105,3 +106,25 @@ def test_options_that_no_jvm_could_start_with_are_a_line(
     monkeypatch.setattr(SparkContext, "_gateway", None)
     with pytest.raises(ExternalError, match=f"spark.spark.driver.extraJavaOptions: {problem}"):
         launch({"spark.driver.extraJavaOptions": options})
+
+
+@pytest.mark.parametrize(
+    ("settings", "authenticated", "encrypted"),
+    [
+        ({"spark.master": "local[2]"}, True, False),
+        ({"spark.master": "k8s://https://10.0.0.1"}, True, True),
+        # Spark makes no secret for these, and would refuse to start.
+        ({"spark.master": "spark://10.0.0.1:7077"}, False, False),
+        ({"spark.master": "local-cluster[1,1,1024]"}, False, False),
+        ({"spark.master": "yarn"}, False, False),
+        ({"spark.master": "spark://h:1", "spark.authenticate.secret": "s"}, True, False),
+    ],
+)
+def test_spark_authenticates_where_there_is_a_secret(
+    settings: dict[str, str], authenticated: bool, encrypted: bool
+) -> None:
+    chosen = choose_authentication(settings)
+    assert ("spark.authenticate" in chosen, "spark.network.crypto.enabled" in chosen) == (
+        authenticated,
+        encrypted,
+    )

@@ -74,6 +74,18 @@ def test_every_state_that_the_next_batch_needs_is_checked(tmp_path: Path) -> Non
     assert line.startswith(f"journal: {batch}/source-00001.state: cannot be read; routing cannot")
 
 
+def test_a_folder_that_is_named_by_a_uri_is_private_too(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    job = job_over(
+        {"type": "files", "path": str(tmp_path / "in")},
+        tmp_path,
+        "uri",
+        dead_letters={"type": "files", "path": f"file://{tmp_path}/bad"},
+    )
+    check(Pipeline(job, journal_of(job)))
+    assert (tmp_path / "bad").stat().st_mode & 0o777 == 0o700
+
+
 def test_what_holds_records_is_made_private_and_results_are_the_users(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("of somebody else")
