@@ -6,7 +6,10 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
-from unskew.jobs.engine.session import renames_without_processes
+from unskew.config.errors import ExternalError
+from unskew.jobs.checkpoint import lock
+from unskew.jobs.checkpoint.lock import check_not_in_use, lock_checkpoint
+from unskew.jobs.engine.session import lock_in_jvm, renames_without_processes
 
 pytestmark = pytest.mark.spark
 
@@ -57,3 +60,15 @@ def test_a_checkpoint_made_the_other_way_goes_on(spark: SparkSession, tmp_path: 
     (words / "3").write_text("c\n")
     assert drain() == {"a": 3, "b": 1, "c": 2}
     assert list(checkpoint.rglob(".*.crc")), "no checksums beside the files"
+
+
+def test_the_jvm_holds_a_lock_of_its_own(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock, "JVM_ENDS_SECONDS", 0.1)
+    checkpoint = str(tmp_path / "checkpoint")
+    with lock_checkpoint(checkpoint):
+        pass  # as a driver that was killed leaves it
+    with lock_in_jvm(spark, checkpoint), pytest.raises(ExternalError, match="in use by the JVM"):
+        check_not_in_use(checkpoint)
+    check_not_in_use(checkpoint)
