@@ -11,9 +11,8 @@ share of what is read, and `none`, Spark's own hash of the key (here ours, which
 
 The constants are of sixteen slots on two quiet cores, taken from the three cells of
 `benchmarks/results/local.md` whose work is 10 us a record. On its other six cells the model's
-median error is 5 %, the greatest 20 %, and each predicted best is within 5 % of the true one (a test
-computes them).
-Elsewhere they are a start: dear work outweighs them.
+median error is 5 %, the greatest 20 %, and each predicted best is within 5 % of the true one (a
+test computes them). Elsewhere they are a start: dear work outweighs them.
 """
 
 from collections.abc import Iterator, Sequence
