@@ -124,7 +124,7 @@ def test_a_topic_keyed_by_the_hot_key_is_cut_inside_its_kafka_partitions(
     assert len(large) == 2
     for stats in large:
         assert sorted(stats.executors) == [0, 1, 2]
-        assert stats.max_over_mean < 1.1
+        assert stats.max_over_mean < 1.15  # of so few records a piece has four or five
     unsplit = whole.batches[0].stats
     assert unsplit is not None
     assert unsplit.max_over_mean > 2.9
