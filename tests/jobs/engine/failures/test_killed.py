@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.jobs.engine.test_replay import seen
+from tests.jobs.engine.failures.test_replay import seen
 from tests.support.running.cluster import cluster, python_workers
 from tests.support.running.job_process import (
     Running,

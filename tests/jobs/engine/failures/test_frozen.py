@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.jobs.engine.test_jvm_killed import remarks, wait_for_batch, words
+from tests.jobs.engine.failures.test_jvm_killed import remarks, wait_for_batch, words
 from tests.support.running.job_process import finished, running
 from unskew.jobs.checkpoint.files import journal_in
 from unskew.jobs.checkpoint.lock import JVM_LOCK, LOCK
