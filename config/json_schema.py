@@ -13,6 +13,7 @@ from unskew.config.registry import RegistryError
 from unskew.config.shipped import SCHEMA_FILE
 from unskew.config.specs import SECTIONS, section_model
 from unskew.config.types.units import ByteSize, Duration
+from unskew.config.yaml.shorthands import SHORTENED
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCE = "Reference"
@@ -57,6 +58,8 @@ def _make_schema(models: Mapping[str, Sequence[type[Model]]]) -> dict[str, Any]:
         "description": "A value from the environment, ${env:NAME} or ${env:NAME:-default}, or from"
         " a file, ${file:/path}.",
     }
+    for section in SHORTENED:
+        _allow_text(body["properties"][section])
     for section in SECTIONS:
         field = body["properties"][section]
         _allow_other_types(field.get("items", field))
@@ -122,6 +125,15 @@ def _is_checked_scalar(node: dict[str, Any]) -> bool:
         return True
     constrained = {"pattern", "maxLength", "minLength", "enum", "const"} & node.keys()
     return (kind == "string" or kind is None) and bool(constrained)
+
+
+def _allow_text(section: dict[str, Any]) -> None:
+    """Accept the short form of a section, a text."""
+    named = [name for name in ("description", "default") if name in section]
+    kept: dict[str, Any] = {name: section.pop(name) for name in named}
+    whole = dict(section)
+    section.clear()
+    section.update({"anyOf": [whole, {"type": "string"}], **kept})
 
 
 def _allow_other_types(section: dict[str, Any]) -> None:

@@ -26,6 +26,7 @@ from unskew.config.warnings import JobWarning, warnings
 from unskew.config.yaml.nodes import override
 from unskew.config.yaml.reader import Node, parse, read_text, walk
 from unskew.config.yaml.references import SECRET_IN_FILE, expand, is_reference
+from unskew.config.yaml.shorthands import write_out
 
 
 @dataclass
@@ -82,6 +83,7 @@ def _check(loaded: Loaded, root: Node, folder: FilePath, overrides: Mapping[str,
     for path, value in overrides.items():
         override(root, path, value)
     problems, loaded.hidden = expand(root)
+    write_out(root)
     loaded.problems += problems
     model = _make_model(root, loaded.problems)
     # A value that could not even be read is wrong in every other way too: once is enough.

@@ -73,13 +73,14 @@ class Job(Model):
     without a time goes to the dead letters (`no_event_time`), as does one before 0001-01-02 or
     after 9999-12-30, UTC (`event_time_out_of_range`); see also `max_future`."""
     grouping: GroupingChoice
-    """How records are spread over partitions."""
+    """How records are spread over partitions; a text is its type: `grouping: level`."""
     partitions: Annotated[int, Field(ge=1, le=PARTITIONS_MAX)] = 16
     """Partitions that records are routed to: at least as many as there are cores."""
     seed: Annotated[int, Field(ge=0, le=SEED_MAX)] = 0
     """Seed of the grouping's hashes: the same seed routes the same way."""
     window: Window = NoWindow()
-    """Over which stretch of event time results are made; without it, running totals."""
+    """Over which stretch of event time results are made; without it, running totals. A text is the
+    duration of tumbling windows: `window: 1 minute`."""
     lateness: Duration | None = None
     """With windows: how much later than the latest record another may come and still count.
     Without it none may: what comes for a window that an earlier batch saw the end of is dropped."""
@@ -104,7 +105,7 @@ class Job(Model):
     metrics: Metrics = Metrics()
     """The page that Prometheus reads."""
     trigger: Trigger = IntervalTrigger(type="interval")
-    """When micro-batches begin."""
+    """When micro-batches begin; a text is their interval, as in `trigger: 10 s`, or a type."""
     retry_for: DurationOrOff = Duration.parse("10 minutes")
     """How long a job that ran is started again, with growing waits, after a fault that may pass:
     brokers, PostgreSQL or an object store away. It is not ready meanwhile; then, and after all
