@@ -135,8 +135,8 @@ class Grouping(ABC):
         """
         if feedback is not None:
             check_feedback(feedback, self.setting.partitions)
-        self._begin_batch(feedback)
         self._take_agreed(agreed or {})
+        self._begin_batch(feedback)
 
     def agree(self, states: Sequence[Arrays]) -> dict[str, NDArray[Any]]:
         """What follows from the states that all sources left in a batch: the same for each."""

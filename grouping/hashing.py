@@ -88,6 +88,19 @@ def pick_each(
         out[i] = pick(keys[i], salt, partitions)
 
 
+@kernel
+def pick_active_each(
+    keys: NDArray[np.uint64],
+    salt: np.uint64,
+    mask: NDArray[np.uint8],
+    active: NDArray[np.int32],
+    out: NDArray[np.int32],
+) -> None:
+    """Write the pick of each key into `out` where some partitions may be away."""
+    for i in range(keys.size):
+        out[i] = pick_active(keys[i], salt, mask, active)
+
+
 def salts(seed: int, count: int) -> NDArray[np.uint64]:
     """`count` salts for independent hashes; a longer list begins with the shorter."""
     steps = np.arange(1, count + 1, dtype=np.uint64)

@@ -14,6 +14,7 @@ from unskew.grouping.algorithms.posg import Posg
 from unskew.grouping.algorithms.round_robin_head import RoundRobinHead
 from unskew.grouping.algorithms.shuffle import Shuffle
 from unskew.grouping.algorithms.w_choices import WChoices
+from unskew.grouping.algorithms.whole import Whole
 from unskew.grouping.base import Grouping, Setting
 from unskew.grouping.errors import GroupingError
 from unskew.grouping.options.broken_rules import list_problems
@@ -33,6 +34,7 @@ GROUPINGS: dict[str, type[Grouping]] = {
         Posg,
         DistributionAware,
         Level,
+        Whole,
     )
 }
 

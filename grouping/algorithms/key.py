@@ -15,12 +15,8 @@ stay.
 Reference: the "fields grouping" of Storm, the default of every stream engine.
 """
 
-import numpy as np
-from numpy.typing import NDArray
-
 from unskew.grouping.base import Grouping, GroupingParams, Int32s, Int64s, Setting, UInt64s
-from unskew.grouping.hashing import pick_active, pick_each, salts
-from unskew.grouping.kernels import kernel
+from unskew.grouping.hashing import pick_active_each, pick_each, salts
 
 
 class KeyParams(GroupingParams):
@@ -42,12 +38,4 @@ class Key(Grouping):
         if self.active.size == self.setting.partitions:
             pick_each(keys, self._salt, self.setting.partitions, out)
         else:
-            _route_active(keys, self._salt, self.state["active"], self.active, out)
-
-
-@kernel
-def _route_active(
-    keys: UInt64s, salt: np.uint64, mask: NDArray[np.uint8], active: Int32s, out: Int32s
-) -> None:
-    for i in range(keys.size):
-        out[i] = pick_active(keys[i], salt, mask, active)
+            pick_active_each(keys, self._salt, self.state["active"], self.active, out)

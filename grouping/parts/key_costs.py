@@ -28,6 +28,8 @@ from numpy.typing import NDArray
 from unskew.grouping.base import Feedback, Float64s, Int64s, UInt64s
 
 SPEED_RATIO_MAX = 16.0
+TICKS_A_MEAN_RECORD = 4096
+TICKS_MAX = 2**24
 _ROUNDS = 4
 
 
@@ -76,6 +78,22 @@ def learn(
     old = float(state["cost_mean"][0])
     state["cost_mean"][0] = old + smoothing * (rest - old) if old > 0 else rest
     _merge(state, rows.keys, costs, seconds, smoothing)
+
+
+def ticks_of(state: dict[str, NDArray[Any]], keys: UInt64s) -> Int64s:
+    """The work of a record of each key, in whole 1/4096 of a record's of mean cost, at least one.
+
+    A key whose cost is not known costs the mean.
+    """
+    ticks = np.full(keys.size, TICKS_A_MEAN_RECORD, np.int64)
+    known = int(state["costs_known"][0])
+    if known:
+        ratios = state["cost_per_record"][:known] / state["cost_mean"][0]
+        costs = np.clip(np.rint(ratios * TICKS_A_MEAN_RECORD), 1, TICKS_MAX).astype(np.int64)
+        at = np.minimum(np.searchsorted(state["cost_keys"][:known], keys), known - 1)
+        same = state["cost_keys"][at] == keys
+        ticks[same] = costs[at[same]]
+    return ticks
 
 
 def _rows(feedback: Feedback) -> Rows:

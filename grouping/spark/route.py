@@ -12,6 +12,8 @@ anew: right for `key`, `shuffle` and `level`, a loss for groupings that learn ov
 
 The records of one key in the same batch may meet in several partitions (that is the point), so what
 comes after must be mergeable: partial results here, exact totals in a `groupBy(key)` behind it.
+Where all rows of a key and batch must be together, `grouping="whole"` keeps them so: in a stream
+with a journal balanced from the second batch on, otherwise as under a hash.
 `docs/examples/route_before_your_own_operator.py` shows both, in a batch and in a stream.
 """
 

@@ -129,6 +129,31 @@ def keys_stay_whole_where_that_is_promised(member: Member) -> None:
 
 
 @check
+def sources_agree_on_whole_keys(member: Member) -> None:
+    """`splits = False`: a key of a batch is in one partition from all sources, also new ones."""
+    if member.make().splits:
+        return
+    routers = [member.make(source=source, sources=4) for source in range(4)]
+    feedback, agreed = None, None
+    # Sources that were away, and the first of them, come back to what the others have learnt.
+    for (keys, times), present in zip(batches() * 2, [4, 3, 4, 1, 4, 2, 4, 4], strict=True):
+        here = routers[-present:]
+        for router in here:
+            router.begin_batch(feedback, agreed)
+        shares = [slice(number, None, present) for number in range(present)]
+        answers = [
+            router.route(keys[share], times[share])
+            for router, share in zip(here, shares, strict=True)
+        ]
+        whole = np.concatenate([keys[share] for share in shares])
+        routes = np.concatenate(answers)
+        pairs = np.unique(np.stack([whole, routes.astype(np.uint64)]), axis=1).shape[1]
+        assert pairs == np.unique(whole).size, "sources sent a key to several partitions"
+        feedback = report(whole, routes, PARTITIONS, by_record=False)
+        agreed = here[0].agree([router.state for router in here])
+
+
+@check
 def balance_is_no_worse_than_key_grouping(member: Member) -> None:
     """At z = 2, once it has learnt, with the reports of the batches before."""
     stream = batches(z=2.0, count=8)

@@ -88,6 +88,23 @@ class SplitsQuietly(Shuffle):
     splits = False
 
 
+@breaks("sources_agree_on_whole_keys", "several partitions")
+class KnowsItsOwnKeys(Key):
+    """Sends the keys that its source had in the batch before to the next partition."""
+
+    growing = frozenset({"known"})
+
+    def __init__(self, setting: Setting, params: KeyParams) -> None:
+        super().__init__(setting, params)
+        self.state["known"] = np.empty(0, np.uint64)
+
+    def _route(self, keys: UInt64s, timestamps: Int64s | None, out: Int32s) -> None:
+        super()._route(keys, timestamps, out)
+        moved = np.isin(keys, self.state["known"])
+        out[moved] = (out[moved] + 1) % self.setting.partitions
+        self.state["known"] = np.unique(keys)
+
+
 @breaks("balance_is_no_worse_than_key_grouping", "largest load")
 class AllToOne(Key):
     def _route(self, keys: UInt64s, timestamps: Int64s | None, out: Int32s) -> None:
