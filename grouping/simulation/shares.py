@@ -97,6 +97,8 @@ class Segment:
             self._pieces[self._done] = None
             self._done += 1
             yield piece, routes
+        for answer in answers:
+            answer.end()
 
     def _timed(self, answer: "_Answers", count: int) -> Int32s:
         before = self._preparing
@@ -154,6 +156,13 @@ class _Answers:
             self._rest = more if self._rest.size == 0 else np.concatenate([self._rest, more])
         taken, self._rest = self._rest[:count], self._rest[count:]
         return taken
+
+    def end(self) -> None:
+        """Let the router see that its share is over: it may still have to sum it up."""
+        for more in self._answers:
+            self._rest = np.concatenate([self._rest, more])
+        if self._rest.size:
+            raise GroupingError(f"{self._router.name}: {self._rest.size} records too many routed")
 
 
 def seconds_of(costs: Float64s | None, unit_seconds: float) -> Float64s:
