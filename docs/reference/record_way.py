@@ -71,6 +71,7 @@ PASSED_OVER = (
     "grouping/kernels.py",
     "grouping/parts/",
     "grouping/snapshot.py",
+    "grouping/spark/agreed_file.py",
     "grouping/spark/private_files.py",
     "grouping/spark/rejected_file.py",
     "grouping/spark/routing_file.py",
