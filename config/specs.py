@@ -18,6 +18,7 @@ from unskew.config.registry import Registry, RegistryError
 
 OPERATORS = Registry(
     {
+        "aggregate": "unskew.jobs.operators.aggregate:Aggregate",
         "word_count": "unskew.jobs.operators.word_count:WordCount",
         "vwap": "unskew.jobs.operators.vwap:Vwap",
         "hashtags": "unskew.jobs.operators.hashtags:Hashtags",

@@ -28,6 +28,7 @@ _TOPIC = re.compile(r"[A-Za-z0-9._-]+")
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _CREDENTIALS = re.compile(r"//[^/@\s]*:[^/@\s]*@")
 _TEXT_LITERAL = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
+_BARE = re.compile(r"\s*(?:`([^`]+)`|([A-Za-z_][A-Za-z0-9_]*))\s*")
 _JAVA = re.compile(r"\b((?:try_)?reflect|java_method)`?\s*\(", re.IGNORECASE)
 _SERVER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 
@@ -154,6 +155,12 @@ Topic = Annotated[str, AfterValidator(topic)]
 Servers = Annotated[str, Field(max_length=PATH_LENGTH_MAX), AfterValidator(servers)]
 Location = Annotated[str, Field(max_length=PATH_LENGTH_MAX), AfterValidator(location)]
 Expression = Annotated[str, Field(max_length=TEXT_LENGTH_MAX), AfterValidator(expression)]
+
+
+def bare_column(text: str) -> str | None:
+    """The column that an expression is, if it is no more than a column's name."""
+    match = _BARE.fullmatch(text)
+    return (match.group(1) or match.group(2)) if match else None
 
 
 def is_expression(field: FieldInfo) -> bool:

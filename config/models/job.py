@@ -5,7 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, create_model, model_validator
 
-from unskew.config.models.base import Expression, Location, Model, contradiction_error
+from unskew.config.models.base import (
+    IDENTIFIER,
+    Expression,
+    Location,
+    Model,
+    contradiction_error,
+)
 from unskew.config.models.decode import Decode
 from unskew.config.models.grouping import GroupingChoice
 from unskew.config.models.metrics import Metrics
@@ -22,6 +28,7 @@ from unskew.grouping.base import PARTITIONS_MAX, SEED_MAX
 from unskew.grouping.options.broken_rules import rule_error
 
 SINKS_MAX = 20
+SELECTED_MAX = 200
 KEY_BYTES_MAX = 16 << 20
 
 
@@ -31,6 +38,13 @@ def _key_bytes(size: ByteSize) -> ByteSize:
     return size
 
 
+def _name(text: str) -> str:
+    if not IDENTIFIER.fullmatch(text) or text.lower().startswith(("_", "raw_")):
+        raise rule_error("a column's name", "letters, digits, underscores; not raw_... or _...")
+    return text
+
+
+Name = Annotated[str, AfterValidator(_name)]
 KeyBytes = Annotated[ByteSize, AfterValidator(_key_bytes)]
 
 
@@ -61,6 +75,14 @@ class Job(Model):
     """Where records come from."""
     decode: Decode
     """How a record's value becomes typed columns."""
+    where: Expression | None = Field(default=None, examples=["country is not null"])
+    """Only records of which this SQL condition is true are used; the others are counted as
+    filtered. It sees the decoded columns."""
+    select: Annotated[dict[Name, Expression], Field(max_length=SELECTED_MAX)] | None = Field(
+        default=None, examples=[{"amount": "cast(amount as decimal(18, 2))"}]
+    )
+    """Further columns by name, as SQL expressions over the decoded ones, for the operator and
+    `event_time`; one of the same name replaces the decoded column."""
     operator: Operator
     """What to compute from the records of each key."""
     on_error: Literal["stop", "dead_letter"] = "stop"

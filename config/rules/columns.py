@@ -5,10 +5,9 @@ job starts.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from unskew.config.models.base import is_expression
 from unskew.config.models.decode import RAW_COLUMNS
 from unskew.config.models.operator import OperatorOptions
 from unskew.config.problems.problem import Path
@@ -21,27 +20,43 @@ _NOT_COLUMNS = frozenset(
 )
 
 
-@rule("operator", "decode")
-def operator_columns_exist(operator: OperatorOptions, decode: Any) -> Iterator[Contradiction]:
-    """The operator's expressions name decoded columns only."""
-    for name, field in type(operator).model_fields.items():
-        value = getattr(operator, name)
-        if value is not None and is_expression(field):
-            yield from _check(value, ("operator", name), decode)
+@rule("operator", "decode", "select")
+def operator_columns_exist(
+    operator: OperatorOptions, decode: Any, select: Mapping[str, str] | None
+) -> Iterator[Contradiction]:
+    """The operator's expressions name decoded and selected columns only."""
+    for path, text in operator.expressions().items():
+        yield from _check(text, ("operator", *path), decode, select or {})
 
 
-@rule("event_time", "decode")
-def event_time_column_exists(event_time: str, decode: Any) -> Iterator[Contradiction]:
-    """`event_time` names decoded columns only."""
-    yield from _check(event_time, ("event_time",), decode)
+@rule("event_time", "decode", "select")
+def event_time_column_exists(
+    event_time: str, decode: Any, select: Mapping[str, str] | None
+) -> Iterator[Contradiction]:
+    """`event_time` names decoded and selected columns only."""
+    yield from _check(event_time, ("event_time",), decode, select or {})
 
 
-def _check(expression: str, path: Path, decode: Any) -> Iterator[Contradiction]:
+@rule("decode", "where", "select")
+def selected_columns_exist(
+    decode: Any, where: str | None, select: Mapping[str, str] | None
+) -> Iterator[Contradiction]:
+    """The job's own expressions name decoded columns only."""
+    if where is not None:
+        yield from _check(where, ("where",), decode, {})
+    for name, text in (select or {}).items():
+        yield from _check(text, ("select", name), decode, {})
+
+
+def _check(
+    expression: str, path: Path, decode: Any, selected: Mapping[str, str]
+) -> Iterator[Contradiction]:
     match = _BARE.fullmatch(expression)
     if match is None:
         return
     name = match.group(1) or match.group(2)
-    known = [*decode.columns, *(raw for raw in RAW_COLUMNS if raw not in decode.columns)]
+    own = dict.fromkeys((*selected, *decode.columns))
+    known = [*own, *(raw for raw in RAW_COLUMNS if raw not in own)]
     if name.lower() in {column.lower() for column in known}:
         return
     # A field called `user` means a column of that name.
@@ -50,7 +65,7 @@ def _check(expression: str, path: Path, decode: Any) -> Iterator[Contradiction]:
     yield Contradiction(
         path,
         f'no column "{name}" comes from decode.type {decode.type}',
-        _advice(name, decode.columns, known),
+        _advice(name, list(own), known),
     )
 
 

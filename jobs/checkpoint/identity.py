@@ -81,6 +81,7 @@ def make_identity(job: Job) -> dict[str, Any]:
             "name": job.name,
             "source": _describe_source(job),
             "operator.type": job.operator.type,
+            **job.operator.state(),
             "window": job.window.model_dump(mode="json"),
             "merge.partitions": job.merge.partitions,
             "merge.output": job.merge.output,

@@ -1,5 +1,7 @@
 """What operators need that work on groups themselves: groups by number, decimals as integers."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
@@ -7,13 +9,15 @@ from unskew.grouping.base import Int64s
 from unskew.jobs.operators.base import KEY, NUMBER, PANE
 
 
-def numbered(rows: pa.Table) -> pa.Table:
+def numbered(rows: pa.Table, keys: Sequence[str] = (KEY,)) -> pa.Table:
     """`rows` with `number`: 0 for the pane and key of the first row, then 1, and so on."""
-    keys = _chunk(rows[KEY]).dictionary_encode()
-    panes = _chunk(rows[PANE]).dictionary_encode()
-    both = panes.indices.to_numpy().astype(np.int64) * len(keys.dictionary)
-    both += keys.indices.to_numpy()
-    return rows.append_column(NUMBER, pa.array(both).dictionary_encode().indices)
+    numbers = _chunk(rows[PANE]).dictionary_encode().indices
+    for name in keys:
+        column = _chunk(rows[name]).dictionary_encode()
+        both = numbers.to_numpy().astype(np.int64) * len(column.dictionary)
+        both += column.indices.to_numpy()
+        numbers = pa.array(both).dictionary_encode().indices
+    return rows.append_column(NUMBER, numbers)
 
 
 def numbers_of(rows: pa.Table) -> Int64s:

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from unskew.config.models.base import is_expression
 from unskew.config.models.operator import OperatorOptions
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ RECORDS = "records"
 # A partial column that never leaves the task: the time its records took, for groupings that
 # balance time. Only the report uses it.
 SECONDS = "seconds"
-# The columns that identify a result; without windows, the key alone.
-RESULT_KEY = ("window_start", "window_end", KEY)
+# With the key's columns these identify a result; without windows, the key alone.
+WINDOW_BOUNDS = ("window_start", "window_end")
 # A row's group by pane and key, counted from 0, where an operator works on groups itself.
 NUMBER = "number"
 
@@ -58,6 +59,46 @@ class Operator(ABC):
     @abstractmethod
     def key(self) -> str:
         """The routing key, as an SQL expression over the decoded columns: text."""
+
+    @property
+    def keys(self) -> Mapping[str, str]:
+        """The columns of the key as SQL expressions, the first of them `key`."""
+        return {KEY: self.key}
+
+    @property
+    def key_names(self) -> Mapping[str, str]:
+        """The names that a result has for the key's columns, and the columns."""
+        return {KEY: KEY}
+
+    @property
+    def key_types(self) -> Mapping[str, str]:
+        """The Spark types of the key's columns."""
+        return {KEY: "string"}
+
+    @property
+    def where(self) -> str | None:
+        """Which records it wants at all, as an SQL condition; None for all."""
+        return None
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """The job file's expressions of which the others are made, each by a name."""
+        return {
+            name: getattr(self.options, name)
+            for name, field in type(self.options).model_fields.items()
+            if is_expression(field) and getattr(self.options, name) is not None
+        }
+
+    def over(self, columns: Mapping[str, str]) -> "Operator":
+        """The same operator with a column in the place of each of `texts`, by its name."""
+        return type(self)(self.options.model_copy(update=columns))
+
+    def bound(self, types: Mapping[str, str]) -> "Operator":
+        """The same operator, which knows the Spark types of its `texts`, by name.
+
+        UsageError has all those that it cannot work on.
+        """
+        return self
 
     @property
     def inputs(self) -> Mapping[str, str]:
@@ -107,7 +148,9 @@ class Operator(ABC):
         return None
 
 
-def aggregate(rows: "pa.Table", aggregations: Sequence[Aggregation]) -> "pa.Table":
+def aggregate(
+    rows: "pa.Table", aggregations: Sequence[Aggregation], keys: Sequence[str] = (KEY,)
+) -> "pa.Table":
     """Group `rows` by pane and key: their hash, latest time and number, and `aggregations`."""
     asked = [
         (KEY_HASH, "min", KEY_HASH),
@@ -115,7 +158,7 @@ def aggregate(rows: "pa.Table", aggregations: Sequence[Aggregation]) -> "pa.Tabl
         (KEY_HASH, "count", RECORDS),
         *aggregations,
     ]
-    grouped = rows.group_by([PANE, KEY], use_threads=False).aggregate(
+    grouped = rows.group_by([PANE, *keys], use_threads=False).aggregate(
         [(column, function) for column, function, _ in asked]
     )
     made = {f"{column}_{function}": name for column, function, name in asked}

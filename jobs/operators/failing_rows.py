@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from unskew.jobs.operators.base import EVENT_TIME, KEY, Operator
+from unskew.jobs.operators.base import EVENT_TIME, Operator
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,14 +63,14 @@ def failure_message(operator: Operator, part: Part) -> str:
     what = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return (
         f"operator {type(operator).__name__}: {what} ({frame.filename}:{frame.lineno})"
-        f" {_row(part.rows)}"
+        f" {_row(part.rows, tuple(operator.keys))}"
     )
 
 
-def _row(rows: "pa.Table") -> str:
+def _row(rows: "pa.Table", keys: tuple[str, ...]) -> str:
     if not rows.num_rows:
         return "without any rows"
-    (row,) = rows.select([KEY, EVENT_TIME]).to_pylist()
-    key = str(row[KEY])
+    (row,) = rows.select([*keys, EVENT_TIME]).to_pylist()
+    key = ", ".join(str(row[name]) for name in keys)
     shown = key if len(key) <= _KEY_LENGTH else f"{key[:_KEY_LENGTH]}..."
     return f'on a row with key "{shown}" at {row[EVENT_TIME].isoformat()}'

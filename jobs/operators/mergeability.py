@@ -54,7 +54,7 @@ def merged_results(
     spark: SparkSession, operator: Operator, splits: Sequence[tuple[pa.Table, Int64s]]
 ) -> tuple[list[Results], dict[str, str]]:
     """The totals of each table, by way of partials of its pieces; and the columns' types."""
-    names = [KEY, PANE, EVENT_TIME, RECORDS, *operator.partial_columns]
+    names = [*operator.keys, PANE, EVENT_TIME, RECORDS, *operator.partial_columns]
     partials = []
     for case, (rows, pieces) in enumerate(splits):
         for piece in np.unique(pieces)[::-1]:

@@ -1,10 +1,15 @@
 """The operator that a job names."""
 
+from typing import TYPE_CHECKING
+
 from unskew.config.models.grouping import NoGrouping
-from unskew.config.models.job import Job
 from unskew.config.models.operator import OperatorOptions
+from unskew.config.models.window import NoWindow
 from unskew.config.specs import OPERATORS
-from unskew.jobs.operators.base import Operator
+from unskew.jobs.operators.base import WINDOW_BOUNDS, Operator
+
+if TYPE_CHECKING:
+    from unskew.config.models.job import Job
 
 
 def operator_for(options: OperatorOptions) -> Operator:
@@ -18,6 +23,12 @@ def operator_for(options: OperatorOptions) -> Operator:
     )
 
 
-def computed_by_spark(job: Job) -> bool:
+def result_key(job: "Job") -> tuple[str, ...]:
+    """The columns that identify a result of the job: the window's bounds and the key's columns."""
+    bounds = () if isinstance(job.window, NoWindow) else WINDOW_BOUNDS
+    return (*bounds, *operator_for(job.operator).key_names)
+
+
+def computed_by_spark(job: "Job") -> bool:
     """Is all the work plain Spark's? There are no reports then, and no partial stage."""
     return isinstance(job.grouping, NoGrouping) and operator_for(job.operator).native

@@ -2,7 +2,7 @@
 
 What an expression raises on a record depends on its functions and on the data, so no list of
 functions that raise is ever complete. Spark's own `TryEval`, which is behind its `try_` functions,
-gives null in place of any error, and is put around each expression as a whole.
+gives null in place of any error, and is put around the expressions of a record as a whole.
 """
 
 from collections.abc import Mapping
@@ -12,12 +12,16 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from unskew.config.models.base import is_expression
-from unskew.jobs.operators.base import Operator
+from unskew.config.models.base import bare_column
+from unskew.config.models.job import Job
+from unskew.jobs.operators.base import FILTERED_RECORDS, OBSERVED, Operator
 from unskew.jobs.query.decode import REJECT_REASON
 
 EXPRESSION_FAILED = "expression_failed"
+FILTERED = "_filtered"
+"""Is a `where` of the job not true of the record? Only where a job has one."""
 _VALUE = "value"
+_ATTEMPT = "_attempt"
 _PREFIX = "_expression_"
 _EVENT_TIME = f"{_PREFIX}of_event_time"
 
@@ -30,43 +34,87 @@ class Evaluated:
     operator: Operator
     """The operator with those columns in the place of its expressions."""
     event_time: str
+    types: Mapping[str, str]
+    """The Spark types of the operator's expressions, by name."""
 
 
-def evaluate(decoded: DataFrame, operator: Operator, event_time: str) -> Evaluated:
+def evaluate(decoded: DataFrame, operator: Operator, job: Job) -> Evaluated:
     """Evaluate the job's expressions; a record on which one raises is rejected."""
-    options = operator.options
-    texts = {
-        f"{_PREFIX}{name}": getattr(options, name)
-        for name, field in type(options).model_fields.items()
-        if is_expression(field) and getattr(options, name) is not None
-    }
-    columns = {f"{_PREFIX}{name}": name for name in type(options).model_fields}
-    safe = options.model_copy(update={columns[name]: name for name in texts})
-    rows = add_values(decoded, {**texts, _EVENT_TIME: event_time})
-    return Evaluated(rows, type(operator)(safe), _EVENT_TIME)
+    rows = select_wanted(decoded, job, operator.where)
+    columns = {name: f"{_PREFIX}{name}" for name in operator.texts}
+    texts = {columns[name]: text for name, text in operator.texts.items()}
+    rows = add_values(rows, {**texts, _EVENT_TIME: job.event_time})
+    kinds = {field.name: field.dataType.simpleString() for field in rows.schema.fields}
+    types = {name: kinds[column] for name, column in columns.items()}
+    return Evaluated(rows, operator.over(columns), _EVENT_TIME, types)
 
 
-def add_values(decoded: DataFrame, texts: Mapping[str, str]) -> DataFrame:
-    """Evaluate expressions as columns of these names."""
-    names = {name: f"_attempt_{name}" for name in texts}
-    attempts = {names[name]: _attempt(decoded, text) for name, text in texts.items()}
-    raised = sf.lit(False)
-    for name in attempts:
-        raised = raised | sf.col(name).isNull()
+def select_wanted(decoded: DataFrame, job: Job, where: str | None) -> DataFrame:
+    """Mark the records that the job's `where`, or the operator's, does not want; add `select`."""
+    rows = decoded
+    if job.where is not None:
+        rows = _mark_filtered(rows, job.where)
+    if job.select:
+        rows = add_values(rows, job.select)
+    return rows if where is None else _mark_filtered(rows, where)
+
+
+def drop_filtered(rows: DataFrame) -> DataFrame:
+    """The rows without the filtered ones, which are counted: Spark's progress of the batch has it.
+
+    A task that ran twice may count twice, as it does for Spark's own count of its input.
+    """
+    if FILTERED not in rows.columns:
+        return rows
+    counted = rows.observe(OBSERVED, sf.count_if(FILTERED).alias(FILTERED_RECORDS))
+    return counted.where(~sf.col(FILTERED))
+
+
+def _mark_filtered(rows: DataFrame, condition: str) -> DataFrame:
+    """`rows` with the column `FILTERED`: accepted records of which the condition is not true."""
+    accepted = _is_accepted(rows)
+    tried = rows.withColumn(_ATTEMPT, _attempt(rows, {_VALUE: condition}))
+    attempt = sf.col(_ATTEMPT)
+    untrue = accepted & attempt.isNotNull() & ~sf.coalesce(attempt[_VALUE], sf.lit(False))
+    before = sf.col(FILTERED) if FILTERED in rows.columns else sf.lit(False)
+    return _reject_raised(tried, accepted & attempt.isNull(), {FILTERED: before | untrue})
+
+
+def add_values(rows: DataFrame, texts: Mapping[str, str]) -> DataFrame:
+    """`rows` with the values of expressions, or with `reject_reason` where one of them raises.
+
+    A column by its name cannot raise and is taken as it is; the others are tried together.
+    """
+    tried = {name: text for name, text in texts.items() if bare_column(text) is None}
+    plain = {name: sf.expr(text) for name, text in texts.items() if name not in tried}
+    if not tried:
+        return rows.withColumns(plain)
+    raised = _is_accepted(rows) & sf.col(_ATTEMPT).isNull()
+    values = {name: sf.col(_ATTEMPT)[name] for name in tried}
+    return _reject_raised(
+        rows.withColumn(_ATTEMPT, _attempt(rows, tried)), raised, {**plain, **values}
+    )
+
+
+def _reject_raised(tried: DataFrame, raised: Column, columns: Mapping[str, Column]) -> DataFrame:
+    """The rows with these columns; those on which an expression raised have a reason."""
     reason = sf.coalesce(sf.col(REJECT_REASON), sf.when(raised, EXPRESSION_FAILED))
-    values = {name: sf.col(f"{names[name]}.{_VALUE}") for name in texts}
-    tried = decoded.withColumns(attempts)
-    return tried.withColumns({**values, REJECT_REASON: reason}).drop(*attempts)
+    return tried.withColumns({**columns, REJECT_REASON: reason}).drop(_ATTEMPT)
 
 
-def _attempt(rows: DataFrame, text: str) -> Column:
-    """A struct of the expression's value; null if it raised, or if the record is rejected already.
+def _is_accepted(rows: DataFrame) -> Column:
+    accepted = sf.col(REJECT_REASON).isNull()
+    return accepted & ~sf.col(FILTERED) if FILTERED in rows.columns else accepted
+
+
+def _attempt(rows: DataFrame, texts: Mapping[str, str]) -> Column:
+    """A struct of the expressions' values; null if one raised, or if the record is not accepted.
 
     In a branch, because Spark evaluates what several expressions share before any of them, outside
     of their `TryEval`; but not what only branches have.
     """
-    value = sf.struct(sf.expr(text).alias(_VALUE))
-    attempt = sf.when(sf.col(REJECT_REASON).isNull(), value)
+    values = sf.struct(*[sf.expr(text).alias(name) for name, text in texts.items()])
+    attempt = sf.when(_is_accepted(rows), values)
     classes: Any = rows.sparkSession._jvm  # noqa: SLF001 - Python's API has no TryEval of its own
     spark_sql = classes.org.apache.spark.sql
     expressions = spark_sql.classic.ExpressionUtils

@@ -54,6 +54,8 @@ class Meter:
     partitions: int
     seed: int
     windows: Windows | None
+    keys: tuple[str, ...] = (KEY,)
+    """The columns of the key."""
     records: int = 0
     busy_seconds: float = 0.0
     state_bytes: int = 0
@@ -95,7 +97,7 @@ class Meter:
             heavy_hashes=hashes[heavy],
             heavy_records=counts[heavy],
             heavy_seconds=seconds[heavy] if timed else seconds,
-            heavy_names=_read_texts(keys[KEY].take(heavy[:_NAMED_KEYS])) if self.name_keys else (),
+            heavy_names=self._read_names(keys.take(heavy[:_NAMED_KEYS])) if self.name_keys else (),
             sample_hashes=np.sort(hashes)[:SAMPLED_KEYS],
             home_partitions=homes[0],
             home_records=homes[1],
@@ -119,7 +121,12 @@ class Meter:
         self.latency_seconds += float(waited.sum()) * share
 
     def _list_name_columns(self) -> list[str]:
-        return [KEY] if self.name_keys else []
+        return list(self.keys) if self.name_keys else []
+
+    def _read_names(self, keys: pa.Table) -> tuple[str, ...]:
+        """The names of keys; of one of several columns, all of them."""
+        columns = [_read_texts(keys[name]) for name in self.keys]
+        return tuple(map(", ".join, zip(*columns, strict=True)))
 
     def _sum_by_key(self) -> pa.Table:
         """One row a key: its hash, its name if that is shown, its records, its time if measured."""
@@ -147,4 +154,5 @@ def _name_executor() -> str:
 
 def _read_texts(keys: pa.ChunkedArray) -> tuple[str, ...]:
     """Keys as texts; Spark's strings may hold bytes that are none."""
-    return tuple(key.decode(errors="replace") for key in keys.cast(pa.binary()).to_pylist())
+    texts = keys if pa.types.is_string(keys.type) else keys.cast(pa.string())
+    return tuple(key.decode(errors="replace") for key in texts.cast(pa.binary()).to_pylist())

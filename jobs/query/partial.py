@@ -44,7 +44,13 @@ class PartialStage:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Emit the partials of the task's rows; then write the partition's report."""
         batch, partition = task_position()
-        meter = Meter(self.name_keys, self.partitions, self.seed, make_windows(self.window))
+        meter = Meter(
+            self.name_keys,
+            self.partitions,
+            self.seed,
+            make_windows(self.window),
+            keys=tuple(self.operator.keys),
+        )
         rejected: list[pa.Table] = []
         names = [field.name for field in self.schema.fields]
         for rows in _chunk(batches):

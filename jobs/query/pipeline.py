@@ -15,7 +15,7 @@ from unskew.config.models.job import Job
 from unskew.config.models.window import IntervalTrigger, NoWindow, SlidingWindow
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.router import PARTITION_KEY, Router, route_hashes
-from unskew.jobs.operators.base import EVENT_TIME, KEY, KEY_HASH, RECORDS, Operator
+from unskew.jobs.operators.base import EVENT_TIME, KEY_HASH, RECORDS, Operator
 from unskew.jobs.operators.registry import computed_by_spark, operator_for
 from unskew.jobs.query import source
 from unskew.jobs.query.decode import decode
@@ -36,17 +36,20 @@ class Pipeline:
 
     def build_results(self, spark: SparkSession) -> DataFrame:
         """The totals of each window and key, as the sinks take them; or the rows themselves."""
-        operator = operator_for(self.job.operator)
-        prepared = self._read_and_prepare(spark, operator)
+        prepared, operator = self._read_and_prepare(spark)
         if not operator.merges:
             return select_table_columns(self._keep_accepted(prepared))
         if computed_by_spark(self.job):
             accepted = prepared.where(sf.col(REJECTED).isNull())
-            totals = self._group_by_window(accepted).agg(*_make_aggregates(operator.direct))
+            totals = self._group_by_window(accepted, operator).agg(
+                *_make_aggregates(operator.direct)
+            )
         else:
             stage = self.make_stage(operator)
             partials = self._partition(prepared).mapInArrow(stage, stage.schema)
-            totals = self._group_by_window(partials).agg(*_make_aggregates(operator.merge))
+            totals = self._group_by_window(partials, operator).agg(
+                *_make_aggregates(operator.merge)
+            )
         return _select_results(totals, operator)
 
     def _keep_accepted(self, prepared: DataFrame) -> DataFrame:
@@ -57,7 +60,7 @@ class Pipeline:
 
     def build_rejected(self, spark: SparkSession) -> DataFrame:
         """The rejected records with reason and coordinates, where no partial stage keeps them."""
-        prepared = self._read_and_prepare(spark, operator_for(self.job.operator))
+        prepared, _ = self._read_and_prepare(spark)
         return prepared.where(sf.col(REJECTED).isNotNull()).select(f"{REJECTED}.*")
 
     def make_router(self, sources: int) -> Router:
@@ -76,7 +79,7 @@ class Pipeline:
     def make_stage(self, operator: Operator) -> PartialStage:
         """The partial stage, which works on each partition and reports."""
         columns = {
-            KEY: "string",
+            **operator.key_types,
             EVENT_TIME: "timestamp",
             RECORDS: "bigint",
             **operator.partial_columns,
@@ -97,10 +100,11 @@ class Pipeline:
         named = self.job.metrics.hot_key_names
         return WriterStage(self.job.partitions, self.journal, named, self.job.seed)
 
-    def _read_and_prepare(self, spark: SparkSession, operator: Operator) -> DataFrame:
+    def _read_and_prepare(self, spark: SparkSession) -> tuple[DataFrame, Operator]:
         local = isinstance(self.job.grouping, LocalGrouping)
         raw = source.read(spark, self.job.source, self.job.partitions if local else None)
         decoded = decode(raw, self.job.decode, source.COLUMNS)
+        operator = operator_for(self.job.operator)
         return (prepare if operator.merges else prepare_rows)(decoded, operator, self.job)
 
     def _partition(self, prepared: DataFrame) -> DataFrame:
@@ -112,15 +116,16 @@ class Pipeline:
         router = self.make_router(max(1, prepared.sparkSession.sparkContext.defaultParallelism))
         return route_hashes(prepared, sf.col(KEY_HASH), router, ARRIVED).drop(PARTITION_KEY)
 
-    def _group_by_window(self, rows: DataFrame) -> GroupedData:
+    def _group_by_window(self, rows: DataFrame, operator: Operator) -> GroupedData:
         window = self.job.window
         if isinstance(window, NoWindow):
-            return rows.groupBy(KEY)
+            return rows.groupBy(*operator.keys)
         slide = window.slide if isinstance(window, SlidingWindow) else window.duration
         late = self.job.lateness
         marked = rows.withWatermark(EVENT_TIME, late.interval if late else "0 seconds")
         return marked.groupBy(
-            sf.window(EVENT_TIME, window.duration.interval, slide.interval).alias(WINDOW), KEY
+            sf.window(EVENT_TIME, window.duration.interval, slide.interval).alias(WINDOW),
+            *operator.keys,
         )
 
 
@@ -143,4 +148,5 @@ def _select_results(totals: DataFrame, operator: Operator) -> DataFrame:
             sf.col(f"{WINDOW}.start").alias("window_start"),
             sf.col(f"{WINDOW}.end").alias("window_end"),
         ]
-    return totals.select(*bounds, KEY, *_make_aggregates(operator.final))
+    keys = [sf.col(column).alias(name) for name, column in operator.key_names.items()]
+    return totals.select(*bounds, *keys, *_make_aggregates(operator.final))

@@ -1,6 +1,7 @@
 """Decoded records become the rows that are routed: key, operator's inputs, times, or `rejected`."""
 
 import math
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import Column, DataFrame
@@ -12,7 +13,7 @@ from unskew.config.types.units import Duration
 from unskew.jobs.operators.base import EVENT_TIME, KEY, KEY_HASH, PANE, Operator
 from unskew.jobs.operators.registry import computed_by_spark
 from unskew.jobs.query.decode import REJECT_REASON
-from unskew.jobs.query.expressions import evaluate
+from unskew.jobs.query.expressions import drop_filtered, evaluate
 from unskew.jobs.query.source import COLUMNS, STAMPED_ON_ARRIVAL
 
 ARRIVED = "arrived"
@@ -27,6 +28,9 @@ EVENT_TIME_OUT_OF_RANGE = "event_time_out_of_range"
 EVENT_TIME_IN_THE_FUTURE = "event_time_in_the_future"
 KEY_TOO_LONG = "key_too_long"
 TOO_MANY_KEYS = "too_many_keys"
+OBSERVED = "unskew"
+FILTERED_RECORDS = "filtered_records"
+"""The name of a count in Spark's progress, and that of its observation."""
 _WHY = "_why"
 _KEYS = "_keys"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -38,22 +42,27 @@ _FIRST_MICROS, _LAST_MICROS = (
 )
 
 
-def prepare(decoded: DataFrame, operator: Operator, job: Job) -> DataFrame:
-    """One row a key: the key and its hash, the operator's inputs, the times, and `rejected`."""
-    rows = _evaluate(decoded, operator, job)
-    rows = _explode_keys(rows, job) if operator.explodes else _check_keys(rows, job)
+def prepare(decoded: DataFrame, given: Operator, job: Job) -> tuple[DataFrame, Operator]:
+    """One row a key, and the operator that knows its types.
+
+    A row has the key and its hash, the operator's inputs, the times, and `rejected`.
+    """
+    rows, types = _evaluate(decoded, given, job)
+    operator = given.bound(types)
+    rows = _explode_keys(rows, job) if operator.explodes else _check_keys(rows, operator, job)
     record = make_rejected_record()
     rejected = sf.when(sf.col(REJECT_REASON).isNotNull(), record)
     carried = job.on_error == "dead_letter" and not computed_by_spark(job)
-    return rows.select(
-        KEY,
+    prepared = rows.select(
+        *operator.keys,
         *operator.inputs,
         EVENT_TIME,
         ARRIVED,
         _compute_pane(job.window).alias(PANE),
-        _compute_hash().alias(KEY_HASH),
+        _compute_hash(operator).alias(KEY_HASH),
         (record if carried else rejected).alias(REJECTED),
     )
+    return prepared, operator
 
 
 def make_rejected_record() -> Column:
@@ -64,15 +73,18 @@ def make_rejected_record() -> Column:
     )
 
 
-def _evaluate(decoded: DataFrame, given: Operator, job: Job) -> DataFrame:
-    """The operator's expressions, the event time, and the first reason to reject the record."""
-    evaluated = evaluate(decoded, given, job.event_time)
-    operator = evaluated.operator
+def _evaluate(decoded: DataFrame, given: Operator, job: Job) -> tuple[DataFrame, Mapping[str, str]]:
+    """The operator's expressions, the event time, and the first reason to reject the record.
+
+    And the types of the operator's expressions.
+    """
+    evaluated = evaluate(decoded, given, job)
+    operator = evaluated.operator.bound(evaluated.types)
     reason = sf.col(REJECT_REASON)
     for name, condition in operator.reject_rules.items():
         reason = sf.coalesce(reason, sf.when(sf.expr(condition), name))
-    rows = evaluated.rows.select(
-        sf.expr(operator.key).alias(KEY),
+    rows = drop_filtered(evaluated.rows).select(
+        *[sf.expr(text).alias(name) for name, text in operator.keys.items()],
         *[sf.expr(text).alias(name) for name, text in operator.inputs.items()],
         # A value that is no time becomes null; a plain cast would stop the query.
         sf.expr(f"try_cast({evaluated.event_time} as timestamp)").alias(EVENT_TIME),
@@ -83,20 +95,21 @@ def _evaluate(decoded: DataFrame, given: Operator, job: Job) -> DataFrame:
     )
     reason = sf.coalesce(
         sf.col(REJECT_REASON),
-        sf.when(sf.col(KEY).isNull(), NULL_KEY),
+        *[sf.when(sf.col(name).isNull(), NULL_KEY) for name in operator.keys],
         sf.when(sf.col(EVENT_TIME).isNull(), NO_EVENT_TIME),
         sf.when(_is_out_of_range(sf.col(EVENT_TIME)), EVENT_TIME_OUT_OF_RANGE),
         *_reject_future(job.max_future),
     )
-    return rows.withColumn(REJECT_REASON, reason)
+    return rows.withColumn(REJECT_REASON, reason), evaluated.types
 
 
-def _check_keys(rows: DataFrame, job: Job) -> DataFrame:
+def _check_keys(rows: DataFrame, operator: Operator, job: Job) -> DataFrame:
     """Rows with a key each; one that is too long is a reason to reject the record."""
-    reason = sf.coalesce(
-        sf.col(REJECT_REASON), sf.when(_is_too_long(sf.col(KEY), job), KEY_TOO_LONG)
-    )
-    return rows.withColumn(REJECT_REASON, reason)
+    texts = [sf.octet_length(name) for name, kind in operator.key_types.items() if kind == "string"]
+    if not texts:
+        return rows
+    long = sf.when(sum(texts[1:], texts[0]) > job.max_key_bytes.bytes, KEY_TOO_LONG)
+    return rows.withColumn(REJECT_REASON, sf.coalesce(sf.col(REJECT_REASON), long))
 
 
 def _explode_keys(rows: DataFrame, job: Job) -> DataFrame:
@@ -159,10 +172,12 @@ def _reject_future(most: Duration | None) -> list[Column]:
     return [sf.when(future, EVENT_TIME_IN_THE_FUTURE)]
 
 
-def _compute_hash() -> Column:
+def _compute_hash(operator: Operator) -> Column:
     """The hash by which groupings route a key; rejected rows are spread evenly over partitions.
 
     By their value too: lines of a file share the offset of their split.
     """
     coordinates = sf.xxhash64("raw_topic", "raw_partition", "raw_offset", "raw_value")
-    return sf.when(sf.col(REJECT_REASON).isNull(), sf.xxhash64(KEY)).otherwise(coordinates)
+    return sf.when(sf.col(REJECT_REASON).isNull(), sf.xxhash64(*operator.keys)).otherwise(
+        coordinates
+    )

@@ -11,7 +11,7 @@ from unskew.config.models.job import Job
 from unskew.config.types.partition_columns import PartitionColumn, partition_column
 from unskew.jobs.operators.base import KEY, KEY_HASH, Operator
 from unskew.jobs.query.decode import REJECT_REASON
-from unskew.jobs.query.expressions import add_values
+from unskew.jobs.query.expressions import add_values, drop_filtered, select_wanted
 from unskew.jobs.query.prepare import ARRIVED, REJECTED, make_rejected_record
 from unskew.jobs.query.source import COLUMNS
 
@@ -20,7 +20,6 @@ FOLDER_BYTES_MAX = 255
 """The longest name that a folder may have on common file systems."""
 PREFIX = "row_"
 """Before the names of the table's columns, beside which there are ours."""
-_WHERE = "_where"
 _NUMBERED = "_column_"
 _BARE = re.compile(r"\s*`?([A-Za-z_][A-Za-z0-9_]*)`?\s*")
 # What Hive's rules for names of folders write as a percent sign and two digits: a byte becomes
@@ -29,7 +28,7 @@ _ESCAPED = "\"#%'*/:=?\\{[]^\x7f" + "".join(map(chr, range(1, 32)))
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
-def prepare_rows(decoded: DataFrame, operator: Operator, job: Job) -> DataFrame:
+def prepare_rows(decoded: DataFrame, operator: Operator, job: Job) -> tuple[DataFrame, Operator]:
     """One row a record: the columns to write under a prefix, the key by which the table is
     partitioned and its hash, when it arrived, and `rejected`.
     """
@@ -41,13 +40,14 @@ def prepare_rows(decoded: DataFrame, operator: Operator, job: Job) -> DataFrame:
     unusable = [_find_unusable(rows, column.name) for column in partitions]
     reason = sf.coalesce(sf.col(REJECT_REASON), *unusable)
     rows = rows.withColumn(REJECT_REASON, reason)
-    return rows.select(
+    prepared = rows.select(
         *[sf.col(f"`{name}`").alias(f"{PREFIX}{name}") for name in names],
         *([_make_key(partitions).alias(KEY)] if job.metrics.hot_key_names else []),
         _compute_hash(partitions).alias(KEY_HASH),
         sf.col("raw_timestamp").alias(ARRIVED),
         sf.when(sf.col(REJECT_REASON).isNotNull(), make_rejected_record()).alias(REJECTED),
     )
+    return prepared, operator
 
 
 def select_table_columns(rows: DataFrame) -> DataFrame:
@@ -64,7 +64,8 @@ def read_partition_columns(job: Job) -> Sequence[PartitionColumn]:
 
 def _list_columns(operator: Operator, job: Job) -> list[str]:
     names: list[str] = operator.options.list_columns(job.decode)
-    return names
+    selected = () if operator.options.columns else job.select or ()
+    return [*names, *(name for name in selected if name not in names)]
 
 
 def _compute_columns(decoded: DataFrame, operator: Operator, job: Job) -> DataFrame:
@@ -76,9 +77,8 @@ def _compute_columns(decoded: DataFrame, operator: Operator, job: Job) -> DataFr
     taken = {name: match.group(1) for name in names if (match := _BARE.fullmatch(texts[name]))}
     tried = {f"{_NUMBERED}{n}": texts[name] for n, name in enumerate(names) if name not in taken}
     numbered = {name: f"{_NUMBERED}{n}" for n, name in enumerate(names)}
-    rows = add_values(decoded, {**tried, **({_WHERE: where} if where else {})})
-    if where:
-        rows = rows.where(sf.col(REJECT_REASON).isNotNull() | sf.col(_WHERE))
+    rows = drop_filtered(select_wanted(decoded, job, where))
+    rows = add_values(rows, tried) if tried else rows
     return rows.select(
         *[sf.col(f"`{taken.get(name, numbered[name])}`").alias(name) for name in names],
         REJECT_REASON,

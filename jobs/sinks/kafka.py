@@ -13,7 +13,7 @@ from unskew.config.models.window import NoWindow
 from unskew.config.rules.kafka import insecure_options, reader_of
 from unskew.config.rules.registry import Contradiction, agrees_with
 from unskew.jobs.kafka.options import connection_options
-from unskew.jobs.operators.base import RESULT_KEY
+from unskew.jobs.operators.registry import result_key
 from unskew.jobs.sinks.base import (
     Batch,
     DeadLetters,
@@ -121,11 +121,11 @@ class KafkaSink(KafkaTarget, Sink):
         # Spark's own writer cannot leave a row out: only where none can be too large.
         if self._may_be_too_large(results, job):
             return None
-        writer = kafka_rows(results).writeStream.format("kafka")
+        writer = kafka_rows(results, result_key(job)).writeStream.format("kafka")
         return writer.options(**self.client_options(job))
 
     def write(self, results: "DataFrame", batch: Batch) -> None:
-        rows = kafka_rows(results)
+        rows = kafka_rows(results, result_key(batch.job))
         if self._may_be_too_large(results, batch.job):
             self._write_apart(rows, batch)
         else:
@@ -152,7 +152,8 @@ class KafkaSink(KafkaTarget, Sink):
 
     def _may_be_too_large(self, results: "DataFrame", job: "Job") -> bool:
         bound = job.max_key_bytes.bytes * _JSON_BYTES + _OTHER_BYTES
-        return _has_unbounded_columns(results) or bound > self._record_bytes_max(job)
+        unbounded = _has_unbounded_columns(results, result_key(job))
+        return unbounded or bound > self._record_bytes_max(job)
 
     def _record_bytes_max(self, job: "Job") -> int:
         """The largest record that the Kafka client sends."""
@@ -207,22 +208,21 @@ class KafkaDeadLetters(KafkaTarget, DeadLetters):
         rows.write.format("kafka").options(**options).save()
 
 
-def _has_unbounded_columns(results: "DataFrame") -> bool:
+def _has_unbounded_columns(results: "DataFrame", key: Sequence[str]) -> bool:
     """May a column beside the key be as large as it likes?"""
     from pyspark.sql.types import AtomicType, BinaryType, StringType, VariantType
 
-    others = [field.dataType for field in results.schema if field.name != RESULT_KEY[-1]]
+    others = [field.dataType for field in results.schema if field.name not in key]
     return any(
         not isinstance(kind, AtomicType) or isinstance(kind, BinaryType | StringType | VariantType)
         for kind in others
     )
 
 
-def kafka_rows(results: "DataFrame") -> "DataFrame":
+def kafka_rows(results: "DataFrame", key: Sequence[str]) -> "DataFrame":
     """Results as Kafka records, keyed by window and key: a compacted topic keeps the last total."""
     from pyspark.sql import functions as sf
 
-    key = [name for name in RESULT_KEY if name in results.columns]
     return results.select(
         sf.to_json(sf.struct(*key), _IN_UTC).alias("key"),
         sf.to_json(sf.struct("*"), _IN_UTC).alias("value"),

@@ -15,12 +15,11 @@ from pydantic import AfterValidator, Field
 
 from unskew.config.models.base import IDENTIFIER
 from unskew.config.models.sink import Identity
-from unskew.config.models.window import NoWindow
 from unskew.config.rules.registry import Contradiction, agrees_with
 from unskew.config.types.postgres_address import check_address, is_verified, make_libpq_address
 from unskew.config.types.secrets import Secret
 from unskew.grouping.options.broken_rules import rule_error
-from unskew.jobs.operators.base import RESULT_KEY
+from unskew.jobs.operators.registry import result_key
 from unskew.jobs.sinks.base import Batch, Sink, UntakenTotal
 
 if TYPE_CHECKING:
@@ -108,10 +107,10 @@ class PostgresSink(Sink):
     def problems(self, job: "Job") -> Iterator[str]:
         import psycopg
 
-        key = RESULT_KEY[-1:] if isinstance(job.window, NoWindow) else RESULT_KEY
+        key = result_key(job)
         wanted = ", ".join(key)
         try:
-            with self._destination().connect() as connection:
+            with self._destination(job).connect() as connection:
                 (oid,) = connection.execute(_TABLE, [_quoted(self.table)]).fetchall()[0]
                 keys = [] if oid is None else [row[0] for row in connection.execute(_UNIQUE, [oid])]
                 missing = [] if oid is None else _find_missing_rights(connection, oid)
@@ -134,7 +133,7 @@ class PostgresSink(Sink):
     def write(self, results: "DataFrame", batch: Batch) -> None:
         import pyarrow as pa
 
-        destination, check_owner = self._destination(), batch.check_owner
+        destination, check_owner = self._destination(batch.job), batch.check_owner
 
         def upsert(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             untaken = destination.upsert(rows, check_owner)
@@ -144,10 +143,11 @@ class PostgresSink(Sink):
         for row in results.mapInArrow(upsert, "key STRING, why STRING").collect():
             batch.untaken.append(UntakenTotal(f"postgres {self.table}", row["key"], row["why"]))
 
-    def _destination(self) -> "Destination":
+    def _destination(self, job: "Job") -> "Destination":
         password = self.password.get_secret_value() if self.password else None
+        table = tuple(self.table.split("."))
         return Destination(
-            make_libpq_address(self.url), self.user, password, tuple(self.table.split("."))
+            make_libpq_address(self.url), self.user, password, table, result_key(job)
         )
 
 
@@ -159,6 +159,8 @@ class Destination:
     user: str
     password: str | None = field(repr=False)
     table: tuple[str, ...]
+    key: tuple[str, ...]
+    """The columns of a result that identify it."""
 
     def connect(self) -> "psycopg.Connection[Any]":
         """A connection, whose `with` is one transaction."""
@@ -203,12 +205,17 @@ class Destination:
                 # So many are a table that does not fit the job, which is for a person to mend.
                 raise
             if rows.num_rows == 1:
-                return [{"key": _key_of(rows), "why": _first_line(error)}]
+                return [{"key": self._key_of(rows), "why": _first_line(error)}]
         else:
             return []
         half = rows.num_rows // 2
         untaken = self._upsert(connection, rows.slice(0, half), most)
         return untaken + self._upsert(connection, rows.slice(half), most - len(untaken))
+
+    def _key_of(self, row: "pa.Table") -> str:
+        """Window and key of a table's only row, as JSON."""
+        key = row.select(list(self.key)).to_pylist()[0]
+        return json.dumps(key, default=str, ensure_ascii=False)
 
     def _copy(self, connection: "psycopg.Connection[Any]", rows: "pa.Table") -> None:
         with connection.cursor() as cursor:
@@ -221,17 +228,16 @@ class Destination:
     def _statement(self, kind: str, columns: list[str]) -> "sql.Composed":
         from psycopg import sql
 
-        key = [name for name in RESULT_KEY if name in columns]
         update = [
             sql.SQL("{0} = EXCLUDED.{0}").format(sql.Identifier(name))
             for name in columns
-            if name not in key
+            if name not in self.key
         ]
         parts = {
             "table": sql.Identifier(*self.table),
             "incoming": sql.Identifier(_INCOMING),
             "columns": sql.SQL(", ").join(map(sql.Identifier, columns)),
-            "key": sql.SQL(", ").join(map(sql.Identifier, key)),
+            "key": sql.SQL(", ").join(map(sql.Identifier, self.key)),
             "update": sql.SQL(", ").join(update),
         }
         return sql.SQL(_STATEMENTS[kind]).format(**parts)

@@ -10,7 +10,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from unskew.config.models.job import Job
 from unskew.grouping.spark.journal import Journal
-from unskew.jobs.operators.base import KEY, RESULT_KEY
+from unskew.jobs.operators.base import KEY, WINDOW_BOUNDS
 from unskew.jobs.operators.registry import operator_for
 from unskew.jobs.sinks.base import Batch
 from unskew.jobs.sinks.registry import sinks_of
@@ -42,7 +42,7 @@ def top_of_each_window(results: DataFrame, column: str, count: int) -> DataFrame
     Exact for one batch of a query in append mode: a window is emitted once, whole, in one batch.
     """
     order = (sf.col(column).desc(), sf.col(KEY))
-    rank = sf.row_number().over(Window.partitionBy(*RESULT_KEY[:-1]).orderBy(*order))
+    rank = sf.row_number().over(Window.partitionBy(*WINDOW_BOUNDS).orderBy(*order))
     return results.withColumn(_RANK, rank).where(sf.col(_RANK) <= count).drop(_RANK)
 
 

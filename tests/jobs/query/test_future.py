@@ -129,7 +129,8 @@ def judged(
     job = job_over(
         {"type": "files", "path": str(folder / "in")}, folder, "judged", operator=WORD_COUNT
     )
-    rows = prepare(decode(raw, job.decode, source.COLUMNS), operator_for(job.operator), job)
+    decoded = decode(raw, job.decode, source.COLUMNS)
+    rows, _ = prepare(decoded, operator_for(job.operator), job)
     return rows.select(sf.col(f"{REJECTED}.reason")).collect()[0][0]
 
 

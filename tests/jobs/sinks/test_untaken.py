@@ -36,7 +36,7 @@ def server() -> Iterator[PostgresServer]:
 
 def destination(server: PostgresServer, table: str) -> Destination:
     url = server.url.removeprefix("jdbc:postgresql:///")
-    return Destination(f"postgresql:///{url}", "me", None, (table,))
+    return Destination(f"postgresql:///{url}", "me", None, (table,), ("key",))
 
 
 def totals(rows: dict[str, int | None]) -> list[pa.RecordBatch]:

@@ -1,0 +1,1 @@
+"""What the operator `aggregate` is made of: calls in an expression, functions, sketches."""

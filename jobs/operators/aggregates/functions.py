@@ -1,0 +1,482 @@
+"""The aggregates that merge exactly: each as an Arrow partial, a merge, and plain Spark's way.
+
+Every function is given the argument as a column of its own, the *input*. `totals` are the columns
+that both ways make, and `final` makes the value of them. Floats have no sum here: what they add up
+to depends on the order.
+"""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import numpy as np
+
+from unskew.jobs.operators.base import EVENT_TIME, NUMBER, RECORDS, Aggregation
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+INTEGERS = ("tinyint", "smallint", "int", "bigint")
+FLOATS = ("float", "double")
+ORDERED = (*INTEGERS, *FLOATS, "string", "boolean", "date", "timestamp", "timestamp_ntz")
+SUMMED_DIGITS_MAX = 28
+"""Of the 38 digits of a decimal ten are left for adding up, as Spark's own sum leaves them."""
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+_BIGINT_END = 2**63
+
+
+class TypeProblem(NamedTuple):
+    """Why an argument's type cannot be aggregated, and what to write instead."""
+
+    rule: str
+    suggestion: str
+
+
+@dataclass(frozen=True)
+class Function(ABC):
+    """A call of an aggregate in one column of a job."""
+
+    name: str
+    """Prefix of the columns that it makes; the input's name."""
+    argument: str
+    kind: str = ""
+    """The argument's type, as Spark names it; known once Spark has seen the job."""
+    grouped: ClassVar[bool] = False
+    """Does `add` need the rows' groups by number?"""
+
+    @property
+    def inputs(self) -> Mapping[str, str]:
+        """The input columns, as SQL expressions."""
+        return {self.name: self.argument}
+
+    @property
+    def reject_rules(self) -> Mapping[str, str]:
+        """By a word for the reason, the SQL condition on the inputs' expressions."""
+        return {}
+
+    def type_problem(self) -> TypeProblem | None:
+        """Why `kind` cannot be aggregated."""
+        return None
+
+    @property
+    @abstractmethod
+    def partial_columns(self) -> Mapping[str, str]:
+        """The columns of a partial, with their Spark types."""
+
+    @property
+    def aggregations(self) -> Sequence[Aggregation]:
+        """How Arrow makes them."""
+        return ()
+
+    def arranged(self, rows: "pa.Table") -> "pa.Table":
+        """The rows as `aggregations` need them."""
+        return rows
+
+    def add(self, rows: "pa.Table", partials: "pa.Table") -> "pa.Table":
+        """`partials` with the columns that Arrow cannot make; rows of both in groups by number."""
+        return partials
+
+    @property
+    @abstractmethod
+    def merge(self) -> Mapping[str, str]:
+        """How partials become totals, as SQL aggregates."""
+
+    @property
+    @abstractmethod
+    def direct(self) -> Mapping[str, str]:
+        """The same totals from the inputs, as SQL aggregates."""
+
+    @property
+    def final(self) -> str:
+        """The value, as an SQL expression over the totals."""
+        return self.name
+
+
+class CountAll(Function):
+    """`count(*)`."""
+
+    @property
+    def inputs(self) -> Mapping[str, str]:
+        return {}
+
+    @property
+    def partial_columns(self) -> Mapping[str, str]:
+        return {}
+
+    @property
+    def merge(self) -> Mapping[str, str]:
+        return {self.name: f"sum({RECORDS})"}
+
+    @property
+    def direct(self) -> Mapping[str, str]:
+        return {self.name: "count(1)"}
+
+
+class CountIf(Function):
+    """`count_if(condition)`."""
+
+    @property
+    def inputs(self) -> Mapping[str, str]:
+        return {self.name: f"coalesce(({self.argument}), false)"}
+
+    def type_problem(self) -> TypeProblem | None:
+        if self.kind == "boolean":
+            return None
+        return TypeProblem(f"a condition (got {self.kind.upper()})", "write count_if(CONDITION)")
+
+    @property
+    def partial_columns(self) -> Mapping[str, str]:
+        return {self.name: "bigint"}
+
+    @property
+    def aggregations(self) -> Sequence[Aggregation]:
+        return [(self.name, "sum", self.name)]
+
+    @property
+    def merge(self) -> Mapping[str, str]:
+        return {self.name: f"sum({self.name})"}
+
+    @property
+    def direct(self) -> Mapping[str, str]:
+        return {self.name: f"count_if({self.name})"}
+
+
+class Count(CountIf):
+    """`count(x)`: the values that are not null."""
+
+    @property
+    def inputs(self) -> Mapping[str, str]:
+        return {self.name: f"({self.argument}) is not null"}
+
+    def type_problem(self) -> TypeProblem | None:
+        return None
+
+
+class Sum(Function):
+    """`sum(x)` of integers and decimals."""
+
+    def type_problem(self) -> TypeProblem | None:
+        decimal = decimal_of(self.kind)
+        if decimal and decimal[0] > SUMMED_DIGITS_MAX:
+            return TypeProblem(
+                f"{self.kind.upper()} leaves too few digits for adding up",
+                f"write cast({self.argument} as decimal({SUMMED_DIGITS_MAX}, {decimal[1]}))",
+            )
+        if decimal or self.kind in INTEGERS:
+            return None
+        if self.kind in FLOATS:
+            return float_sum_problem(self.argument, self.kind)
+        return TypeProblem(f"a number (got {self.kind.upper()})", "sum integers or decimals")
+
+    @property
+    def _sum(self) -> str:
+        decimal = decimal_of(self.kind)
+        return f"decimal({decimal[0] + 10},{decimal[1]})" if decimal else "bigint"
+
+    @property
+    def partial_columns(self) -> Mapping[str, str]:
+        return {self.name: self._sum}
+
+    @property
+    def aggregations(self) -> Sequence[Aggregation]:
+        return [(self.name, "sum", self.name)]
+
+    def arranged(self, rows: "pa.Table") -> "pa.Table":
+        """Integers that may add up to more than 64 bits as decimals: Arrow would wrap around."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if self.kind != "bigint" or not rows.num_rows:
+            return rows
+        ends = pc.min_max(rows[self.name]).as_py()
+        largest = max(abs(ends["min"] or 0), abs(ends["max"] or 0))
+        if largest * rows.num_rows < _BIGINT_END:
+            return rows
+        wide = rows[self.name].cast(pa.decimal128(38, 0))
+        return rows.set_column(rows.column_names.index(self.name), self.name, wide)
+
+    @property
+    def merge(self) -> Mapping[str, str]:
+        return {self.name: f"sum({self.name})"}
+
+    @property
+    def direct(self) -> Mapping[str, str]:
+        return {self.name: f"sum({self.name})"}
+
+    @property
+    def final(self) -> str:
+        # A sum of sums has ten digits more than a sum.
+        return f"cast({self.name} as {self._sum})" if decimal_of(self.kind) else self.name
+
+
+class Average(Sum):
+    """`avg(x)` as a sum and a count: of integers a DOUBLE, of decimals a DECIMAL."""
+
+    @property
+    def _count(self) -> str:
+        return f"{self.name}_count"
+
+    @property
+    def partial_columns(self) -> Mapping[str, str]:
+        return {self.name: self._sum, self._count: "bigint"}
+
+    @property
+    def aggregations(self) -> Sequence[Aggregation]:
+        return [(self.name, "sum", self.name), (self.name, "count", self._count)]
+
+    @property
+    def merge(self) -> Mapping[str, str]:
+        return {**super().merge, self._count: f"sum({self._count})"}
+
+    @property
+    def direct(self) -> Mapping[str, str]:
+        return {**super().direct, self._count: f"count({self.name})"}
+
+    @property
+    def final(self) -> str:
+        return f"(({super().final}) / nullif({self._count}, 0))"
+
+
+class _Compared(Function):
+    """What compares its values."""
+
+    @property
+    def reject_rules(self) -> Mapping[str, str]:
+        if self.kind not in FLOATS:
+            return {}
+        return {"not_a_number": f"isnan({self.inputs[self.name]})"}
+
+    def type_problem(self) -> TypeProblem | None:
+        return unordered_problem(self.argument, self.kind)
+
+    @property
+    def final(self) -> str:
+        return without_sign_of_zero(self.name, self.kind)
+
+
+class Extreme(_Compared):
+    """`min(x)` and `max(x)`, `bool_and` and `bool_or`."""
+
+    function: ClassVar[str]
+
+    @property
+    def partial_columns(self) -> Mapping[str, str]:
+        return {self.name: self.kind}
+
+    @property
+    def aggregations(self) -> Sequence[Aggregation]:
+        return [(self.name, self.function, self.name)]
+
+    @property
+    def merge(self) -> Mapping[str, str]:
+        return {self.name: f"{self.function}({self.name})"}
+
+    @property
+    def direct(self) -> Mapping[str, str]:
+        return {self.name: f"{self.function}({self.name})"}
+
+
+class Min(Extreme):
+    """`min(x)`."""
+
+    function = "min"
+
+
+class Max(Extreme):
+    """`max(x)`."""
+
+    function = "max"
+
+
+class _Condition(Extreme):
+    def type_problem(self) -> TypeProblem | None:
+        if self.kind == "boolean":
+            return None
+        return TypeProblem(f"a condition (got {self.kind.upper()})", "write it as a comparison")
+
+
+class BoolAnd(_Condition):
+    """`bool_and(condition)`: false is less than true."""
+
+    function = "min"
+
+
+class BoolOr(_Condition):
+    """`bool_or(condition)`."""
+
+    function = "max"
+
+
+class _ByTime(_Compared):
+    """The value at the least or greatest event time; of equal times that by value."""
+
+    grouped = True
+    function: ClassVar[str]
+    row: ClassVar[int]
+    """Which of a group's rows, in the order of time and value, has it: 0 or -1."""
+
+    @property
+    def _time(self) -> str:
+        return f"{self.name}_time"
+
+    @property
+    def partial_columns(self) -> Mapping[str, str]:
+        return {self._time: "timestamp", self.name: self.kind}
+
+    def add(self, rows: "pa.Table", partials: "pa.Table") -> "pa.Table":
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        ascending = [(name, "ascending") for name in (NUMBER, EVENT_TIME, self.name)]
+        # Null comes before every value, as in Spark's comparison of structs.
+        order = pc.sort_indices(rows, sort_keys=ascending, null_placement="at_start")
+        numbers = rows[NUMBER].take(order).to_numpy()
+        groups = np.arange(partials.num_rows)
+        ends = np.searchsorted(numbers, groups, side="left" if self.row == 0 else "right")
+        chosen = order.take(pa.array(ends + self.row))
+        partials = partials.append_column(self._time, rows[EVENT_TIME].take(chosen))
+        return partials.append_column(self.name, rows[self.name].take(chosen))
+
+    @property
+    def merge(self) -> Mapping[str, str]:
+        pair = f"struct({self._time}, {self.name})"
+        return {self.name: f"{self.function}({pair}).{self.name}"}
+
+    @property
+    def direct(self) -> Mapping[str, str]:
+        pair = f"struct({EVENT_TIME}, {self.name})"
+        return {self.name: f"{self.function}({pair}).{self.name}"}
+
+
+class First(_ByTime):
+    """`first(x)`: the value at the earliest event time, of equal times the least."""
+
+    function = "min"
+    row = 0
+
+
+class Last(_ByTime):
+    """`last(x)`: the value at the latest event time, of equal times the greatest."""
+
+    function = "max"
+    row = -1
+
+
+class _Bits(Function):
+    grouped = True
+    function: ClassVar[str]
+    reduce: ClassVar[np.ufunc]
+
+    def type_problem(self) -> TypeProblem | None:
+        if self.kind in INTEGERS:
+            return None
+        return TypeProblem(f"an integer (got {self.kind.upper()})", "cast it to BIGINT")
+
+    @property
+    def partial_columns(self) -> Mapping[str, str]:
+        return {self.name: self.kind}
+
+    def add(self, rows: "pa.Table", partials: "pa.Table") -> "pa.Table":
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        valid = rows.select([NUMBER, self.name]).filter(pc.is_valid(rows[self.name]))
+        numbers = valid[NUMBER].to_numpy()
+        order = np.argsort(numbers, kind="stable")
+        present, begins = np.unique(numbers[order], return_index=True)
+        values = valid[self.name].to_numpy()[order]
+        reduced = self.reduce.reduceat(values, begins) if values.size else values
+        # A group all of whose values are null has none.
+        where = np.searchsorted(present, np.arange(partials.num_rows))
+        has = np.isin(np.arange(partials.num_rows), present)
+        index = pa.array(np.where(has, where, 0), mask=~has)
+        return partials.append_column(self.name, pa.array(reduced).take(index))
+
+    @property
+    def merge(self) -> Mapping[str, str]:
+        return {self.name: f"{self.function}({self.name})"}
+
+    @property
+    def direct(self) -> Mapping[str, str]:
+        return self.merge
+
+
+class BitAnd(_Bits):
+    """`bit_and(x)`."""
+
+    function = "bit_and"
+    reduce = np.bitwise_and
+
+
+class BitOr(_Bits):
+    """`bit_or(x)`."""
+
+    function = "bit_or"
+    reduce = np.bitwise_or
+
+
+class BitXor(_Bits):
+    """`bit_xor(x)`."""
+
+    function = "bit_xor"
+    reduce = np.bitwise_xor
+
+
+EXACT: Mapping[str, type[Function]] = {
+    "count": Count,
+    "count_if": CountIf,
+    "sum": Sum,
+    "min": Min,
+    "max": Max,
+    "avg": Average,
+    "mean": Average,
+    "first": First,
+    "last": Last,
+    "bool_and": BoolAnd,
+    "every": BoolAnd,
+    "bool_or": BoolOr,
+    "any": BoolOr,
+    "some": BoolOr,
+    "bit_and": BitAnd,
+    "bit_or": BitOr,
+    "bit_xor": BitXor,
+}
+"""By the name in SQL."""
+
+
+def function_of(name: str, function: str, argument: str) -> Function:
+    """The function of a call, whose columns begin with `name`."""
+    if function == "count" and argument in {"*", "1"}:
+        return CountAll(name, argument)
+    return EXACT[function](name, argument)
+
+
+def decimal_of(kind: str) -> tuple[int, int] | None:
+    """Digits and decimals of a type; None if it is no decimal."""
+    match = _DECIMAL.fullmatch(kind)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def float_sum_problem(argument: str, kind: str) -> TypeProblem:
+    """Why floats are not summed."""
+    return TypeProblem(
+        f"a sum of {kind.upper()} depends on the order of its records",
+        f"write cast({argument} as decimal(18, 4))",
+    )
+
+
+def unordered_problem(argument: str, kind: str) -> TypeProblem | None:
+    """Why values of a type cannot be compared, by Spark and Arrow alike."""
+    if kind in ORDERED or decimal_of(kind):
+        return None
+    return TypeProblem(
+        f"no order that Spark and Arrow share (got {kind.upper()})",
+        f"write cast({argument} as string)",
+    )
+
+
+def without_sign_of_zero(column: str, kind: str) -> str:
+    """The value; a zero that is a float without its sign, which no comparison looks at."""
+    return f"cast({column} + 0.0D as {kind})" if kind in FLOATS else column
