@@ -166,7 +166,8 @@ def _build_data(root: Node) -> Any:
     """The document as plain values; options of Spark and Kafka by their text, as written."""
     data: Any = root.data()
     for path, node in walk(root):
-        if len(path) > 1 and path[-2] in {"options", "spark"} and _is_number(node.value):
+        passed_on = len(path) > 1 and path[-2] in {"options", "spark"} and path[0] != "operator"
+        if passed_on and _is_number(node.value):
             parent = data
             for part in path[:-1]:
                 parent = parent[part]

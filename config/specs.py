@@ -23,6 +23,7 @@ OPERATORS = Registry(
         "vwap": "unskew.jobs.operators.vwap:Vwap",
         "hashtags": "unskew.jobs.operators.hashtags:Hashtags",
         "rows": "unskew.jobs.operators.table_rows:Rows",
+        "python": "unskew.jobs.operators.user_code:PythonOperator",
         "paced": "unskew.jobs.operators.paced:Paced",
     },
     entry_point_group="unskew.operators",

@@ -17,6 +17,8 @@ from unskew.grouping.options.suggestions import did_you_mean
 
 # Modules are imported on use: `unskew lint` must not wait for Spark, nor `--help` for numba.
 COMMANDS = {
+    "init": ("project.init", "write a small project: a job, its operator, its samples"),
+    "test": ("project.try_out", "run a job over sample records and compare with what is expected"),
     "lint": ("job_files.lint", "check job files and print every problem"),
     "explain": ("job_files.explain", "print the effective job: defaults filled in, secrets hidden"),
     "schema": ("job_files.schema", "write the JSON schema of job files"),

@@ -21,6 +21,14 @@ class OperatorOptions(Model):
         """What the merge's state depends on, by path: a checkpoint fixes it."""
         return {}
 
+    def files(self) -> list[str]:
+        """The Python files that executors need."""
+        return []
+
+    def code(self) -> str:
+        """A hash of those files; empty if there are none."""
+        return ""
+
     if TYPE_CHECKING:
 
         @property

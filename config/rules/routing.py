@@ -15,7 +15,9 @@ from unskew.grouping.registry import GROUPINGS
 @rule("operator", "grouping")
 def splitting_is_allowed(operator: OperatorOptions, grouping: Any) -> Iterator[Contradiction]:
     """Some operators must see all records of a key in one partition."""
-    if OPERATORS.load(operator.type).splits or not splits_keys(grouping.type):
+    # Of a user's own the options know the class.
+    chosen = getattr(operator, "implementation", None) or OPERATORS.load(operator.type)
+    if chosen.splits or not splits_keys(grouping.type):
         return
     whole = [name for name in GROUPING_MODELS if not splits_keys(name)]
     yield Contradiction(

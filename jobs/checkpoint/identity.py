@@ -89,6 +89,7 @@ def make_identity(job: Job) -> dict[str, Any]:
             "grouping.type": "none" if computed_by_spark(job) else "any but none",
             "state store": "rocksdb",
         },
+        "operator.code": job.operator.code(),
         "routing": {
             "grouping": job.grouping.model_dump(mode="json"),
             "partitions": job.partitions,

@@ -11,6 +11,7 @@ from unskew.grouping.spark.journal import Journal
 from unskew.jobs.checkpoint.merge_state import MergePartition
 from unskew.jobs.observe.batch_stats import BatchStats
 from unskew.jobs.observe.written import WrittenFiles
+from unskew.jobs.operators.base import FILTERED_RECORDS, OBSERVED
 
 PARTS = {
     "latestOffset": "latest_offset",
@@ -36,6 +37,22 @@ class Routing:
     """Distinct keys that the grouping treats as hot; None if its states were not read."""
     signals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Mean and greatest over the sources, by the signal's name."""
+
+
+@dataclass(frozen=True)
+class Accounts:
+    """What became of the records of a batch. Of a task that ran twice, both runs may have read."""
+
+    read: int
+    counted: int
+    filtered: int
+    rejected: int
+    late: int
+
+    @property
+    def balance(self) -> int:
+        """Records that are in no account: 0."""
+        return self.read - self.counted - self.filtered - self.rejected - self.late
 
 
 @dataclass(frozen=True)
@@ -90,6 +107,25 @@ class BatchDone:
     def late_records(self) -> int | None:
         """Records all whose windows were over; None if that is not known."""
         return self.stats.late_records if self.stats else None
+
+    @property
+    def filtered_records(self) -> int:
+        """Records of which a `where` of the job is not true; Spark may count a retry twice."""
+        observed = self.progress.get("observedMetrics") or {}
+        return int((observed.get(OBSERVED) or {}).get(FILTERED_RECORDS) or 0)
+
+    @property
+    def accounts(self) -> Accounts | None:
+        """What became of the records; None where Spark alone works on them, which counts no late.
+
+        For operators that take one key from each record.
+        """
+        if self.stats is None or self.late_records is None:
+            return None
+        late = self.late_records
+        rejected = sum(self.stats.rejected.values())
+        counted = self.stats.total - late
+        return Accounts(self.source_records, counted, self.filtered_records, rejected, late)
 
     @property
     def watermark(self) -> float | None:

@@ -114,6 +114,10 @@ FIGURES: tuple[Figure, ...] = (
     Figure("batch_source_records", "gauge",
         "The same, in the last batch.",
         lambda done: done.source_records),
+    Figure("filtered_records", "counter",
+        "Records of which the job's or the operator's `where` is not true. Of a task that ran"
+        " twice, both runs may count.",
+        lambda done: done.filtered_records, log="filtered"),
     Figure("records", "counter",
         "Records done; with grouping none, as Spark counts its input.",
         lambda done: done.records),

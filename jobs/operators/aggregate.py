@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
 KEYS_MAX = 16
 COLUMNS_MAX = 200
+_TEXTS = "array<string>"
 KEY_TYPES = (*INTEGERS, "string", "boolean", "date", "timestamp", "timestamp_ntz")
 _TAKEN = frozenset({*WINDOW_BOUNDS, "batch_id"})
 
@@ -144,7 +145,8 @@ class AggregateOptions(OperatorOptions):
         _tagged("as a text", "as columns"),
     ] = Field(examples=["user_id", {"user": "user_id", "day": "date(ts)"}])
     """The key: a column or an SQL expression; or several, each with its name in the result. A
-    record with a null in its key is rejected (`null_key`); `coalesce(x, '')` keeps it."""
+    record with a null in its key is rejected (`null_key`); `coalesce(x, '')` keeps it. Of an
+    ARRAY<STRING> each element is a key, as a word of a line is."""
     where: Expression | None = Field(default=None, examples=["amount > 0"])
     """Only records of which this SQL condition is true are aggregated; the others are counted as
     filtered. The job's own `where` comes before `select`, this one after it."""
@@ -234,6 +236,7 @@ class Aggregate(Operator):
         keys = dict(zip(names, options.keys.values(), strict=True))
         self._keys = {name: texts.get(name, text) for name, text in keys.items()}
         self._key_types = {name: types.get(name, "") for name in self._keys}
+        self.explodes = list(self._key_types.values()) == [_TEXTS]
         self._columns, functions = _functions(options)
         self._functions = [
             replace(
@@ -258,7 +261,7 @@ class Aggregate(Operator):
 
     @property
     def key_types(self) -> Mapping[str, str]:
-        return self._key_types
+        return {KEY: "string"} if self.explodes else self._key_types
 
     @property
     def where(self) -> str | None:
@@ -393,7 +396,8 @@ def _united(
 def _key_problems(options: AggregateOptions, types: Mapping[str, str]) -> Iterator[str]:
     several = isinstance(options.key, dict)
     for (name, text), kind in zip(options.keys.items(), types.values(), strict=True):
-        if kind not in KEY_TYPES and not decimal_of(kind):
+        each = kind == _TEXTS and len(types) == 1
+        if kind not in KEY_TYPES and not decimal_of(kind) and not each:
             path = dotted(("operator", "key", name) if several else ("operator", "key"))
             yield (
                 f"{path}: {text}: no key is of type {kind.upper()}; write cast({text} as string)"

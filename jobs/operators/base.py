@@ -30,6 +30,9 @@ RECORDS = "records"
 SECONDS = "seconds"
 # With the key's columns these identify a result; without windows, the key alone.
 WINDOW_BOUNDS = ("window_start", "window_end")
+# In Spark's progress of a batch: the name of the job's observation, and of what it counts.
+OBSERVED = "unskew"
+FILTERED_RECORDS = "filtered_records"
 # A row's group by pane and key, counted from 0, where an operator works on groups itself.
 NUMBER = "number"
 
@@ -54,6 +57,14 @@ class Operator(ABC):
 
     def __init__(self, options: Any) -> None:
         self.options = options
+
+    @classmethod
+    def of(cls, options: Any) -> "Operator":
+        """The operator with the options of a job's section."""
+        # Options of the operator's own class: the section's is made at run time, and the operator
+        # is sent to processes that do not have it.
+        fields = cls.Options.model_fields
+        return cls(cls.Options.model_construct(**{name: getattr(options, name) for name in fields}))
 
     @property
     @abstractmethod

@@ -11,24 +11,24 @@ nothing else; then routed and plain Spark agree to the last bit.
 """
 
 import math
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 from pydantic import Field
 
 from unskew.config.models.base import Expression
 from unskew.config.models.operator import OperatorOptions
 from unskew.config.rules.registry import Contradiction, agrees_with
-from unskew.grouping.base import Int64s
+from unskew.jobs.operators.aggregates.sketches import (
+    REGISTERS_LOG2,
+    hll_sketch_of,
+    hll_sketches,
+)
 from unskew.jobs.operators.base import EVENT_TIME, NUMBER, RECORDS, Operator, aggregate
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_REGISTERS_LOG2 = 12
 _USER = "user_hash"
 
 
@@ -101,7 +101,7 @@ class Hashtags(Operator):
         ).sort_by(NUMBER)
         pairs = rows.group_by([NUMBER, _USER], use_threads=False).aggregate([])
         pairs = pairs.take(pc.sort_indices(pairs[NUMBER]))
-        sketches = _sketches(numbers_of(pairs), pairs[_USER].to_numpy(), partials.num_rows)
+        sketches = hll_sketches(numbers_of(pairs), pairs[_USER].to_numpy(), partials.num_rows)
         return partials.append_column("users", sketches)
 
     @property
@@ -117,7 +117,7 @@ class Hashtags(Operator):
     def direct(self) -> Mapping[str, str]:
         return {
             "posts": "count(1)",
-            "users": f"hll_sketch_agg({_USER}, {_REGISTERS_LOG2})",
+            "users": f"hll_sketch_agg({_USER}, {REGISTERS_LOG2})",
             "first_seen": f"min({EVENT_TIME})",
             "last_seen": f"max({EVENT_TIME})",
         }
@@ -136,26 +136,9 @@ def estimate(users: Iterable[int]) -> int:
     """The operator's estimate of the number of users with these hashes."""
     from datasketches import hll_union, tgt_hll_type
 
-    sketch = _sketch(users)
-    union = hll_union(_REGISTERS_LOG2)
+    sketch = hll_sketch_of(users)
+    union = hll_union(REGISTERS_LOG2)
     for _ in range(2):  # as in `final`: one of a single sketch would keep its running estimate
         union.update(sketch)
     estimated: float = union.get_result(tgt_hll_type.HLL_8).get_estimate()
     return math.floor(estimated + 0.5)
-
-
-def _sketches(numbers: Int64s, users: Int64s, groups: int) -> "pa.Array":
-    """The sketch of each group, from pairs in the order of `numbers`."""
-    import pyarrow as pa
-
-    bounds = np.searchsorted(numbers, np.arange(groups + 1)).tolist()
-    sketches = [_sketch(users[begin:end].tolist()) for begin, end in pairwise(bounds)]
-    return pa.array([sketch.serialize_compact() for sketch in sketches], pa.binary())
-
-
-def _sketch(users: Iterable[int]) -> Any:
-    from datasketches import hll_sketch, tgt_hll_type
-
-    sketch = hll_sketch(_REGISTERS_LOG2, tgt_hll_type.HLL_8)
-    deque(map(sketch.update, users), maxlen=0)
-    return sketch

@@ -15,12 +15,7 @@ if TYPE_CHECKING:
 def operator_for(options: OperatorOptions) -> Operator:
     """The operator that a job's `operator` section names, with these options."""
     operator: type[Operator] = OPERATORS.load(options.type)
-    # Options of the operator's own class: the section's is made at run time, and the operator is
-    # sent to processes that do not have it.
-    fields = operator.Options.model_fields
-    return operator(
-        operator.Options.model_construct(**{name: getattr(options, name) for name in fields})
-    )
+    return operator.of(options)
 
 
 def result_key(job: "Job") -> tuple[str, ...]:

@@ -101,6 +101,8 @@ class Pipeline:
         return WriterStage(self.job.partitions, self.journal, named, self.job.seed)
 
     def _read_and_prepare(self, spark: SparkSession) -> tuple[DataFrame, Operator]:
+        for file in self.job.operator.files():
+            spark.sparkContext.addPyFile(file)
         local = isinstance(self.job.grouping, LocalGrouping)
         raw = source.read(spark, self.job.source, self.job.partitions if local else None)
         decoded = decode(raw, self.job.decode, source.COLUMNS)

@@ -10,7 +10,13 @@ from pyspark.sql import functions as sf
 from unskew.config.models.job import Job
 from unskew.config.models.window import NoWindow, SlidingWindow, Window
 from unskew.config.types.units import Duration
-from unskew.jobs.operators.base import EVENT_TIME, KEY, KEY_HASH, PANE, Operator
+from unskew.jobs.operators.base import (
+    EVENT_TIME,
+    KEY,
+    KEY_HASH,
+    PANE,
+    Operator,
+)
 from unskew.jobs.operators.registry import computed_by_spark
 from unskew.jobs.query.decode import REJECT_REASON
 from unskew.jobs.query.expressions import drop_filtered, evaluate
@@ -28,9 +34,6 @@ EVENT_TIME_OUT_OF_RANGE = "event_time_out_of_range"
 EVENT_TIME_IN_THE_FUTURE = "event_time_in_the_future"
 KEY_TOO_LONG = "key_too_long"
 TOO_MANY_KEYS = "too_many_keys"
-OBSERVED = "unskew"
-FILTERED_RECORDS = "filtered_records"
-"""The name of a count in Spark's progress, and that of its observation."""
 _WHY = "_why"
 _KEYS = "_keys"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

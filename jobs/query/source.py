@@ -11,7 +11,7 @@ groups up to a tenth of the batch larger than others.
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -61,6 +61,14 @@ def read_first(spark: SparkSession, source: KafkaSource | FilesSource, count: in
             options["startingOffsets"] = "earliest"
         return _load_kafka(spark.read, options).limit(count)
     return _select_file_columns(spark.read, source).limit(count)
+
+
+def read_static(spark: SparkSession, values: Sequence[bytes]) -> DataFrame:
+    """Records with these values and nothing else of their own, not as a stream."""
+    rows = [(None, value, None, 0, offset, None) for offset, value in enumerate(values)]
+    frame = spark.createDataFrame(rows, _SCHEMA)
+    arrived = sf.current_timestamp().alias("timestamp")
+    return frame.select(*COLUMNS[:-1], arrived, sf.lit(False).alias(STAMPED_ON_ARRIVAL))
 
 
 def make_file_settings(tasks: int) -> Mapping[str, str]:

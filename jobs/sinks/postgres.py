@@ -263,12 +263,6 @@ def _too_large_error() -> type[Exception]:
     return ProgramLimitExceeded
 
 
-def _key_of(row: "pa.Table") -> str:
-    """Window and key of a table's only row, as JSON."""
-    names = [name for name in RESULT_KEY if name in row.column_names]
-    return json.dumps(row.select(names).to_pylist()[0], default=str, ensure_ascii=False)
-
-
 def _csv(batch: "pa.RecordBatch") -> bytes:
     """Texts in quotes, NULL as nothing: what `COPY ... (FORMAT csv)` expects."""
     from pyarrow import csv

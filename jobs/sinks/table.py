@@ -15,7 +15,7 @@ from unskew.config.specs import OPERATORS
 from unskew.config.types.partition_columns import PartitionColumn, partition_column
 from unskew.grouping.options.broken_rules import rule_error
 from unskew.grouping.options.suggestions import did_you_mean
-from unskew.jobs.operators.base import RESULT_KEY
+from unskew.jobs.operators.base import WINDOW_BOUNDS
 from unskew.jobs.sinks.base import Batch, Sink
 from unskew.jobs.sinks.delta import DeltaTarget, read_delta_layout
 from unskew.jobs.sinks.table_layout import (
@@ -134,10 +134,11 @@ class TableSink(Sink):
         self, operator: OperatorOptions, window: Any
     ) -> Iterator[Contradiction]:
         """What a table of results is partitioned by are columns of a result."""
-        made = OPERATORS.load(operator.type)(operator)
+        made = OPERATORS.load(operator.type).of(operator)
         if not made.merges:
             return
-        names = [*(RESULT_KEY[-1:] if window.type == "none" else RESULT_KEY), *made.final]
+        bounds = () if window.type == "none" else WINDOW_BOUNDS
+        names = [*bounds, *made.key_names, *made.final]
         for index, (name, expression) in enumerate(self.partition_columns):
             if expression is None and name.lower() not in {known.lower() for known in names}:
                 yield Contradiction(

@@ -15,7 +15,8 @@ name: example
 source: {type: kafka, bootstrap_servers: "127.0.0.1:9092", subscribe: [example]}
 decode:
   type: json
-  schema: symbol STRING, price DECIMAL(18,4), volume BIGINT, user STRING, hashtags ARRAY<STRING>
+  schema: symbol STRING, price DECIMAL(18,4), volume BIGINT, user STRING, hashtags ARRAY<STRING>,
+    user_id STRING, amount DECIMAL(18,4), latency_ms BIGINT, page STRING, ts TIMESTAMP
 operator: {type: paced}
 grouping: {type: level}
 sinks: [{type: console}]

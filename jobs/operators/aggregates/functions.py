@@ -25,6 +25,7 @@ SUMMED_DIGITS_MAX = 28
 """Of the 38 digits of a decimal ten are left for adding up, as Spark's own sum leaves them."""
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _BIGINT_END = 2**63
+_IS_VALID = "is_valid"
 
 
 class TypeProblem(NamedTuple):
@@ -329,9 +330,10 @@ class _ByTime(_Compared):
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        ascending = [(name, "ascending") for name in (NUMBER, EVENT_TIME, self.name)]
         # Null comes before every value, as in Spark's comparison of structs.
-        order = pc.sort_indices(rows, sort_keys=ascending, null_placement="at_start")
+        compared = rows.append_column(_IS_VALID, pc.is_valid(rows[self.name]))
+        names = (NUMBER, EVENT_TIME, _IS_VALID, self.name)
+        order = pc.sort_indices(compared, sort_keys=[(name, "ascending") for name in names])
         numbers = rows[NUMBER].take(order).to_numpy()
         groups = np.arange(partials.num_rows)
         ends = np.searchsorted(numbers, groups, side="left" if self.row == 0 else "right")

@@ -37,6 +37,7 @@ EXPORTED = {
     "unskew_batch_seconds": ("histogram",),
     "unskew_batch_part_seconds": ("gauge", "part"),
     "unskew_source_records_total": ("counter",),
+    "unskew_filtered_records_total": ("counter",),
     "unskew_batch_source_records": ("gauge",),
     "unskew_records_total": ("counter",),
     "unskew_batch_records": ("gauge",),

@@ -1,0 +1,118 @@
+"""A job run over sample records in this process: its results, its rejected records, and the law.
+
+The job is as its file says, but for where it reads, writes and keeps its progress.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from unskew.config.loader import load_job
+from unskew.config.models.job import Job
+from unskew.jobs.engine.service import Service
+from unskew.jobs.engine.session import job_session
+from unskew.jobs.engine.spark_errors import translate_spark_errors
+from unskew.jobs.operators.base import EVENT_TIME, KEY_HASH, PANE, Operator
+from unskew.jobs.operators.mergeability import mergeability_violations
+from unskew.jobs.operators.registry import operator_for, result_key
+from unskew.jobs.query.decode import decode
+from unskew.jobs.query.prepare import REJECTED, prepare
+from unskew.jobs.query.source import COLUMNS, read_static
+
+_TABLE = "unskew_results"
+_PAIRS_MAX = 60
+_SEED = 7
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What a job made of its sample records."""
+
+    results: list[dict[str, Any]]
+    """A result each, in the order of their keys; times as texts."""
+    rejected: Mapping[str, int]
+    """Rejected records by reason."""
+    violations: Sequence[str]
+    """How merged partials differ from the direct result, the smallest cases first."""
+
+
+def try_out(job_file: str, samples: Path, folder: Path) -> Tried:
+    """Run the job over the lines of `samples`; what it writes goes to `folder`."""
+    job = load_job(job_file, _overrides(samples, folder))
+    with translate_spark_errors(job), job_session(job) as spark:
+        Service(job, spark).run()
+        prepared, operator = _prepare_static(spark, job, samples)
+        return Tried(
+            _read_results(spark, job),
+            _count_rejected(prepared),
+            _check_law(spark, operator, prepared),
+        )
+
+
+def _overrides(samples: Path, folder: Path) -> dict[str, object]:
+    (folder / "in").mkdir()
+    (folder / "in" / "samples.jsonl").write_bytes(samples.read_bytes())
+    return {
+        "source": {"type": "files", "path": str(folder / "in")},
+        "sinks": [{"type": "memory", "table": _TABLE}],
+        "dead_letters": {"type": "files", "path": str(folder / "dead_letters")},
+        "checkpoint": str(folder / "checkpoint"),
+        "trigger": {"type": "available_now"},
+        "partitions": 2,
+        "merge": {"partitions": 1, "output": "update"},
+        "spark.spark.master": "local[2]",
+    }
+
+
+def _read_results(spark: SparkSession, job: Job) -> list[dict[str, Any]]:
+    """The last result of each window and key."""
+    table = spark.table(_TABLE).orderBy("batch_id").drop("batch_id")
+    key = result_key(job)
+    last = {}
+    for row in table.select(sf.to_json(sf.struct("*"), {"ignoreNullFields": "false"})).collect():
+        result: dict[str, Any] = json.loads(row[0])
+        last[json.dumps([result[name] for name in key])] = result
+    return [last[name] for name in sorted(last)]
+
+
+def _prepare_static(spark: SparkSession, job: Job, samples: Path) -> tuple[DataFrame, Operator]:
+    raw = read_static(spark, samples.read_bytes().splitlines())
+    return prepare(decode(raw, job.decode, COLUMNS), operator_for(job.operator), job)
+
+
+def _count_rejected(prepared: DataFrame) -> Mapping[str, int]:
+    reasons = prepared.where(sf.col(f"{REJECTED}.reason").isNotNull()).groupBy(f"{REJECTED}.reason")
+    return {row["reason"]: int(row["count"]) for row in reasons.count().collect()}
+
+
+def _check_law(spark: SparkSession, operator: Operator, prepared: DataFrame) -> Sequence[str]:
+    """Pairs of rows of one key, one in each piece, and all rows in random pieces."""
+    accepted = prepared.where(sf.col(f"{REJECTED}.reason").isNull()).drop(REJECTED)
+    rows = accepted.orderBy(KEY_HASH, EVENT_TIME).toArrow()
+    if not rows.num_rows:
+        return []
+    generator = np.random.default_rng(_SEED)
+    halves = [np.array([0, 1])]
+    cases = [(rows.take(pa.array(pair)), halves) for pair in islice(_pairs(rows), _PAIRS_MAX)]
+    ways = [generator.integers(0, pieces, rows.num_rows) for pieces in (2, 5)]
+    return mergeability_violations(spark, operator, [*cases, (rows, ways)])
+
+
+def _pairs(rows: pa.Table) -> Iterator[tuple[int, int]]:
+    """Two rows of one key and pane, by their numbers."""
+    numbers = pc.rank(rows[KEY_HASH], tiebreaker="dense").to_numpy()
+    panes = rows[PANE].to_numpy()
+    for number in np.unique(numbers):
+        same = np.flatnonzero(numbers == number)
+        for first, second in combinations(same.tolist()[:8], 2):
+            if panes[first] == panes[second]:
+                yield first, second
