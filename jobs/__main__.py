@@ -50,7 +50,7 @@ EXIT_PIPE_CLOSED = 141
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; the exit code."""
-    words = sys.argv[1:] if arguments is None else arguments
+    words = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
         _check_command(words)
         parsed = _parser(words).parse_args(words)

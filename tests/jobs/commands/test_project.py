@@ -1,0 +1,50 @@
+"""A project of one's own: `unskew init` writes it, `unskew test` tries it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from unskew.config.lint import lint
+from unskew.jobs.__main__ import main
+
+
+def unskew(*words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "unskew", *words], capture_output=True, text=True, check=False
+    )
+
+
+def test_a_new_project_is_clean_and_nothing_is_overwritten(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["init", str(tmp_path / "new")]) == 0
+    assert lint([str(tmp_path / "new" / "job.yaml")]) == []
+    (tmp_path / "new" / "README.md").unlink()
+    assert main(["init", str(tmp_path / "new")]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 4
+    assert not (tmp_path / "new" / "README.md").exists()
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_new_project_gives_what_it_expects_and_a_broken_operator_does_not(
+    tmp_path: Path,
+) -> None:
+    assert main(["init", str(tmp_path)]) == 0
+    tried = unskew("test", str(tmp_path / "job.yaml"))
+    assert (tried.returncode, tried.stderr) == (0, "")
+    assert tried.stdout.splitlines() == [
+        "results: 2, as expected 2",
+        "rejected: 1 null_key",
+        "partial results merge, however the samples are split",
+    ]
+
+    code = (tmp_path / "scoring.py").read_text()
+    (tmp_path / "scoring.py").write_text(code.replace("sum(score)", "max(score)"))
+    broken = unskew("test", str(tmp_path / "job.yaml"))
+    assert broken.returncode == 1
+    assert "partial results do not merge" in broken.stdout
+    assert "'score': 3000" in broken.stdout
+    assert "'score': 4250" in broken.stdout

@@ -1,0 +1,76 @@
+"""`type: python`: what is said of a file, a class and options that are wrong; what may change."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from unskew.config.errors import UsageError
+from unskew.config.loader import load_job
+from unskew.config.models.job import Job
+from unskew.jobs.checkpoint.identity import make_identity
+from unskew.jobs.commands.project.init import TEMPLATE
+from unskew.jobs.operators.registry import operator_for
+
+CODE = (TEMPLATE / "scoring.py.txt").read_text()
+
+
+def job_in(folder: Path, code: str = CODE, **operator: Any) -> Job:
+    (folder / "job_scoring.py").write_text(code)
+    (folder / "job.yaml").write_text((TEMPLATE / "job.yaml.txt").read_text())
+    section = {"type": "python", "file": "job_scoring.py", "class": "Scoring", **operator}
+    return load_job(folder / "job.yaml", {"operator": section})
+
+
+def test_an_operator_is_what_its_file_says(tmp_path: Path) -> None:
+    job = job_in(tmp_path, options={"least": 3})
+    operator = operator_for(job.operator)
+    assert type(operator).__name__ == "Scoring"
+    assert operator.options.least == 3
+    assert job.operator.files() == [str(tmp_path / "job_scoring.py")]
+
+
+@pytest.mark.parametrize(
+    ("operator", "line"),
+    [
+        ({"class": "Scorin"}, 'class: no operator Scorin in {file}; did you mean "Scoring"?'),
+        ({"file": "scorin.py"}, "a file that is there"),
+        ({"file": "json.py"}, "a name that no module of Python's has, not json"),
+        ({"module": "json"}, "one of file and module"),
+        ({"file": None, "module": "no_such"}, "no_such cannot be imported: ModuleNotFoundError"),
+        ({"options": {"leest": 1}}, "options.leest"),
+        ({"options": {"least": "x"}}, "options.least"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, operator: dict[str, Any], line: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        job_in(tmp_path, **operator)
+    (problem,) = raised.value.problems
+    assert line.format(file=tmp_path / "job_scoring.py") in problem
+
+
+def test_a_file_that_cannot_be_imported_is_named_with_its_line(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"job_scoring\.py:2 cannot be imported: SyntaxError"):
+        job_in(tmp_path, "x = 1\nclass\n")
+    with pytest.raises(UsageError, match="Scoring does not define add"):
+        job_in(tmp_path, CODE.replace("def add(", "def added("))
+
+
+def test_a_key_that_nothing_decodes_is_named_in_the_class(tmp_path: Path) -> None:
+    code = CODE.replace(
+        "    least: int = 0\n", '    least: int = 0\n    who: Expression = "custmer"\n'
+    )
+    code = code.replace(
+        "from unskew import", "from unskew.config.models.base import Expression\nfrom unskew import"
+    )
+    with pytest.raises(UsageError, match=r'options\.who: no column "custmer"'):
+        job_in(tmp_path, code)
+
+
+def test_a_checkpoint_fixes_the_state_and_not_the_code(tmp_path: Path) -> None:
+    first = make_identity(job_in(tmp_path))
+    same_state = make_identity(job_in(tmp_path, CODE.replace(">= self", "> self")))
+    assert same_state["fixed"] == first["fixed"]
+    assert same_state["operator.code"] != first["operator.code"]
+    other_state = make_identity(job_in(tmp_path, CODE.replace("max(largest)", "min(largest)")))
+    assert other_state["fixed"] != first["fixed"]
