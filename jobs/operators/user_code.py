@@ -56,7 +56,7 @@ class PythonOptions(OperatorOptions):
     """In place of a file: the module that has it, installed here and on every executor."""
     class_name: str = Field(alias="class", examples=["Scoring"])
     """The class, a `RowOperator` or another `Operator` of `unskew`."""
-    options: dict[str, Any] = Field(default_factory=dict, examples=[{"threshold": 3}])
+    options: dict[str, Any] = Field(default_factory=dict, examples=[{"least": 3}])
     """The options of the class."""
 
     @model_validator(mode="after")

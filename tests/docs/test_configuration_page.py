@@ -9,6 +9,7 @@ import yaml
 from docs.reference.configuration import EXAMPLES, PAGE, Entry, Section, page, sections
 from unskew.config.lint import lint
 from unskew.config.models.grouping import GROUPING_MODELS
+from unskew.jobs.commands.project.init import TEMPLATE
 
 BASE = """
 name: example
@@ -62,6 +63,8 @@ def job_with(section: Section, entry: Entry) -> dict[str, Any]:
         and not ({"pattern", "assign"} & written.keys())
     ):
         written |= {"subscribe": ["lines"]}
+    if section.path == "operator.python" and "module" not in written:
+        written |= {"file": "scoring.py"}
     if inner:
         written = {inner: written}
     if where == "sinks":
@@ -79,6 +82,12 @@ def test_every_example_is_clean_in_a_whole_job(
 ) -> None:
     monkeypatch.setenv("PGPASSWORD", "s3cret")
     monkeypatch.setenv("METRICS_PASSWORD", "s3cret")
+    if section.path == "operator.python":
+        code = (TEMPLATE / "scoring.py.txt").read_text()
+        (tmp_path / "scoring.py").write_text(code)
+        (tmp_path / "company").mkdir()
+        (tmp_path / "company" / "scoring.py").write_text(code)
+        monkeypatch.syspath_prepend(tmp_path)
     if section.path == "decode.avro":
         (tmp_path / "trade.avsc").write_text(AVRO)
     if entry.example is None:
