@@ -9,13 +9,13 @@ from unskew.config.problems.problem import Path
 class OperatorOptions(Model):
     """An operator's options."""
 
-    def expressions(self) -> dict[Path, str]:
-        """The SQL expressions over a record among the options, by where they stand."""
-        return {
-            (name,): getattr(self, name)
+    def expressions(self) -> list[tuple[Path, str]]:
+        """The SQL expressions over a record among the options, and where each stands."""
+        return [
+            ((name,), getattr(self, name))
             for name, field in type(self).model_fields.items()
             if is_expression(field) and getattr(self, name) is not None
-        }
+        ]
 
     def state(self) -> dict[str, object]:
         """What the merge's state depends on, by path: a checkpoint fixes it."""

@@ -25,7 +25,7 @@ def operator_columns_exist(
     operator: OperatorOptions, decode: Any, select: Mapping[str, str] | None
 ) -> Iterator[Contradiction]:
     """The operator's expressions name decoded and selected columns only."""
-    for path, text in operator.expressions().items():
+    for path, text in operator.expressions():
         yield from _check(text, ("operator", *path), decode, select or {})
 
 

@@ -31,6 +31,7 @@ from unskew.jobs.observe.batch import BatchDone, compute_lag, read_routing
 from unskew.jobs.observe.batch_stats import read_batch_stats
 from unskew.jobs.observe.follower import Follower
 from unskew.jobs.operators.registry import computed_by_spark
+from unskew.jobs.query.check_expressions import check_expressions
 from unskew.jobs.query.pipeline import Pipeline, set_trigger
 from unskew.jobs.sinks import dead_letters
 from unskew.jobs.sinks.untaken import TOTAL_NOT_TAKEN
@@ -235,6 +236,7 @@ class _TaskCompletions:
 def run_in_session(job: Job, *followers: Follower, stop: Stop | None = None) -> None:
     """Run a job in a Spark session of its own, which is stopped at the end."""
     with translate_spark_errors(job), job_session(job) as spark:
+        check_expressions(spark, job)
         asked = stop or Stop()
         if not asked.asked:
             run_with_retries(job, lambda: Service(job, spark, followers, asked), followers, asked)

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
 KEYS_MAX = 16
 COLUMNS_MAX = 200
+_SKETCHES = ("quantiles", "distinct", "top")
 _TEXTS = "array<string>"
 KEY_TYPES = (*INTEGERS, "string", "boolean", "date", "timestamp", "timestamp_ntz")
 _TAKEN = frozenset({*WINDOW_BOUNDS, "batch_id"})
@@ -95,7 +96,7 @@ class Sketch(Model):
 
     @model_validator(mode="after")
     def _is_one_sketch(self) -> Self:
-        names = [name for name in ("quantiles", "distinct", "top") if getattr(self, name)]
+        names = [name for name in _SKETCHES if getattr(self, name)]
         if len(names) != 1:
             raise rule_error(
                 "one of quantiles, distinct and top",
@@ -110,9 +111,14 @@ class Sketch(Model):
         return self
 
     @property
+    def kind(self) -> str:
+        """Which sketch it is."""
+        return next(name for name in _SKETCHES if getattr(self, name))
+
+    @property
     def argument(self) -> str:
         """What is sketched, as an SQL expression."""
-        return self.quantiles or self.distinct or self.top or ""
+        return str(getattr(self, self.kind))
 
     def function(self, name: str) -> Function:
         """The function, whose columns begin with `name`."""
@@ -164,26 +170,20 @@ class AggregateOptions(OperatorOptions):
         name = bare_column(self.key) or KEY
         return {name if IDENTIFIER.fullmatch(name) else KEY: self.key}
 
-    def expressions(self) -> dict[Path, str]:
-        paths: dict[Path, str] = {}
+    def expressions(self) -> list[tuple[Path, str]]:
         if isinstance(self.key, dict):
-            paths |= {("key", name): text for name, text in self.key.items()}
+            texts: list[tuple[Path, str]] = [(("key", n), text) for n, text in self.key.items()]
         else:
-            paths["key",] = self.key
+            texts = [(("key",), self.key)]
         if self.where is not None:
-            paths["where",] = self.where
+            texts.append((("where",), self.where))
         for name, column in self.columns.items():
             if isinstance(column, Sketch):
-                (kind,) = (k for k in ("quantiles", "distinct", "top") if getattr(column, k))
-                paths["columns", name, kind] = column.argument
-        return paths
-
-    def arguments(self) -> Iterator[tuple[Path, Call]]:
-        """The calls of aggregates, and the column that each is in."""
-        for name, column in self.columns.items():
-            if isinstance(column, str):
-                calls = (part for part in parse_calls(column) if isinstance(part, Call))
-                yield from ((("columns", name), call) for call in calls)
+                texts.append((("columns", name, column.kind), column.argument))
+                continue
+            calls = (part for part in parse_calls(column) if isinstance(part, Call))
+            texts += [(("columns", name), c.argument) for c in calls if c.argument != "*"]
+        return texts
 
     def state(self) -> dict[str, object]:
         return {

@@ -97,9 +97,8 @@ class PythonOptions(OperatorOptions):
         )
         return options
 
-    def expressions(self) -> dict[ProblemPath, str]:
-        own = self.user_options.expressions()
-        return {("options", *path): text for path, text in own.items()}
+    def expressions(self) -> list[tuple[ProblemPath, str]]:
+        return [(("options", *path), text) for path, text in self.user_options.expressions()]
 
     def state(self) -> dict[str, object]:
         operator = self.implementation(self.user_options)

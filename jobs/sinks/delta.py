@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from unskew.jobs.operators.base import RESULT_KEY
 from unskew.jobs.sinks.table_layout import Layout
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def append(rows: "DataFrame", target: DeltaTarget, batch: "Batch") -> None:
     writer.partitionBy(*target.partition_by).save(target.path)
 
 
-def merge(rows: "DataFrame", target: DeltaTarget) -> None:
+def merge(rows: "DataFrame", target: DeltaTarget, key: Sequence[str]) -> None:
     """Update the results of the windows and keys that the table has, and insert the others."""
     spark = rows.sparkSession
     if read_delta_layout(spark, target.path) is None:
@@ -66,7 +65,6 @@ def merge(rows: "DataFrame", target: DeltaTarget) -> None:
         empty.partitionBy(*target.partition_by).save(target.path)
     rows.createOrReplaceTempView(_INCOMING)
     evolution = "WITH SCHEMA EVOLUTION " if target.merges_columns else ""
-    key = [name for name in RESULT_KEY if name in rows.columns]
     path = target.path.replace("`", "``")
     same = " AND ".join(f"old.`{name}` <=> new.`{name}`" for name in key)
     spark.sql(

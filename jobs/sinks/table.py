@@ -16,6 +16,7 @@ from unskew.config.types.partition_columns import PartitionColumn, partition_col
 from unskew.grouping.options.broken_rules import rule_error
 from unskew.grouping.options.suggestions import did_you_mean
 from unskew.jobs.operators.base import WINDOW_BOUNDS
+from unskew.jobs.operators.registry import result_key
 from unskew.jobs.sinks.base import Batch, Sink
 from unskew.jobs.sinks.delta import DeltaTarget, read_delta_layout
 from unskew.jobs.sinks.table_layout import (
@@ -209,7 +210,7 @@ class TableSink(Sink):
         if self._can_stream(batch.job):
             append(rows, target, batch)
         else:
-            merge(rows, target)
+            merge(rows, target, result_key(batch.job))
 
     def _can_stream(self, job: "Job") -> bool:
         """Are rows only added? Spark's own sink cannot update them."""

@@ -1,0 +1,69 @@
+"""What Spark says of a job's expressions before anything is read, each by its place in the file."""
+
+from collections.abc import Iterator
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from unskew.config.errors import UsageError
+from unskew.config.models.job import Job
+from unskew.config.problems.problem import Path, dotted
+from unskew.jobs.operators.base import Operator
+from unskew.jobs.operators.registry import operator_for
+from unskew.jobs.query.decode import decode
+from unskew.jobs.query.expressions import add_values
+from unskew.jobs.query.prepare import prepare
+from unskew.jobs.query.source import COLUMNS, read_static
+
+_CONDITIONS = {("where",), ("operator", "where")}
+
+
+def check_expressions(spark: SparkSession, job: Job) -> None:
+    """UsageError has every expression that Spark cannot evaluate, and every wrong type."""
+    decoded = decode(read_static(spark, []), job.decode, COLUMNS)
+    own: list[tuple[Path, str]] = [] if job.where is None else [(("where",), job.where)]
+    own += [(("select", name), text) for name, text in (job.select or {}).items()]
+    problems = list(_find_problems(decoded, own))
+    if not problems:
+        rows = add_values(decoded, job.select) if job.select else decoded
+        others = [(("operator", *path), text) for path, text in job.operator.expressions()]
+        problems += _find_problems(rows, [(("event_time",), job.event_time), *others])
+    operator = operator_for(job.operator)
+    if not problems and operator.merges:
+        problems += _find_wrong_results(decoded, operator, job)
+    if problems:
+        raise UsageError(*problems)
+
+
+def _find_problems(rows: DataFrame, texts: list[tuple[Path, str]]) -> Iterator[str]:
+    for path, text in texts:
+        try:
+            kind = rows.select(sf.expr(text)).schema.fields[0].dataType.simpleString()
+        except (AnalysisException, ParseException) as error:
+            yield f"{dotted(path)}: {text}: {_shorten(error)}"
+            continue
+        if path in _CONDITIONS and kind != "boolean":
+            yield f"{dotted(path)}: {text}: a condition (got {kind.upper()}); write a comparison"
+
+
+def _find_wrong_results(decoded: DataFrame, given: Operator, job: Job) -> Iterator[str]:
+    """What is wrong with a result's columns: they see the totals and nothing else."""
+    prepared, operator = prepare(decoded, given, job)
+    if not operator.native:
+        return
+    totals = prepared.groupBy(*operator.keys).agg(
+        *[sf.expr(text).alias(name) for name, text in operator.direct.items()]
+    )
+    for name, text in operator.final.items():
+        try:
+            _ = totals.select(sf.expr(text)).schema
+        except (AnalysisException, ParseException) as error:
+            yield f"operator.columns.{name}: outside of its aggregates: {_shorten(error)}"
+
+
+def _shorten(error: AnalysisException) -> str:
+    """The first sentences of Spark's message, without its class and its plan."""
+    text = (error.getMessage() or str(error)).split("SQLSTATE", maxsplit=1)[0]
+    text = text.partition("\n\n")[0].partition("] ")[2] or text
+    return " ".join(text.split())[:300].rstrip(" .;")
