@@ -43,7 +43,8 @@ def prepare_first_rows(spark: SparkSession, job: Job, records: int) -> DataFrame
     decoded = decode(raw, job.decode, source.COLUMNS)
     # So every row carries its record, not only a rejected one.
     carrying = job.model_copy(update={"on_error": "dead_letter"})
-    return (prepare if operator.merges else prepare_rows)(decoded, operator, carrying)
+    rows, _ = (prepare if operator.merges else prepare_rows)(decoded, operator, carrying)
+    return rows
 
 
 def _describe(row: dict[str, Any]) -> dict[str, Any]:
