@@ -205,7 +205,7 @@ def _plain_type(schema: dict[str, Any]) -> str:
     if kind == "array":
         return f"list of {_plain_type(schema['items'])}"
     if inner:
-        return f"mapping to {type_of(inner)}"
+        return f"mapping to {type_of(inner)}" if isinstance(inner, dict) else "mapping"
     if "minute" in pattern or "KiB" in pattern:
         return "duration" if "minute" in pattern else "size"
     return {"string": "text", "boolean": "true or false", "object": "mapping"}.get(kind, str(kind))
