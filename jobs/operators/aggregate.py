@@ -25,12 +25,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from unskew.config.errors import UsageError
-from unskew.config.models.base import (
-    IDENTIFIER,
-    Expression,
-    Model,
-    bare_column,
-)
+from unskew.config.models.base import IDENTIFIER, Expression, Model, bare_column
 from unskew.config.models.operator import OperatorOptions
 from unskew.config.problems.problem import Path, dotted
 from unskew.config.rules.registry import Contradiction, agrees_with

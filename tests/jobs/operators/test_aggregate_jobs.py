@@ -145,7 +145,10 @@ def test_sketches_answer_for_skewed_countries(spark: SparkSession, tmp_path: Pat
             grouping={"type": grouping},
             decode={"type": "json", "schema": SCHEMA},
             operator=PER_COUNTRY,
+            window={"type": "none"},
+            lateness=None,
         )
+        assert len(ran.rows) == 3
         answers[grouping] = {row["country"]: (row["latency"], row["users"]) for row in ran.rows}
     for answer in answers.values():
         for country, (latency, users) in answer.items():
@@ -159,6 +162,7 @@ def test_sketches_answer_for_skewed_countries(spark: SparkSession, tmp_path: Pat
 def test_a_float_sum_is_refused_by_its_type_before_anything_is_read(
     spark: SparkSession, tmp_path: Path
 ) -> None:
+    write_lines(tmp_path / "in", "1.json", events(1))
     operator = {**PER_COUNTRY, "columns": {"total": "sum(latency_ms + 1)"}}
     with pytest.raises(UsageError, match=r"columns\.total: latency_ms \+ 1: a sum of DOUBLE"):
         Ran(
