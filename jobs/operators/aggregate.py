@@ -31,12 +31,8 @@ from unskew.config.problems.problem import Path, dotted
 from unskew.config.rules.registry import Contradiction, agrees_with
 from unskew.grouping.options.broken_rules import rule_error
 from unskew.jobs.operators.aggregates.calls import Call, CallError, Part, parse_calls
-from unskew.jobs.operators.aggregates.functions import (
-    INTEGERS,
-    Function,
-    decimal_of,
-    function_of,
-)
+from unskew.jobs.operators.aggregates.function import INTEGERS, Function, decimal_of
+from unskew.jobs.operators.aggregates.functions import function_of
 from unskew.jobs.operators.aggregates.sketches import Distinct, Quantiles, Top
 from unskew.jobs.operators.base import KEY, NUMBER, WINDOW_BOUNDS, Operator, aggregate
 

@@ -5,94 +5,28 @@ that both ways make, and `final` makes the value of them. Floats have no sum her
 to depends on the order.
 """
 
-import re
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from unskew.jobs.operators.aggregates.function import (
+    FLOATS,
+    INTEGERS,
+    Function,
+    TypeProblem,
+    decimal_of,
+)
 from unskew.jobs.operators.base import EVENT_TIME, NUMBER, RECORDS, Aggregation
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-INTEGERS = ("tinyint", "smallint", "int", "bigint")
-FLOATS = ("float", "double")
 ORDERED = (*INTEGERS, *FLOATS, "string", "boolean", "date", "timestamp", "timestamp_ntz")
 SUMMED_DIGITS_MAX = 28
 """Of the 38 digits of a decimal ten are left for adding up, as Spark's own sum leaves them."""
-_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _BIGINT_END = 2**63
 _IS_VALID = "is_valid"
-
-
-class TypeProblem(NamedTuple):
-    """Why an argument's type cannot be aggregated, and what to write instead."""
-
-    rule: str
-    suggestion: str
-
-
-@dataclass(frozen=True)
-class Function(ABC):
-    """A call of an aggregate in one column of a job."""
-
-    name: str
-    """Prefix of the columns that it makes; the input's name."""
-    argument: str
-    kind: str = ""
-    """The argument's type, as Spark names it; known once Spark has seen the job."""
-    grouped: ClassVar[bool] = False
-    """Does `add` need the rows' groups by number?"""
-
-    @property
-    def inputs(self) -> Mapping[str, str]:
-        """The input columns, as SQL expressions."""
-        return {self.name: self.argument}
-
-    @property
-    def reject_rules(self) -> Mapping[str, str]:
-        """By a word for the reason, the SQL condition on the inputs' expressions."""
-        return {}
-
-    def type_problem(self) -> TypeProblem | None:
-        """Why `kind` cannot be aggregated."""
-        return None
-
-    @property
-    @abstractmethod
-    def partial_columns(self) -> Mapping[str, str]:
-        """The columns of a partial, with their Spark types."""
-
-    @property
-    def aggregations(self) -> Sequence[Aggregation]:
-        """How Arrow makes them."""
-        return ()
-
-    def arranged(self, rows: "pa.Table") -> "pa.Table":
-        """The rows as `aggregations` need them."""
-        return rows
-
-    def add(self, rows: "pa.Table", partials: "pa.Table") -> "pa.Table":
-        """`partials` with the columns that Arrow cannot make; rows of both in groups by number."""
-        return partials
-
-    @property
-    @abstractmethod
-    def merge(self) -> Mapping[str, str]:
-        """How partials become totals, as SQL aggregates."""
-
-    @property
-    @abstractmethod
-    def direct(self) -> Mapping[str, str]:
-        """The same totals from the inputs, as SQL aggregates."""
-
-    @property
-    def final(self) -> str:
-        """The value, as an SQL expression over the totals."""
-        return self.name
 
 
 class CountAll(Function):
@@ -453,12 +387,6 @@ def function_of(name: str, function: str, argument: str) -> Function:
     if function == "count" and argument in {"*", "1"}:
         return CountAll(name, argument)
     return EXACT[function](name, argument)
-
-
-def decimal_of(kind: str) -> tuple[int, int] | None:
-    """Digits and decimals of a type; None if it is no decimal."""
-    match = _DECIMAL.fullmatch(kind)
-    return (int(match[1]), int(match[2])) if match else None
 
 
 def float_sum_problem(argument: str, kind: str) -> TypeProblem:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unskew.grouping.base import Float64s, Int64s
-from unskew.jobs.operators.aggregates.functions import (
+from unskew.jobs.operators.aggregates.function import (
     FLOATS,
     INTEGERS,
     Function,

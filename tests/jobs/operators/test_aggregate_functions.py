@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 
 from unskew.config.errors import UsageError
 from unskew.jobs.operators.aggregate import Aggregate, AggregateOptions
-from unskew.jobs.operators.aggregates.functions import EXACT, Function
+from unskew.jobs.operators.aggregates.function import Function
+from unskew.jobs.operators.aggregates.functions import EXACT
 from unskew.jobs.operators.aggregates.sketches import kll_bytes
 from unskew.jobs.operators.base import EVENT_TIME, KEY, KEY_HASH, PANE
 from unskew.jobs.operators.mergeability import mergeability_violations, merged_results
