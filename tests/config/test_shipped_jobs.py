@@ -181,12 +181,13 @@ def test_lint_finds_what_two_jobs_share(capsys: pytest.CaptureFixture[str]) -> N
     text = write_yaml(explain("word_count"))
     Path("a.yaml").write_text(text)
     Path("b.yaml").write_text(text.replace("checkpoints/", "./checkpoints//"))
+    keys = [line.partition(":")[0] for line in text.splitlines()]
 
     assert main(["lint", "a.yaml", "b.yaml"]) == 2
     assert capsys.readouterr().out == (
         'b.yaml:1:7: name: "word_count" is also in a.yaml: their metrics and logs would mix;'
         " change one of them\n"
-        'b.yaml:56:13: checkpoint: "checkpoints/word_count" is also in a.yaml: each job needs its'
+        f'b.yaml:{keys.index("checkpoint") + 1}:13: checkpoint: "checkpoints/word_count" is also in a.yaml: each job needs its'
         " own; change one of them\n"
     )
 

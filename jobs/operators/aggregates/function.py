@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
 FLOATS = ("float", "double")
+ORDERED = (*INTEGERS, *FLOATS, "string", "boolean", "date", "timestamp", "timestamp_ntz")
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
 
@@ -87,3 +88,26 @@ def decimal_of(kind: str) -> tuple[int, int] | None:
     """Digits and decimals of a type; None if it is no decimal."""
     match = _DECIMAL.fullmatch(kind)
     return (int(match[1]), int(match[2])) if match else None
+
+
+def float_sum_problem(argument: str, kind: str) -> TypeProblem:
+    """Why floats are not summed."""
+    return TypeProblem(
+        f"a sum of {kind.upper()} depends on the order of its records",
+        f"write cast({argument} as decimal(18, 4))",
+    )
+
+
+def unordered_problem(argument: str, kind: str) -> TypeProblem | None:
+    """Why values of a type cannot be compared, by Spark and Arrow alike."""
+    if kind in ORDERED or decimal_of(kind):
+        return None
+    return TypeProblem(
+        f"no order that Spark and Arrow share (got {kind.upper()})",
+        f"write cast({argument} as string)",
+    )
+
+
+def without_sign_of_zero(column: str, kind: str) -> str:
+    """The value; a zero that is a float without its sign, which no comparison looks at."""
+    return f"cast({column} + 0.0D as {kind})" if kind in FLOATS else column

@@ -16,13 +16,15 @@ from unskew.jobs.operators.aggregates.function import (
     Function,
     TypeProblem,
     decimal_of,
+    float_sum_problem,
+    unordered_problem,
+    without_sign_of_zero,
 )
 from unskew.jobs.operators.base import EVENT_TIME, NUMBER, RECORDS, Aggregation
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ORDERED = (*INTEGERS, *FLOATS, "string", "boolean", "date", "timestamp", "timestamp_ntz")
 SUMMED_DIGITS_MAX = 28
 """Of the 38 digits of a decimal ten are left for adding up, as Spark's own sum leaves them."""
 _BIGINT_END = 2**63
@@ -387,26 +389,3 @@ def function_of(name: str, function: str, argument: str) -> Function:
     if function == "count" and argument in {"*", "1"}:
         return CountAll(name, argument)
     return EXACT[function](name, argument)
-
-
-def float_sum_problem(argument: str, kind: str) -> TypeProblem:
-    """Why floats are not summed."""
-    return TypeProblem(
-        f"a sum of {kind.upper()} depends on the order of its records",
-        f"write cast({argument} as decimal(18, 4))",
-    )
-
-
-def unordered_problem(argument: str, kind: str) -> TypeProblem | None:
-    """Why values of a type cannot be compared, by Spark and Arrow alike."""
-    if kind in ORDERED or decimal_of(kind):
-        return None
-    return TypeProblem(
-        f"no order that Spark and Arrow share (got {kind.upper()})",
-        f"write cast({argument} as string)",
-    )
-
-
-def without_sign_of_zero(column: str, kind: str) -> str:
-    """The value; a zero that is a float without its sign, which no comparison looks at."""
-    return f"cast({column} + 0.0D as {kind})" if kind in FLOATS else column
