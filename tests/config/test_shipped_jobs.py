@@ -181,14 +181,14 @@ def test_lint_finds_what_two_jobs_share(capsys: pytest.CaptureFixture[str]) -> N
     text = write_yaml(explain("word_count"))
     Path("a.yaml").write_text(text)
     Path("b.yaml").write_text(text.replace("checkpoints/", "./checkpoints//"))
-    keys = [line.partition(":")[0] for line in text.splitlines()]
+    line = [line.partition(":")[0] for line in text.splitlines()].index("checkpoint") + 1
 
     assert main(["lint", "a.yaml", "b.yaml"]) == 2
     assert capsys.readouterr().out == (
         'b.yaml:1:7: name: "word_count" is also in a.yaml: their metrics and logs would mix;'
         " change one of them\n"
-        f'b.yaml:{keys.index("checkpoint") + 1}:13: checkpoint: "checkpoints/word_count" is also in a.yaml: each job needs its'
-        " own; change one of them\n"
+        f'b.yaml:{line}:13: checkpoint: "checkpoints/word_count" is also in a.yaml: each job needs'
+        " its own; change one of them\n"
     )
 
 
