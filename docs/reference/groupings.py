@@ -34,8 +34,8 @@ part of the same key.
 1. **Spark computes it itself** (sums, counts, its HLL, theta, KLL and tuple sketches):
    [`none`](#none).
 2. **Else, if meeting a key costs a task nothing**: [`local`](#local). No record is moved.
-3. **If it costs something** (a model, a profile, a connection, a large partial result; from some
-   0.1 ms a key): [`level`](#level). It is also the one that is never far behind.
+3. **If it costs something** (a model, a profile, a connection, a large partial result; measured
+   from 1 ms a key on): [`level`](#level). It is also the one that is never far behind.
 4. **If records differ in cost by key**, by more than a few times: `level` with `balance: seconds`.
 5. **If a key must not be split** (`splits = False`): WHOLE_GROUPINGS.
 
