@@ -22,7 +22,7 @@ OPERATORS = Registry(
         "word_count": "unskew.jobs.operators.word_count:WordCount",
         "vwap": "unskew.jobs.operators.vwap:Vwap",
         "hashtags": "unskew.jobs.operators.hashtags:Hashtags",
-        "rows": "unskew.jobs.operators.table_rows:Rows",
+        "rows": "unskew.jobs.operators.table_rows:TableRows",
         "python": "unskew.jobs.operators.user_code:PythonOperator",
         "paced": "unskew.jobs.operators.paced:Paced",
     },

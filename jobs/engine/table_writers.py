@@ -15,7 +15,6 @@ from unskew.config.models.job import Job
 from unskew.jobs.observe.written import WrittenFiles
 from unskew.jobs.operators.registry import operator_for
 from unskew.jobs.sinks.registry import sinks_of
-from unskew.jobs.sinks.table import TableSink
 
 
 class TableWriters:
@@ -24,7 +23,7 @@ class TableWriters:
     def __init__(self, job: Job, spark: SparkSession) -> None:
         sink = sinks_of(job)[0]
         merges = operator_for(job.operator).merges
-        self._sink = sink if isinstance(sink, TableSink) and not merges else None
+        self._sink = None if merges else sink
         self._writers = job.partitions
         self._task_seconds = TaskSeconds(spark)
 

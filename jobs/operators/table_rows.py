@@ -127,7 +127,7 @@ class RowsOptions(OperatorOptions):
                 )
 
 
-class Rows(Operator):
+class TableRows(Operator):
     """Rows for a table: nothing is computed."""
 
     Options = RowsOptions

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from unskew.config.models.job import Job
+    from unskew.jobs.sinks.table_log import TableFile
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,10 @@ class Sink(Target):
 
     def stream(self, results: "DataFrame", job: "Job") -> "DataStreamWriter | None":
         """Spark's own writer for a stream, if there is one; it is used where a job has one sink."""
+        return None
+
+    def files_of_batch(self, batch: int, query: str) -> "Sequence[TableFile] | None":
+        """The files that a query's batch added to a table; None if that is not known."""
         return None
 
 

@@ -191,7 +191,7 @@ class TableSink(Sink):
         return writer.partitionBy(*self._partition_names()) if self.partition_by else writer
 
     def files_of_batch(self, batch: int, query: str) -> "list[TableFile] | None":
-        """The files that a query's batch added; None if the table's log has them no more."""
+        # The table's log has those of an old batch no more.
         from unskew.jobs.sinks.table_log import files_of_batch, files_of_transaction
 
         if self.format == "parquet":
