@@ -42,10 +42,10 @@ def lock_checkpoint(checkpoint: str) -> Iterator[None]:
 
 def check_not_in_use(checkpoint: str) -> None:
     """Raise an ExternalError if another process has the checkpoint; nothing is written."""
-    with suppress(OSError):  # no lock yet, or a folder that preflight reports
+    with suppress(OSError):  # a folder that preflight reports
         system, path = open_location(checkpoint)
         if isinstance(system, fs.LocalFileSystem):
-            with open_regular(Path(path, LOCK), os.O_RDWR) as file:
+            with suppress(FileNotFoundError), open_regular(Path(path, LOCK), os.O_RDWR) as file:
                 _lock(file, checkpoint)
             _wait_for_jvm(checkpoint, Path(path))
 

@@ -21,7 +21,7 @@ from unskew.grouping.errors import SnapshotError
 from unskew.grouping.spark.locations import open_location
 from unskew.grouping.spark.private_files import make_private_folder
 from unskew.jobs.checkpoint.files import names_in
-from unskew.jobs.checkpoint.identity import routing_changed
+from unskew.jobs.checkpoint.identity import routing_changed, unusable_message
 from unskew.jobs.checkpoint.spark_log import read_last_commit
 from unskew.jobs.engine.dead_letter_query import FOLDER as DEAD_LETTER_QUERY
 from unskew.jobs.kafka.admin import NoBrokerError, admin, no_answer, no_such_topic
@@ -69,6 +69,8 @@ def _check_folders(job: Job) -> Iterator[str]:
         try:
             _try_to_write(Path(open_location(location)[1]), private=not field.startswith("sinks"))
         except OSError as error:
+            if field == "checkpoint" and error.errno is None:
+                continue  # no location at all: reading the checkpoint says so
             reason = error.strerror or str(error)
             yield f"{field}: {location}: cannot be written: {reason}; check the path and its owner"
     if isinstance(job.source, FilesSource) and "://" not in job.source.path:
@@ -138,8 +140,10 @@ def _check_checkpoint(pipeline: Pipeline) -> Iterator[str]:
         yield from map(journal.unreadable_message, unreadable)
     except ExternalError as error:
         yield from error.problems
-    except (SnapshotError, OSError) as error:
+    except SnapshotError as error:
         yield str(error)
+    except OSError as error:
+        yield unusable_message(pipeline.job.checkpoint, error)
     except pa.ArrowException as error:  # errors of remote filesystems that are no OSError
         reason = str(error).partition("\n")[0]
         yield f"checkpoint: {pipeline.job.checkpoint}: cannot be used: {reason}"

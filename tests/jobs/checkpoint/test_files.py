@@ -26,7 +26,7 @@ def test_spark_and_the_journal_read_a_file_uri_alike(spark: SparkSession, tmp_pa
     ("checkpoint", "why"),
     [
         ("wasbs://c@a.net/x", "wasbs: is not a scheme that can be opened; use a path, file:,"),
-        ("file://host/x", "file: URIs name no host (got file://host/x)"),
+        ("file://host/x", "file: URIs name no host (got file://host/x"),
     ],
 )
 def test_a_place_that_cannot_be_opened_is_one_line(

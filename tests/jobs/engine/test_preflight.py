@@ -64,6 +64,9 @@ def test_every_state_that_the_next_batch_needs_is_checked(tmp_path: Path) -> Non
         started.journal.write_state(batch, 0, state)
     # The newest of a source that had nothing to route since.
     started.journal.write_state(0, 1, state)
+    commits = Path(started.job.checkpoint) / "commits"
+    commits.mkdir()
+    (commits / "3").touch()
     check(started)
     batch = Path(started.journal.location) / "000000000000"
     for source in (0, 1):

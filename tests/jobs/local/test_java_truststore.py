@@ -72,7 +72,7 @@ def test_only_a_jre_that_is_not_the_machines_own_is_given_them(
     monkeypatch.setattr(jars, "java_command", lambda: java)
     monkeypatch.setattr(jars, "system_java", lambda: java if own_java else None)
     said: list[str] = []
-    monkeypatch.setattr(jars, "_follow", lambda output, lines, say: said.extend(output))
+    monkeypatch.setattr(jars, "_follow", lambda output, lines, *_: said.extend(output))
     with pytest.raises(jars.ExternalError):
         jars.resolve(tmp_path / "target", print)
     assert ("-Djavax.net.ssl.trustStore=" in said[0]) is given
