@@ -136,6 +136,7 @@ def test_the_version_has_one_source() -> None:
     assert version("unskew") == unskew.__version__
 
 
+@pytest.mark.slow
 def test_a_users_program_passes_the_strictest_type_check(root: Path, tmp_path: Path) -> None:
     cache = ["--cache-dir", str(root / ".cache" / "mypy-of-a-user")]
     (tmp_path / "mypy.ini").write_text("[mypy]\n")

@@ -185,6 +185,7 @@ def test_the_live_page_is_in_the_wheel(installed: Path) -> None:
     assert done.stdout == DOCUMENT
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("command", "least", "words"),

@@ -11,7 +11,7 @@ fragment. The greatest of the family counts. A figure that a task measures is co
 
 import ast
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 
 from docs.reference.record_way import PAGE, ROOT, read_way, turns_back
@@ -34,17 +34,27 @@ def sources() -> Mapping[str, ast.Module]:
 
 def files_naming(name: str) -> list[str]:
     """The modules that name a class or an attribute."""
-    return sorted(
-        file
-        for file, module in sources().items()
-        if any(_names(node, name) for node in ast.walk(module))
-    )
+    return sorted(_files_by_name().get(name, ()))
 
 
-def _names(node: ast.AST, name: str) -> bool:
+@cache
+def _files_by_name() -> Mapping[str, set[str]]:
+    naming: dict[str, set[str]] = {}
+    for file, module in sources().items():
+        for node in ast.walk(module):
+            for name in _names(node):
+                naming.setdefault(name, set()).add(file)
+    return naming
+
+
+def _names(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return node.value == name or node.value.endswith(f":{name}")
-    return name in (getattr(node, field, None) for field in ("id", "attr", "name", "arg"))
+        yield node.value
+        yield node.value.rpartition(":")[2]
+    for field in ("id", "attr", "name", "arg"):
+        name = getattr(node, field, None)
+        if isinstance(name, str):
+            yield name
 
 
 def files_for(classes: Iterable[type]) -> int:

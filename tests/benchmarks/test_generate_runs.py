@@ -5,6 +5,7 @@ import pytest
 from benchmarks import generate
 
 
+@pytest.mark.slow
 @pytest.mark.e2e
 def test_a_stream_has_a_row_at_full_speed_and_one_for_each_rate(
     capsys: pytest.CaptureFixture[str],

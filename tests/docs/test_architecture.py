@@ -55,6 +55,7 @@ def test_a_turn_back_is_a_file_that_an_earlier_stretch_had(
     assert turns_back([Call(file, "f") for file in files] for files in stretches) == turns
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.e2e
 def test_a_run_enters_what_the_page_lists(page: str) -> None:

@@ -142,6 +142,7 @@ def test_deep_types_are_refused() -> None:
         parse_columns("a " + "ARRAY<" * 5_000 + "INT" + ">" * 5_000)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_spark_agrees(spark: SparkSession) -> None:
     assert [text for text in ACCEPTED if not accepts(spark, text)] == []

@@ -69,6 +69,7 @@ def test_machines_of_a_key_never_exceed_the_machines() -> None:
     assert [machines_max(partitions) for partitions in (1, 2, 3, 4)] == [1, 2, 3, 4]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machines", [5, 10, 20, 50, 100, 200])
 def test_one_key_alone_gets_table_1s_machines(machines: int) -> None:
     grouping = _make(machines, memory="stream")

@@ -23,6 +23,7 @@ def test_member_with_an_option_at_its_bound_is_sound(member: Member) -> None:
     CHECKS["a_short_life_is_sound"](member)
 
 
+@pytest.mark.slow
 def test_routes_do_not_depend_on_the_hash_seed(tmp_path: Path) -> None:
     hash_seeds_change_nothing("tests.grouping.family.members:MEMBERS", tmp_path)
 

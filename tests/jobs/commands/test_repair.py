@@ -36,6 +36,7 @@ def keys(ran: Ran) -> set[str]:
     return {key for _, _, key in ran.last}
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_records_count_again_after_the_watermark_is_set_back(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -61,6 +61,7 @@ class Story:
         return job_words(self.broker.address, self.folder, "story", **settings)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1500)
 def test_balance_shows_restarts_go_on_and_totals_are_exact(broker: Broker, tmp_path: Path) -> None:
     make_topics(broker, "story")

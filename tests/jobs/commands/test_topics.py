@@ -82,6 +82,7 @@ def test_makes_what_the_jobs_name_and_leaves_what_is_there(
     assert cleanup_policy(client, "posts") == "delete"
 
 
+@pytest.mark.slow
 def test_a_broker_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
     done = topics("word_count")

@@ -59,6 +59,7 @@ def lines_until(process: "subprocess.Popen[str]", text: str) -> str:
     raise AssertionError(printed)
 
 
+@pytest.mark.slow
 def test_totals_are_exact_under_both_groupings_and_nothing_is_left(tmp_path: Path) -> None:
     with demo("--lines", "3000", "--png", str(tmp_path / "x.png")) as process:
         printed = lines_until(process, "batch 2 of 7")

@@ -89,6 +89,7 @@ def test_many_of_a_partition_are_read_in_pieces(tmp_path: Path) -> None:
     assert pa.concat_tables(pieces).equals(table)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.e2e
 def test_one_larger_than_kafkas_default_is_sent(

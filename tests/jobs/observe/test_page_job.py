@@ -47,6 +47,7 @@ def page_agrees(seen: Seen, checkpoint: Path) -> None:
         seen.wait_for_rows("hot", keys)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_the_page_is_the_journal_and_outlives_its_job(broker: Broker, tmp_path: Path) -> None:
     make_topics(broker, "paged")

@@ -73,6 +73,7 @@ def test_a_record_of_too_many_keys_is_one_dead_letter(
     assert dead_letters == [("too_many_keys", rows[1])]
 
 
+@pytest.mark.slow
 def test_a_million_tags_do_not_hold_the_others_up(spark: SparkSession, tmp_path: Path) -> None:
     rows = [{"user": "u", "hashtags": [str(tag) for tag in range(10**6)], "at": AT}]
     rows.append({"user": "u", "hashtags": ["one"], "at": AT})

@@ -60,6 +60,7 @@ def exchanges(ran: Ran) -> int:
     return str(plan.toString()).count("Exchange ")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_pieces")
 def test_a_checkpoint_goes_on_with_another_grouping_and_local_has_no_shuffle_of_records(
     spark: SparkSession, tmp_path: Path
@@ -95,6 +96,7 @@ def test_a_checkpoint_goes_on_with_another_grouping_and_local_has_no_shuffle_of_
     assert board_value(board, "records") == 36_003
 
 
+@pytest.mark.slow
 @pytest.mark.e2e
 def test_a_topic_keyed_by_the_hot_key_is_cut_inside_its_kafka_partitions(
     spark: SparkSession, broker: Broker, tmp_path: Path

@@ -50,6 +50,7 @@ def ran(spark: SparkSession, folder: Path, grouping: str) -> list[BatchStats]:
     return [done.stats for done in batches.done if done.stats is not None]
 
 
+@pytest.mark.slow
 def test_every_grouping_knows_what_key_would_have_done(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     for number in range(2):

@@ -106,6 +106,7 @@ def test_in_a_job_it_becomes_a_dead_letter(
     assert all(isinstance(done, BatchDone) for done in ran.batches)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_kafka_gets_all_but_the_one_that_is_too_large(
     spark: SparkSession, broker: Broker, tmp_path: Path
