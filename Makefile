@@ -26,7 +26,7 @@ demo: setup ## See it work: a real Kafka, a real Spark, a summary
 test: setup ## All tests but the slow and the long ones
 	@exec $(RUN) -m pytest -n 2 --dist loadgroup -m "not slow and not long" $(ARGS)
 
-test-slow: setup ## The tests that take minutes
+test-slow: setup ## The tests that take more than ten seconds each
 	@exec $(RUN) -m pytest -n 2 --dist loadgroup -m slow $(ARGS)
 
 test-long: setup ## What takes longer still: whole images, compose, clusters, every grouping with every operator
