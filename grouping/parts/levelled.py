@@ -130,10 +130,11 @@ def level_as_agreed(
     sizes = np.where(shared >= 0, records[shared], 0)
     seen = np.concatenate([loads[where.active], sizes])
     expected = np.concatenate([plan.whole_records[where.active], plan.shared_records])
+    loads += share.base
+    # Also for a share that departs: so `warm_up`, whose shares are made up, compiles it.
+    given = fill_shared(sizes, plan.shared_first, plan.shared_partitions, source, loads)
     if _departs(seen, expected, sources):
         return None
-    loads += share.base
-    given = fill_shared(sizes, plan.shared_first, plan.shared_partitions, source, loads)
     most = np.ceil(loads.sum() / where.active.size * (1.0 + slack))
     # Shared keys are at no partition, so `choose` does not meet them.
     codes[shared[shared >= 0]] = share.base.size

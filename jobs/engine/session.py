@@ -226,6 +226,8 @@ def _quiet_broken_connections() -> None:
     py4j logs each, and each exception of a callback, beside raising it.
     """
     logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
+    # A module of it logs by the root logger.
+    logging.getLogger().addFilter(lambda record: record.module != "java_gateway")
     servers: tuple[Any, ...] = (
         accumulators.AccumulatorTCPServer,
         accumulators.AccumulatorUnixServer,

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(240)]
 PACED = '{type: paced, key: "text", cost: 50 ms}'
 SINKS = {
     "console": "[{type: console}]",
-    "several": "[{type: console}, {type: files, path: %s}]",
+    "several": "[{type: console}, {type: memory, table: totals}]",
 }
 
 
@@ -34,7 +34,7 @@ def words(folder: Path, sinks: str, records: int = 1000, broken: int = 0) -> lis
         "lateness": "null",
         "partitions": 2,
         "merge.partitions": 1,
-        "sinks": SINKS[sinks] % (folder / "out") if "%s" in SINKS[sinks] else SINKS[sinks],
+        "sinks": SINKS[sinks],
         "dead_letters": f"{{type: files, path: {folder}/dead}}",
         "checkpoint": folder / "checkpoint",
         "metrics.port": "auto",
