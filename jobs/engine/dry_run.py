@@ -12,11 +12,11 @@ from unskew.config.models.job import Job
 from unskew.jobs.engine.session import job_session
 from unskew.jobs.engine.spark_errors import translate_spark_errors
 from unskew.jobs.operators.base import KEY_HASH, PANE
-from unskew.jobs.operators.registry import operator_for
 from unskew.jobs.query import source
 from unskew.jobs.query.decode import decode
-from unskew.jobs.query.prepare import ARRIVED, REJECTED, prepare
-from unskew.jobs.query.prepare_rows import PREFIX, prepare_rows
+from unskew.jobs.query.pipeline import prepare_records
+from unskew.jobs.query.prepare import ARRIVED, REJECTED
+from unskew.jobs.query.prepare_rows import PREFIX
 
 _OWN = frozenset({ARRIVED, PANE, KEY_HASH, REJECTED})
 _WHERE = ("topic", "partition", "offset")
@@ -38,12 +38,11 @@ def describe_rows(rows: DataFrame) -> Iterator[str]:
 
 def prepare_first_rows(spark: SparkSession, job: Job, records: int) -> DataFrame:
     """The rows as they would be routed, each with its record's coordinates where a job has them."""
-    operator = operator_for(job.operator)
     raw = source.read_first(spark, job.source, records)
     decoded = decode(raw, job.decode, source.COLUMNS)
     # So every row carries its record, not only a rejected one.
     carrying = job.model_copy(update={"on_error": "dead_letter"})
-    rows, _ = (prepare if operator.merges else prepare_rows)(decoded, operator, carrying)
+    rows, _ = prepare_records(decoded, carrying)
     return rows
 
 

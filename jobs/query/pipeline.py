@@ -105,9 +105,7 @@ class Pipeline:
             spark.sparkContext.addPyFile(file)
         local = isinstance(self.job.grouping, LocalGrouping)
         raw = source.read(spark, self.job.source, self.job.partitions if local else None)
-        decoded = decode(raw, self.job.decode, source.COLUMNS)
-        operator = operator_for(self.job.operator)
-        return (prepare if operator.merges else prepare_rows)(decoded, operator, self.job)
+        return prepare_records(decode(raw, self.job.decode, source.COLUMNS), self.job)
 
     def _partition(self, prepared: DataFrame) -> DataFrame:
         """Rows in the partitions that work on them: routed, by Spark's own hash, or as read."""
@@ -129,6 +127,12 @@ class Pipeline:
             sf.window(EVENT_TIME, window.duration.interval, slide.interval).alias(WINDOW),
             *operator.keys,
         )
+
+
+def prepare_records(decoded: DataFrame, job: Job) -> tuple[DataFrame, Operator]:
+    """The rows that the job routes, whether they are merged or written as they are."""
+    operator = operator_for(job.operator)
+    return (prepare if operator.merges else prepare_rows)(decoded, operator, job)
 
 
 def set_trigger(writer: DataStreamWriter, job: Job) -> DataStreamWriter:
