@@ -123,7 +123,7 @@ from unskew.grouping.base import (
 from unskew.grouping.hashing import salts
 from unskew.grouping.parts import agreement
 from unskew.grouping.parts.agreed_homes import Where
-from unskew.grouping.parts.key_costs import empty_costs, learn
+from unskew.grouping.parts.key_costs import empty_costs, learn, ticks_of
 from unskew.grouping.parts.levelled import (
     Levelled,
     Partitions,
@@ -137,8 +137,6 @@ from unskew.grouping.parts.share_pairs import Piece, SharePairs
 from unskew.grouping.parts.sketches.exact_counts import ExactCounts
 from unskew.grouping.snapshot import Arrays
 
-TICKS_A_MEAN_RECORD = 4096
-TICKS_MAX = 2**24
 _NO_TICKS = np.empty(0, np.int64)
 
 
@@ -339,15 +337,7 @@ class Level(Grouping):
 
     def _ticks(self, counts: ExactCounts) -> Int64s:
         """Each key's work a record, in ticks; empty where all records are the same."""
-        known = int(self.state["costs_known"][0])
-        if known == 0:
-            return _NO_TICKS
-        ratios = self.state["cost_per_record"][:known] / self.state["cost_mean"][0]
-        costs = np.clip(np.rint(ratios * TICKS_A_MEAN_RECORD), 1, TICKS_MAX).astype(np.int64)
-        ticks = np.full(len(counts), TICKS_A_MEAN_RECORD, np.int64)
-        numbers = counts.find(self.state["cost_keys"][:known])
-        ticks[numbers[numbers >= 0]] = costs[numbers >= 0]
-        return ticks
+        return ticks_of(self.state, counts.keys) if self.state["costs_known"][0] else _NO_TICKS
 
     def _note_counts(self, share: Share, exact: Levelled) -> None:
         """Leave in the state what all sources need for the next batch."""

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from unskew.grouping.algorithms.level import TICKS_A_MEAN_RECORD, Level, LevelParams
+from unskew.grouping.algorithms.level import Level, LevelParams
 from unskew.grouping.base import Feedback, Setting, UInt64s
+from unskew.grouping.parts.key_costs import TICKS_A_MEAN_RECORD
 
 KEY_MAX = 2**64 - 1
 KEYS = np.array([0, KEY_MAX, 7, 8, 9, 10], np.uint64)
