@@ -38,6 +38,13 @@ class CommandParser(argparse.ArgumentParser):
         raise UsageError(f"{command}: {message.removeprefix('argument ')}")
 
 
+def add_job_argument(parser: argparse.ArgumentParser) -> None:
+    """Add JOB, the job that a command is about."""
+    parser.add_argument(
+        "job", metavar="JOB", help="a job file, or the name of a shipped job such as word_count"
+    )
+
+
 def whole_number(least: int, most: int) -> Callable[[str], int]:
     """Reads a whole number from `least` to `most`."""
 

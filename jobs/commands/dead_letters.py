@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unskew.config.arguments import choice, whole_number
+from unskew.config.arguments import add_job_argument, choice, whole_number
 from unskew.config.errors import ExternalError, UsageError
 
 if TYPE_CHECKING:
@@ -29,9 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         " the others count again. A record whose windows are over is dropped as late."
     )
     parser.add_argument("what", type=choice(*_WHAT), metavar="|".join(_WHAT))
-    parser.add_argument(
-        "job", metavar="JOB", help="a job file, or the name of a shipped job such as word_count"
-    )
+    add_job_argument(parser)
     parser.add_argument(
         "--set", action="append", default=[], metavar="PATH=VALUE", help="as for unskew run"
     )

@@ -7,7 +7,7 @@ import traceback
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from unskew.config.arguments import choice, whole_number
+from unskew.config.arguments import add_job_argument, choice, whole_number
 from unskew.config.errors import ExternalError, UnskewError, UsageError
 
 if TYPE_CHECKING:
@@ -28,9 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         " ended or SIGTERM stopped it, 130 Ctrl-C did, 1 something outside failed, 2 the command"
         " line or the job file is wrong."
     )
-    parser.add_argument(
-        "job", metavar="JOB", help="a job file, or the name of a shipped job such as word_count"
-    )
+    add_job_argument(parser)
     parser.add_argument(
         "--set",
         action="append",

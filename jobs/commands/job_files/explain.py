@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 
+from unskew.config.arguments import add_job_argument
 from unskew.config.explain import explain, write_yaml
 
 
@@ -13,9 +14,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Print the effective job: defaults filled in, references as they are written: what they"
         " bring may be a secret."
     )
-    parser.add_argument(
-        "job", metavar="JOB", help="a job file, or the name of a shipped job such as word_count"
-    )
+    add_job_argument(parser)
     parser.add_argument("--json", action="store_true", help="print JSON instead of YAML")
 
 
