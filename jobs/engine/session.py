@@ -226,14 +226,18 @@ def _quiet_broken_connections() -> None:
     py4j logs each, and each exception of a callback, beside raising it.
     """
     logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
-    # A module of it logs by the root logger.
-    logging.getLogger().addFilter(lambda record: record.module != "java_gateway")
+    logging.getLogger().addFilter(_is_not_of_py4j)
     servers: tuple[Any, ...] = (
         accumulators.AccumulatorTCPServer,
         accumulators.AccumulatorUnixServer,
     )
     for server in servers:
         server.handle_error = lambda *_: None
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    # One of its modules logs by the root logger.
+    return record.module != "java_gateway"
 
 
 def _stop() -> None:
