@@ -36,6 +36,7 @@ KEY_TOO_LONG = "key_too_long"
 TOO_MANY_KEYS = "too_many_keys"
 _WHY = "_why"
 _KEYS = "_keys"
+_USABLE = "_usable"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # A day within the years 1 to 9999, which Python's dates have, whatever the zone: a row operator
 # gets such dates. Milliseconds that were read as seconds are beyond.
@@ -124,20 +125,43 @@ def _explode_keys(rows: DataFrame, job: Job) -> DataFrame:
     keys, accepted = sf.col(KEY), sf.col(REJECT_REASON).isNull()
     many = sf.when(sf.size(keys) > job.max_keys_per_record, TOO_MANY_KEYS)
     rows = rows.withColumn(REJECT_REASON, sf.coalesce(sf.col(REJECT_REASON), many))
-    usable = sf.forall(keys, lambda key: sf.coalesce(~_is_too_long(key, job), sf.lit(False)))
-    others = sf.filter(keys, lambda key: sf.coalesce(~_is_too_long(key, job), sf.lit(False)))
+    rows = rows.withColumn(_USABLE, _are_usable(keys, job))
+    others = sf.filter(keys, lambda key: _is_usable(key, job))
     # The row of a dead letter has no key.
     dead_letter = sf.array(sf.lit(None))
     exploded = (
-        sf.when(~accepted, dead_letter).when(usable, keys).otherwise(sf.concat(others, dead_letter))
+        sf.when(~accepted, dead_letter)
+        .when(sf.col(_USABLE), keys)
+        .otherwise(sf.concat(others, dead_letter))
     )
     long = sf.when(sf.exists(keys, lambda key: _is_too_long(key, job)), KEY_TOO_LONG)
-    why = sf.when(accepted & ~usable, sf.coalesce(long, sf.lit(NULL_KEY)))
+    why = sf.when(accepted & ~sf.col(_USABLE), sf.coalesce(long, sf.lit(NULL_KEY)))
     # Before the explosion, so that these are evaluated once a record and not once a key.
     rows = rows.withColumns({_WHY: why, _KEYS: exploded})
-    rows = rows.withColumn(KEY, sf.explode(_KEYS)).drop(_KEYS)
+    # Not `explode`: Spark would look for empty arrays beforehand, with the expression of the keys
+    # copied into that filter several times.
+    rows = rows.withColumn(KEY, sf.explode_outer(_KEYS)).drop(_KEYS, _USABLE)
     reason = sf.coalesce(sf.col(REJECT_REASON), sf.when(sf.col(KEY).isNull(), sf.col(_WHY)))
-    return rows.withColumn(REJECT_REASON, reason).drop(_WHY)
+    rows = rows.withColumn(REJECT_REASON, reason).drop(_WHY)
+    return rows.where(sf.col(KEY).isNotNull() | sf.col(REJECT_REASON).isNotNull())
+
+
+def _are_usable(keys: Column, job: Job) -> Column:
+    """Is every key there, and short enough? Most records are judged without a look at each key.
+
+    `array_contains` of what is longer than all of them is null where one of them is. Functions
+    with a lambda run outside of Spark's generated code.
+    """
+    joined = sf.array_join(keys, "")
+    short = sf.octet_length(joined) <= job.max_key_bytes.bytes
+    complete = sf.array_contains(keys, sf.concat(joined, sf.lit("-"))).isNotNull()
+    return sf.when(short & complete, sf.lit(True)).otherwise(
+        sf.forall(keys, lambda key: _is_usable(key, job))
+    )
+
+
+def _is_usable(key: Column, job: Job) -> Column:
+    return sf.coalesce(~_is_too_long(key, job), sf.lit(False))
 
 
 def _is_too_long(key: Column, job: Job) -> Column:

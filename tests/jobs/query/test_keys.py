@@ -9,6 +9,10 @@ from pyspark.sql import SparkSession
 
 from tests.support.oracles import START
 from tests.support.running.in_process import run_without_windows
+from unskew import load_job
+from unskew.jobs.query import source
+from unskew.jobs.query.decode import decode
+from unskew.jobs.query.pipeline import prepare_records
 
 pytestmark = pytest.mark.spark
 
@@ -86,3 +90,11 @@ def test_a_million_tags_do_not_hold_the_others_up(spark: SparkSession, tmp_path:
     )
     assert totals == {"one": 1}
     assert [reason for reason, _ in dead_letters] == ["too_many_keys"]
+
+
+def test_the_words_of_a_line_are_computed_once(spark: SparkSession) -> None:
+    job = load_job("word_count", {"checkpoint": "unused"})
+    lines = source.read_static(spark, [b"a b"]).repartition(1)
+    prepared, _ = prepare_records(decode(lines, job.decode, source.COLUMNS), job)
+    plan = prepared._jdf.queryExecution().executedPlan().toString()
+    assert plan.count("regexp_extract_all") == 1
