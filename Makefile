@@ -26,8 +26,8 @@ demo: setup ## See it work: a real Kafka, a real Spark, a summary
 test: setup ## All tests but the slow and the long ones
 	@exec $(RUN) -m pytest -n 2 --dist loadgroup -m "not slow and not long" $(ARGS)
 
-test-slow: setup ## The tests that take more than ten seconds each
-	@exec $(RUN) -m pytest -n 2 --dist loadgroup -m slow $(ARGS)
+test-slow: setup ## Whole processes, restarts, and more cases of what `make test` shows
+	@exec $(RUN) -m pytest -n 2 --dist loadgroup -m "slow and not long" $(ARGS)
 
 test-long: setup ## What takes longer still: whole images, compose, clusters, every grouping with every operator
 	@exec $(RUN) -m pytest -m long $(ARGS)

@@ -28,22 +28,28 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     """Put tests that share what is costly to start on one worker of pytest-xdist.
 
-    That is the session of this process, the sessions of child processes (which one after the other
-    leave the second core to this one's), the kernels of a grouping, and what a fixture starts for a
-    whole file.
+    That is the session of this process, the kernels of a grouping, and what a fixture starts for a
+    whole file. Child processes with a session of their own come first: they take the longest, and
+    go to whichever worker is free.
     """
+    items.sort(key=lambda item: not _starts_a_session(item))
     for item in items:
         if item.get_closest_marker("xdist_group") is None and (group := _group(item)):
             item.add_marker(pytest.mark.xdist_group(group))
     return (yield)
 
 
+def _starts_a_session(item: pytest.Item) -> bool:
+    """Does the test start a Spark session in a process of its own?"""
+    return bool(item.get_closest_marker("spark")) and "spark" not in getattr(
+        item, "fixturenames", ()
+    )
+
+
 def _group(item: pytest.Item) -> str:
     """The group of a test; empty for a test that may run on any worker."""
     if "spark" in getattr(item, "fixturenames", ()):
         return "spark"
-    if item.get_closest_marker("spark"):
-        return "processes"
     if grouping := _grouping(item):
         return grouping
     fixtures = getattr(item, "_fixtureinfo", None)

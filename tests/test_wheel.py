@@ -155,17 +155,16 @@ def test_the_import_roots_are_the_wheels(installed: Path) -> None:
     assert all(str(installed.parent) in path for path in done.stdout.split())
 
 
-@pytest.mark.parametrize("job", ["word_count", "vwap", "hashtags"])
-def test_shipped_jobs_lint_and_explain(installed: Path, job: str, tmp_path: Path) -> None:
-    assert (unskew(installed, "lint", job).stdout, unskew(installed, "lint", job).stderr) == (
-        "",
-        "",
-    )
-    explained = unskew(installed, "explain", job)
-    assert explained.returncode == 0
-    copy = tmp_path / "copy.yaml"
-    copy.write_text(explained.stdout)
-    assert unskew(installed, "lint", str(copy)).returncode == 0
+def test_shipped_jobs_lint_and_explain(installed: Path, tmp_path: Path) -> None:
+    jobs = ("word_count", "vwap", "hashtags")
+    linted = unskew(installed, "lint", *jobs)
+    assert (linted.returncode, linted.stdout, linted.stderr) == (0, "", "")
+    copies = [tmp_path / f"{job}.yaml" for job in jobs]
+    for job, copy in zip(jobs, copies, strict=True):
+        explained = unskew(installed, "explain", job)
+        assert explained.returncode == 0
+        copy.write_text(explained.stdout)
+    assert unskew(installed, "lint", *map(str, copies)).returncode == 0
 
 
 def test_jars_are_found_by_the_list_in_the_wheel(installed: Path) -> None:

@@ -20,6 +20,8 @@ from unskew.jobs.sinks.registry import dead_letters_of
 
 ANSWER_SECONDS = 15.0
 _MESSAGES = 1000
+# `consume` waits all of this time, unless there are so many.
+_WAIT_SECONDS = 0.1
 
 
 def read_dead_letters(job: Job) -> Iterator[DeadLetter]:
@@ -74,7 +76,7 @@ def _read_messages(consumer: Consumer, topic: str) -> Iterator[Message]:
         consumer.assign([partition])
         # The end may be a marker of a transaction, which is no message: the position tells.
         while begin < end and consumer.position([partition])[0].offset < end:
-            messages = consumer.consume(_MESSAGES, timeout=1.0)
+            messages = consumer.consume(_MESSAGES, timeout=_WAIT_SECONDS)
             for message in messages:
                 if message.error() is not None:
                     raise KafkaException(message.error())

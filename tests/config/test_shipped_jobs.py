@@ -30,6 +30,14 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
+@pytest.fixture(scope="session")
+def validator() -> Draft202012Validator:
+    """The committed schema, ready to check jobs."""
+    schema = json.loads(SCHEMA_FILE.read_text("utf-8"))
+    Draft202012Validator.check_schema(schema)
+    return Draft202012Validator(schema)
+
+
 def test_four_jobs_ship() -> None:
     assert shipped_names() == ["events_to_delta", "hashtags", "vwap", "word_count"]
 
@@ -55,13 +63,13 @@ def test_explained_job_has_every_default(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", shipped_names())
-def test_shipped_job_fits_the_schema_and_points_to_it(name: str) -> None:
+def test_shipped_job_fits_the_schema_and_points_to_it(
+    validator: Draft202012Validator, name: str
+) -> None:
     text = (JOBS_FOLDER / f"{name}.yaml").read_text("utf-8")
-    schema = json.loads(SCHEMA_FILE.read_text("utf-8"))
 
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.validate(yaml.safe_load(text), schema)
-    jsonschema.validate(explain(name), schema)
+    validator.validate(yaml.safe_load(text))
+    validator.validate(explain(name))
     assert text.startswith("# yaml-language-server: $schema=../schema.json\n")
 
 
@@ -76,11 +84,11 @@ def test_shipped_job_fits_the_schema_and_points_to_it(name: str) -> None:
         {"grouping": {"type": "levle"}},
     ],
 )
-def test_schema_refuses_a_wrong_job(change: dict[str, object]) -> None:
-    schema = json.loads(SCHEMA_FILE.read_text("utf-8"))
-
+def test_schema_refuses_a_wrong_job(
+    validator: Draft202012Validator, change: dict[str, object]
+) -> None:
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(explain("word_count") | change, schema)
+        validator.validate(explain("word_count") | change)
 
 
 @pytest.mark.parametrize(
@@ -94,10 +102,10 @@ def test_schema_refuses_a_wrong_job(change: dict[str, object]) -> None:
         {"metrics": {"port": "${env:PORT}", "hot_key_names": "${env:NAMES}"}},
     ],
 )
-def test_schema_takes_references_and_other_operators(change: dict[str, object]) -> None:
-    schema = json.loads(SCHEMA_FILE.read_text("utf-8"))
-
-    jsonschema.validate(explain("word_count") | change, schema)
+def test_schema_takes_references_and_other_operators(
+    validator: Draft202012Validator, change: dict[str, object]
+) -> None:
+    validator.validate(explain("word_count") | change)
 
 
 def test_defaults_in_the_schema_are_what_a_job_file_may_say() -> None:
@@ -269,5 +277,7 @@ def test_lint_is_quick_and_starts_no_spark() -> None:
         status, spent = done.stdout.split()
         assert status == "0"
         seconds.append(float(spent))
+        if seconds[-1] < CPU_SECONDS_MAX:
+            break
 
     assert min(seconds) < CPU_SECONDS_MAX

@@ -45,7 +45,12 @@ def test_without_prometheus_the_run_fails(tmp_path: Path) -> None:
     ("old", "new", "expected"),
     [
         ("retention.time=7d", "retention.time=week", "prometheus: ended with "),
-        ("rules:/etc/prometheus/rules:", "rules:/etc/rules:", "prometheus: has no rule Unskew"),
+        pytest.param(
+            "rules:/etc/prometheus/rules:",
+            "rules:/etc/rules:",
+            "prometheus: has no rule Unskew",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_fault_of_prometheus_is_reported(

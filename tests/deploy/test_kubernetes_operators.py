@@ -27,6 +27,7 @@ def application(operator: list[Resource]) -> Resource:
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("crds")
 def test_they_are_of_the_schemas_of_their_operators(
     monitoring: dict[str, Resource], application: Resource
 ) -> None:
@@ -36,6 +37,7 @@ def test_they_are_of_the_schemas_of_their_operators(
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("crds")
 @pytest.mark.parametrize(
     ("kind", "path", "value", "says"),
     [

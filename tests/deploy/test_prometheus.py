@@ -92,9 +92,14 @@ def test_promtool_rejects_rules_with_a_typo(
             'state="stalled"} == 1\n        for',
             'state="stalled"} == 2\n        for',
         ),
-        ("rules/alerts.yml", "- 1 > 3", "- 1 > 0"),
-        ("rules/alerts.yml", "severity: critical", "severity: warning"),
-        ("tests/query.yml", "started again 4 times", "started again 5 times"),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (
+                ("rules/alerts.yml", "- 1 > 3", "- 1 > 0"),
+                ("rules/alerts.yml", "severity: critical", "severity: warning"),
+                ("tests/query.yml", "started again 4 times", "started again 5 times"),
+            )
+        ),
     ],
 )
 def test_promtool_rejects_an_expectation_that_is_not_met(

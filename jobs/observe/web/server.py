@@ -25,6 +25,8 @@ from unskew.jobs.observe.web.connections import REQUEST_SECONDS, BoundedServer, 
 from unskew.jobs.observe.web.host_names import is_own
 
 _TEXTS_MAX = 4
+# How often the server's thread looks whether it is to stop.
+_STOP_CHECK_SECONDS = 0.1
 
 
 class MetricsServer:
@@ -46,7 +48,12 @@ class MetricsServer:
         tls = _tls_context(settings.tls) if settings.tls is not None else None
         self._server = _listen(settings, Handler)
         self._server.tls = tls
-        self._thread = Thread(target=self._server.serve_forever, name="metrics", daemon=True)
+        self._thread = Thread(
+            target=self._server.serve_forever,
+            args=(_STOP_CHECK_SECONDS,),
+            name="metrics",
+            daemon=True,
+        )
         self._thread.start()
 
     @property

@@ -56,8 +56,17 @@ def test_the_first_batch_is_as_under_key() -> None:
     assert np.array_equal(routes, hash_partitions(keys, 20, 0))
 
 
-@pytest.mark.parametrize("sources", [1, 5, 48])
-@pytest.mark.parametrize(("z", "partitions"), [(0.0, 20), (0.5, 20), (0.8, 20), (0.8, 60)])
+QUICK = {(1, 0.0, 20), (5, 0.8, 20), (48, 0.8, 60)}
+
+
+@pytest.mark.parametrize(
+    ("sources", "z", "partitions"),
+    [
+        pytest.param(*case, marks=[] if case in QUICK else pytest.mark.slow)
+        for sources in (1, 5, 48)
+        for case in ((sources, 0.0, 20), (sources, 0.5, 20), (sources, 0.8, 20), (sources, 0.8, 60))
+    ],
+)
 def test_from_the_second_batch_on_the_largest_load_is_near_the_least_that_whole_keys_allow(
     sources: int, z: float, partitions: int
 ) -> None:

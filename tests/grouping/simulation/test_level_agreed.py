@@ -50,7 +50,11 @@ def largest(routes: Int32s, partitions: int) -> float:
 
 
 @pytest.mark.parametrize(
-    ("z", "sources", "before"), [(0.0, 48, 1.8), (0.3, 48, 1.5), (0.0, 5, 1.1)]
+    ("z", "sources", "before"),
+    [
+        (0.0, 48, 1.8),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in ((0.3, 48, 1.5), (0.0, 5, 1.1))),
+    ],
 )
 def test_from_the_second_batch_on_flat_keys_cost_few_pairs(
     z: float, sources: int, before: float

@@ -38,6 +38,7 @@ def test_a_users_own_operator_behind_route(
     assert lines[4] == "batch and stream agree: True"
 
 
+@pytest.mark.slow
 def test_a_users_own_table_behind_route(
     root: Path, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -55,6 +56,7 @@ def test_a_users_own_table_behind_route(
     assert lines[4:] == ["batch 6000 3000", "stream 6000 3000"]
 
 
+@pytest.mark.slow
 def test_route_keeps_the_newest_batches_of_its_journal(spark: SparkSession, tmp_path: Path) -> None:
     batches = KEPT_BATCHES + 4
     (tmp_path / "in").mkdir()

@@ -70,7 +70,7 @@ def test_what_is_in_the_topic_is_what_the_oracle_says(broker: Broker, tmp_path: 
     assert max(loads) - min(loads) <= 64
 
 
-@pytest.mark.parametrize("rate", [50, 20_000])
+@pytest.mark.parametrize("rate", [20_000, pytest.param(50, marks=pytest.mark.slow)])
 def test_the_rate_is_held(rate: int, broker: Broker) -> None:
     # By the broker's clock: when each record arrived.
     broker.create_topics([f"rate-{rate}"], message_timestamp_type="LogAppendTime")
@@ -97,7 +97,10 @@ def test_the_rate_is_held(rate: int, broker: Broker) -> None:
     assert early / len(arrived) == pytest.approx(0.5, abs=0.3)
 
 
-@pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+@pytest.mark.parametrize(
+    ("how", "code"),
+    [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 0, marks=pytest.mark.slow)],
+)
 def test_a_signal_ends_it_and_what_was_written_is_told(
     how: signal.Signals, code: int, broker: Broker, tmp_path: Path
 ) -> None:
@@ -121,35 +124,43 @@ def test_a_signal_ends_it_and_what_was_written_is_told(
     assert totals == counted("lines", [(each.value(), at) for each in there])[1]
 
 
-def test_what_the_broker_cannot_give_is_one_line(broker: Broker, tmp_path: Path) -> None:
+HERE = "--bootstrap-servers={here}"
+CANNOT: list[tuple[tuple[str, ...], str]] = [
+    (
+        (HERE, "--topic=trades-theer"),
+        'trades-theer on {here}: no such topic; did you mean "trades-there"?',
+    ),
+    (
+        (HERE, "--topic=trades-there", "--partitions=3"),
+        "trades-there on {here}: has 2 partitions, --partitions asks for 3;",
+    ),
+    ((HERE, "--kafka=acks=some"), "--kafka: Invalid value for configuration property"),
+    (("--bootstrap-servers={closed}",), "{closed}: no broker answers within 5 s"),
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [CANNOT[0], *(pytest.param(*case, marks=pytest.mark.slow) for case in CANNOT[1:])],
+)
+def test_what_the_broker_cannot_give_is_one_line(
+    words: tuple[str, ...], problem: str, broker: Broker, tmp_path: Path
+) -> None:
     (tmp_path / "o").write_text("of an earlier run")
     broker.create_topics(["trades-there"], partitions=2)
-    (closed,) = free_ports(1)
-    here = f"--bootstrap-servers={broker.address}"
-    for words, problem in (
-        (
-            (here, "--topic=trades-theer"),
-            f'trades-theer on {broker.address}: no such topic; did you mean "trades-there"?',
-        ),
-        (
-            (here, "--topic=trades-there", "--partitions=3"),
-            f"trades-there on {broker.address}: has 2 partitions, --partitions asks for 3;",
-        ),
-        ((here, "--kafka=acks=some"), "--kafka: Invalid value for configuration property"),
-        (
-            (f"--bootstrap-servers=127.0.0.1:{closed}",),
-            f"127.0.0.1:{closed}: no broker answers within 5 s",
-        ),
-    ):
-        code, printed, errors = finished(
-            "trades", "--records=5", f"--oracle={tmp_path / 'o'}", *words
-        )
-        assert (code, printed) == (1, "")
-        assert errors.startswith(f"generate: {problem}")
-        assert errors.count("\n") == 1
-        assert (tmp_path / "o").read_text() == "of an earlier run"
+    (port,) = free_ports(1)
+    addresses = {"here": broker.address, "closed": f"127.0.0.1:{port}"}
+    code, printed, errors = finished(
+        *("trades", "--records=5", f"--oracle={tmp_path / 'o'}"),
+        *(word.format(**addresses) for word in words),
+    )
+    assert (code, printed) == (1, "")
+    assert errors.startswith(f"generate: {problem.format(**addresses)}")
+    assert errors.count("\n") == 1
+    assert (tmp_path / "o").read_text() == "of an earlier run"
 
 
+@pytest.mark.slow
 def test_a_broker_that_goes_away_is_one_line(tmp_path: Path) -> None:
     with Broker() as broker:
         broker.create_topics(["gone"])

@@ -12,7 +12,6 @@ import pytest
 from tests.jobs.engine.test_dead_letters import rejected_records
 from tests.support.running.job_process import (
     Samples,
-    consumed,
     finished,
     inspected,
     job_words,
@@ -22,6 +21,7 @@ from tests.support.running.job_process import (
     running,
     totals,
 )
+from tests.support.running.topics import topic_records
 from unskew.grouping.spark.journal import Journal
 from unskew.jobs.checkpoint.files import JOURNAL_FOLDER
 from unskew.jobs.checkpoint.merge_state import read_merge_state
@@ -73,7 +73,7 @@ def test_balance_shows_restarts_go_on_and_totals_are_exact(broker: Broker, tmp_p
     assert drained(story, grouping__type="fish", partitions=6) < 1.2
 
     assert totals(broker, "story-counts") == dict(story.expected)
-    dead = [dict(each.headers()) for each in consumed(broker, "story-dead")]
+    dead = [dict(each.headers()) for each in topic_records(broker, "story-dead")]
     assert len(dead) == 20 + 1 + 10 + 10
     assert {each["reason"] for each in dead} == {b"not_utf8"}
     assert len({(each["partition"], each["offset"]) for each in dead}) == 41
@@ -144,7 +144,7 @@ def test_plain_spark_gives_the_same_totals_and_keeps_its_dead_letters(
     code, _, errors = finished(words, "--available-now", "--log", "json")
     assert code == 0, errors
     assert totals(broker, "plain-counts") == dict(expected)
-    assert len(consumed(broker, "plain-dead")) == 10
+    assert len(topic_records(broker, "plain-dead")) == 10
     events = [json.loads(line) for line in errors.splitlines() if line.startswith("{")]
     assert [each["not_utf8"] for each in events if each["event"] == "dead_letters"] == [10]
     assert finished(["inspect", str(tmp_path / "plain")])[0] == 1
@@ -170,7 +170,7 @@ def test_a_batch_that_takes_too_long_is_abandoned_and_made_again(
     assert code == 0, errors
     batches = totals(broker, "long-counts")
     assert sorted(batches) == ["0", "1", "2"]
-    assert sum(batches.values()) == 4000 - len(consumed(broker, "long-dead"))
+    assert sum(batches.values()) == 4000 - len(topic_records(broker, "long-dead"))
     assert lines.total() == 5 * sum(batches.values())
 
 
@@ -181,7 +181,7 @@ def test_plain_spark_whose_main_query_fails_ends_the_job(broker: Broker, tmp_pat
     words = job_words(broker.address, tmp_path, "overrun", grouping__type="none")
     offsets = tmp_path / "overrun" / "offsets"
     with running(words, tmp_path / "log") as job:
-        job.wait(lambda: bool(consumed(broker, "overrun-counts")))
+        job.wait(lambda: bool(topic_records(broker, "overrun-counts")))
         # As if another query had got hold of it; that of the refused records has its own.
         following = 1 + max(int(file.name) for file in offsets.iterdir() if file.name.isdecimal())
         (offsets / str(following)).write_text("somebody else's")

@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from tests.support.running.in_process import Ran, job_over
-from tests.support.running.job_process import consumed
+from tests.support.running.topics import topic_records
 from unskew.config.models.job import Job
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.rejected_file import PIECE_BYTES
@@ -115,6 +115,6 @@ def test_one_larger_than_kafkas_default_is_sent(
         dead_letters={"type": "kafka", "topic": "large-dead"},
     )
     assert ran.rejected == {"not_utf8": 1}
-    (letter,) = consumed(broker, "large-dead")
+    (letter,) = topic_records(broker, "large-dead")
     assert letter.value() == b"\xff" * LARGE
     assert dict(letter.headers())["offset"] == b"1"

@@ -60,7 +60,7 @@ def run(spark: SparkSession, folder: Path, grouping: str, **changes: Any) -> Ran
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("grouping", ["level", "none"])
+@pytest.mark.parametrize("grouping", ["level", pytest.param("none", marks=pytest.mark.slow)])
 def test_the_job_stops(spark: SparkSession, tmp_path: Path, grouping: str) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "0.json").write_text("\n".join([LINE] * 850 + ["-"] * 150))

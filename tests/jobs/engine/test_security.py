@@ -143,9 +143,9 @@ def test_the_job_of_the_page_counts_and_leaves_its_secret_nowhere(
     [
         ("password", "Kafka refuses user or password"),
         ("authority", "Kafka's certificate is not trusted"),
-        ("host", "Kafka's certificate is not trusted"),
         ("read", "Kafka does not permit this user"),
-        ("write", "Kafka does not permit this user"),
+        pytest.param("host", "Kafka's certificate is not trusted", marks=pytest.mark.long),
+        pytest.param("write", "Kafka does not permit this user", marks=pytest.mark.long),
     ],
 )
 def test_what_goes_wrong_is_one_line_without_the_secret(

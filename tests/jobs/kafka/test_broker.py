@@ -123,6 +123,7 @@ def test_it_is_small_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     assert broker_folders(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_data_in_a_named_folder_is_there_after_a_restart(tmp_path: Path) -> None:
     with Broker(data=tmp_path / "kafka") as first:
         first.create_topics(["kept"])
@@ -130,14 +131,15 @@ def test_data_in_a_named_folder_is_there_after_a_restart(tmp_path: Path) -> None
         assert "kept" in client.partitions()
 
 
-# SIGINT and SIGHUP take the way of SIGTERM.
+# SIGINT and SIGHUP take the way of SIGTERM, which ends the command of the last test.
 @pytest.mark.parametrize(
     "how",
     [
-        pytest.param(signal.SIGINT, marks=pytest.mark.slow),
-        signal.SIGTERM,
-        pytest.param(signal.SIGHUP, marks=pytest.mark.slow),
         signal.SIGKILL,
+        *(
+            pytest.param(each, marks=pytest.mark.slow)
+            for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+        ),
     ],
 )
 def test_it_ends_with_its_parent_however_that_ends(how: signal.Signals, tmp_path: Path) -> None:
@@ -151,6 +153,7 @@ def test_it_ends_with_its_parent_however_that_ends(how: signal.Signals, tmp_path
     assert broker_folders(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_kafka_dies_when_even_the_guard_is_killed(tmp_path: Path) -> None:
     with command(tmp_path) as running:
         os.kill(running.pids[0], signal.SIGKILL)
@@ -173,6 +176,7 @@ def test_an_unusable_folder_is_named(tmp_path: Path) -> None:
         Broker(data=tmp_path / "file")
 
 
+@pytest.mark.slow
 def test_why_it_does_not_start_is_told(tmp_path: Path) -> None:
     (tmp_path / "pem").write_text("no certificate")
     with pytest.raises(ExternalError, match=r"ended with 1(?s:.*)No matching PRIVATE KEY"):

@@ -106,6 +106,7 @@ def _silent_for(seen: Seen) -> int:
     return 60 * int(silent[1] or 0) + int(silent[2])
 
 
+@pytest.mark.slow
 def test_a_silent_job_is_shown_with_its_age_and_a_new_start_is_recognised(running: Browser) -> None:
     (port,) = free_ports(1)
     settings = job(**{"metrics.port": port})
@@ -134,6 +135,10 @@ def test_a_silent_job_is_shown_with_its_age_and_a_new_start_is_recognised(runnin
             "#timeline > i", "bars => bars.map(bar => bar.classList.contains('new'))"
         )
         assert edges == [False] * 5 + [True, False]
+        seen.page.locator("summary").click()
+        seen.page.locator("#table tbody tr").nth(15).wait_for()
+        rows = seen.rows("table", 3)
+        assert [row[1] for row in rows] == [row[2] for row in rows]
         # What was before the new start is shown as it was.
         seen.page.locator("#pick").fill("0")
         assert seen.text("title") == "Batch 0"
@@ -144,7 +149,7 @@ def test_a_silent_job_is_shown_with_its_age_and_a_new_start_is_recognised(runnin
     ("state", "expected"),
     [
         ("failed", "The query has failed; its log says why. Shown is batch 0"),
-        ("stopping", "The query is stopping. Shown is batch 0"),
+        pytest.param("stopping", "The query is stopping. Shown is batch 0", marks=pytest.mark.slow),
     ],
 )
 def test_what_is_wrong_with_the_query_is_shown(running: Browser, state: str, expected: str) -> None:
@@ -207,7 +212,9 @@ def test_all_works_from_the_keyboard(running: Browser) -> None:
         assert seen.errors == []
 
 
-@pytest.mark.parametrize("partitions", [2, 16, 1000])
+@pytest.mark.parametrize(
+    "partitions", [1000, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 16))]
+)
 def test_it_fits_from_a_phone_to_a_wide_screen(running: Browser, partitions: int) -> None:
     settings = job(partitions=partitions, name="a" * 63)
     with served(followed(settings, range(3)), settings) as server:
@@ -346,6 +353,7 @@ def test_the_password_is_used_for_the_data_too(running: Browser) -> None:
         seen.wait("title", "^Batch 1$")
 
 
+@pytest.mark.slow
 def test_an_open_page_costs_the_driver_under_one_per_cent(running: Browser) -> None:
     settings = job(partitions=1000)
     page = followed(settings, range(2))

@@ -215,7 +215,7 @@ def test_a_connection_ends_at_its_deadline_whatever_it_sends() -> None:
         assert REQUEST_SECONDS - 1 < time.monotonic() - begun < REQUEST_SECONDS + 4
 
 
-@pytest.mark.parametrize("flooded", ["/metrics", "/healthz"])
+@pytest.mark.parametrize("flooded", ["/metrics", pytest.param("/healthz", marks=pytest.mark.slow)])
 def test_a_flood_costs_the_job_a_share_of_a_core_and_probes_are_answered(flooded: str) -> None:
     command = [sys.executable, "-c", FLOOD.replace("SLOW", str(SLOW))]
     with serving(Metrics()) as server:
@@ -249,6 +249,13 @@ def test_a_request_that_never_ends_is_cut_off() -> None:
         assert time.monotonic() - begun < REQUEST_SECONDS - 1
 
 
+@pytest.fixture(scope="module")
+def named() -> Iterator[MetricsServer]:
+    """A server that knows a name of its own."""
+    with serving(Metrics(host_names=["metrics.example.org"])) as server:
+        yield server
+
+
 @pytest.mark.parametrize(
     ("host", "code"),
     [
@@ -264,7 +271,8 @@ def test_a_request_that_never_ends_is_cut_off() -> None:
         ("localhost.evil.org:9095", 421),
     ],
 )
-def test_a_page_that_was_led_here_by_its_own_name_reads_nothing(host: str, code: int) -> None:
-    with serving(Metrics(host_names=["metrics.example.org"])) as server:
-        assert get(server.url, {"Host": host})[0] == code
-        assert get(at(server, "/healthz"), {"Host": host})[0] == 200
+def test_a_page_that_was_led_here_by_its_own_name_reads_nothing(
+    named: MetricsServer, host: str, code: int
+) -> None:
+    assert get(named.url, {"Host": host})[0] == code
+    assert get(at(named, "/healthz"), {"Host": host})[0] == 200

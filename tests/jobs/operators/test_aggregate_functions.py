@@ -120,7 +120,7 @@ def test_every_function_is_in_the_property() -> None:
 
 @pytest.mark.spark
 @settings(
-    max_examples=3,
+    max_examples=2,
     deadline=None,
     phases=[Phase.explicit, Phase.generate],  # to shrink would be a query of Spark's a step
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

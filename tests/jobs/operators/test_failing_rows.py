@@ -144,7 +144,7 @@ def service_of(spark: SparkSession, folder: Path, **changes: Any) -> Service:
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("installed")
-@pytest.mark.parametrize("grouping", ["shuffle", "none"])
+@pytest.mark.parametrize("grouping", ["shuffle", pytest.param("none", marks=pytest.mark.slow)])
 def test_a_job_may_go_on_without_the_record(
     spark: SparkSession, tmp_path: Path, grouping: str
 ) -> None:

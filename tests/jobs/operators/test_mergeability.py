@@ -151,7 +151,7 @@ MERGEABLE: dict[str, Operator] = {
 
 @pytest.mark.parametrize("name", MERGEABLE)
 @settings(
-    max_examples=3,
+    max_examples=2,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -21,7 +21,7 @@ BEYOND = [1_772_366_400_000, "0001-01-01T23:59:59Z", "9999-12-31T00:00:00Z"]
 WITHIN = ["0001-01-02T00:00:00Z", "9999-12-30T23:59:59Z"]
 
 
-@pytest.mark.parametrize("grouping", ["level", "none"])
+@pytest.mark.parametrize("grouping", ["level", pytest.param("none", marks=pytest.mark.slow)])
 def test_the_watermark_does_not_see_them(
     spark: SparkSession, tmp_path: Path, grouping: str
 ) -> None:

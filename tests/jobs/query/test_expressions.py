@@ -27,21 +27,28 @@ def run(
     return ran, sorted(texts, key=str)
 
 
-@pytest.mark.parametrize("grouping", ["level", "none"])
+CASES: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"type": "word_count", "text": "cast(int(text) as string)"}, "at"),
+    # What both have in common Spark would evaluate before, and outside of, either.
+    (
+        {"type": "word_count", "text": "cast(int(text) + 0 as string)"},
+        "timestampadd(SECOND, int(text) + 0, at)",
+    ),
+    ({"type": "paced", "key": "int(text)", "cost": "0 s"}, "at"),
+    (
+        {"type": "word_count", "text": "if(int(text) > 5, raise_error('no'), text)"},
+        "case when int(text) = 1 then at else at end",
+    ),
+)
+QUICK = (("level", 1), ("level", 3), ("none", 1))
+
+
 @pytest.mark.parametrize(
-    ("operator", "event_time"),
+    ("grouping", "operator", "event_time"),
     [
-        ({"type": "word_count", "text": "cast(int(text) as string)"}, "at"),
-        # What both have in common Spark would evaluate before, and outside of, either.
-        (
-            {"type": "word_count", "text": "cast(int(text) + 0 as string)"},
-            "timestampadd(SECOND, int(text) + 0, at)",
-        ),
-        ({"type": "paced", "key": "int(text)", "cost": "0 s"}, "at"),
-        (
-            {"type": "word_count", "text": "if(int(text) > 5, raise_error('no'), text)"},
-            "case when int(text) = 1 then at else at end",
-        ),
+        pytest.param(grouping, *case, marks=[] if (grouping, number) in QUICK else pytest.mark.slow)
+        for grouping in ("level", "none")
+        for number, case in enumerate(CASES)
     ],
 )
 def test_the_record_is_rejected(
@@ -59,7 +66,7 @@ def test_the_record_is_rejected(
     ]
 
 
-@pytest.mark.parametrize("grouping", ["level", "none"])
+@pytest.mark.parametrize("grouping", ["level", pytest.param("none", marks=pytest.mark.slow)])
 def test_inputs_that_several_rules_look_at(
     spark: SparkSession, tmp_path: Path, grouping: str
 ) -> None:

@@ -32,7 +32,7 @@ def counted(
     )
 
 
-@pytest.mark.parametrize("grouping", ["level", "none"])
+@pytest.mark.parametrize("grouping", ["level", pytest.param("none", marks=pytest.mark.slow)])
 def test_of_a_record_with_long_words_the_others_count(
     spark: SparkSession, tmp_path: Path, grouping: str
 ) -> None:
@@ -58,7 +58,7 @@ def test_an_operator_with_a_key_a_record_rejects_the_record(
     assert dead_letters == [("key_too_long", rows[1])]
 
 
-@pytest.mark.parametrize("grouping", ["level", "none"])
+@pytest.mark.parametrize("grouping", ["level", pytest.param("none", marks=pytest.mark.slow)])
 def test_a_record_of_too_many_keys_is_one_dead_letter(
     spark: SparkSession, tmp_path: Path, grouping: str
 ) -> None:

@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 from tests.support.dead_letters import dead_letters_in
 from tests.support.oracles import START
 from tests.support.running.in_process import Ran, write_lines
-from tests.support.running.job_process import consumed
 from tests.support.running.postgres_server import PostgresServer, postgres_server
+from tests.support.running.topics import topic_records
 from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.observe.batch import BatchDone
 from unskew.jobs.sinks.postgres import Destination
@@ -127,7 +127,7 @@ def test_kafka_gets_all_but_the_one_that_is_too_large(
     _, dead_letters = run(spark, tmp_path, [kafka], [f"a {LONG} b", "a"])
     last = {
         json.loads(message.key())["key"]: json.loads(message.value())["count"]
-        for message in consumed(broker, "untaken")
+        for message in topic_records(broker, "untaken")
     }
     assert last == {"a": 2, "b": 1, "c": 2}
     (letter,) = dead_letters

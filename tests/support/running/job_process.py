@@ -1,5 +1,6 @@
 """`unskew run` as a user runs it: a process of its own, followed by its log and its metrics."""
 
+import io
 import json
 import os
 import signal
@@ -10,16 +11,18 @@ import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.running.processes import end_process
+from tests.support.running.topics import topic_records
+from unskew.jobs.__main__ import main
 from unskew.jobs.kafka.broker import Broker
 
 WAIT_SECONDS = 400.0
@@ -161,37 +164,21 @@ def produce(broker: Broker, topic: str, lines: int, seed: int) -> Counter[str]:
     return counts
 
 
-def consumed(broker: Broker, topic: str) -> list[Any]:
-    """All messages of a topic with one partition, oldest first."""
-    consumer = Consumer({"bootstrap.servers": broker.address, "group.id": "t", "log_level": 0})
-    try:
-        start = TopicPartition(topic, 0, 0)
-        _, end = consumer.get_watermark_offsets(start, timeout=20)
-        consumer.assign([start])
-        messages: list[Any] = []
-        while not messages or messages[-1].offset() + 1 < end:
-            if end == 0:
-                return []
-            more = consumer.consume(10_000, timeout=20)
-            assert more, f"{topic} ends early"
-            messages += more
-        return messages
-    finally:
-        consumer.close()
-
-
 def totals(broker: Broker, topic: str) -> dict[str, int]:
     """The last count of each word, as a compacted topic would keep it."""
     counts = {}
-    for message in consumed(broker, topic):
+    for message in topic_records(broker, topic):
         counts[json.loads(message.key())["key"]] = json.loads(message.value())["count"]
     return counts
 
 
 def inspected(checkpoint: Path) -> dict[str, object]:
-    code, output, errors = finished(["inspect", str(checkpoint), "--json"])
-    assert (code, errors) == (0, "")
-    report: dict[str, object] = json.loads(output)
+    """What `unskew inspect --json` prints, by a run of it in this process."""
+    out, errors = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(errors):
+        code = main(["inspect", str(checkpoint), "--json"])
+    assert (code, errors.getvalue()) == (0, "")
+    report: dict[str, object] = json.loads(out.getvalue())
     return report
 
 

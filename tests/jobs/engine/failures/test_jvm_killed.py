@@ -58,7 +58,7 @@ def remarks(job: Running) -> list[str]:
     return [line for line in lines if line[:1] != "{" and "jdk.incubator" not in line]
 
 
-@pytest.mark.parametrize("sinks", SINKS)
+@pytest.mark.parametrize("sinks", ["several", pytest.param("console", marks=pytest.mark.long)])
 def test_a_killed_jvm_is_one_line(tmp_path: Path, sinks: str) -> None:
     with running(words(tmp_path, sinks), tmp_path / "log") as job:
         wait_for_batch(job, tmp_path).kill()
@@ -68,7 +68,7 @@ def test_a_killed_jvm_is_one_line(tmp_path: Path, sinks: str) -> None:
         assert problem.startswith("word_count: the JVM ended (killed?)")
 
 
-@pytest.mark.parametrize("sinks", SINKS)
+@pytest.mark.parametrize("sinks", ["several", pytest.param("console", marks=pytest.mark.long)])
 def test_sigterm_to_the_group_ends_it_without_a_trace(tmp_path: Path, sinks: str) -> None:
     with running(words(tmp_path, sinks), tmp_path / "log") as job:
         wait_for_batch(job, tmp_path)

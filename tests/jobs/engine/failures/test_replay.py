@@ -25,9 +25,9 @@ from unskew.jobs.query.pipeline import Pipeline
 pytestmark = pytest.mark.spark
 
 ROUTED = [name for name in GROUPING_MODELS if name != "none"]
-QUICK = ("local", "w_choices")
-ROWS = 400
-BATCHES = 5
+SLOW = ("local",)
+QUICK = ("w_choices",)
+ROWS = 240
 Totals = dict[WindowedKey, dict[str, Any]]
 
 
@@ -77,10 +77,10 @@ class Pair:
         pipeline: type[Pipeline] = FailingPipeline,
     ) -> None:
         rows = [{**row, "text": f"{row['symbol']} {row['user']}"} for row in records(23, ROWS)]
-        # So late that it closes all windows but its own.
-        end = {**rows[0], "at": (START + timedelta(hours=1)).isoformat()}
-        for batch in range(BATCHES):
-            lines = rows[batch::BATCHES] + ([end] if batch == BATCHES - 1 else [])
+        # So late that they close all windows but their own, and first of all with a batch of rows:
+        # in the last of the moments, all stages have something to do.
+        late = [{**row, "at": (START + timedelta(hours=1)).isoformat()} for row in rows[:40]]
+        for batch, lines in enumerate((rows[::2], [*rows[1::2], late[0]], late)):
             write_lines(folder / "in", f"{batch}.json", lines)
         self.oracle = {
             (_iso(start), _iso(end), key): total
@@ -126,7 +126,13 @@ def _utc() -> Iterator[None]:
 
 @pytest.mark.parametrize(
     "grouping",
-    [pytest.param(each, marks=[] if each in QUICK else pytest.mark.long) for each in ROUTED],
+    [
+        pytest.param(
+            each,
+            marks=[] if each in QUICK else pytest.mark.slow if each in SLOW else pytest.mark.long,
+        )
+        for each in ROUTED
+    ],
 )
 def test_failed_tasks_change_no_total_and_no_route(
     spark: SparkSession, tmp_path: Path, grouping: str
