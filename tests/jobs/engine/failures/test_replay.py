@@ -77,8 +77,8 @@ class Pair:
         pipeline: type[Pipeline] = FailingPipeline,
     ) -> None:
         rows = [{**row, "text": f"{row['symbol']} {row['user']}"} for row in records(23, ROWS)]
-        # So late that they close all windows but their own, and first of all with a batch of rows:
-        # in the last of the moments, all stages have something to do.
+        # So late that they close all other windows. The first comes in the batch before the last:
+        # the batch of the last moment has rows, and writes the closed windows too.
         late = [{**row, "at": (START + timedelta(hours=1)).isoformat()} for row in rows[:40]]
         for batch, lines in enumerate((rows[::2], [*rows[1::2], late[0]], late)):
             write_lines(folder / "in", f"{batch}.json", lines)
