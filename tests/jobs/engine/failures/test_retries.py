@@ -12,7 +12,7 @@ from unskew.jobs.engine.spark_errors import PassingError, may_pass
 from unskew.jobs.local.signals import Stop
 from unskew.jobs.observe.follower import Follower
 
-JOB = load_job("word_count", {"retry_for": "1 s"})
+JOB = load_job("word_count", {"retry_for": "1 minute"})
 
 
 class Starts:
