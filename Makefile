@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-slow test-long storm soak check format lint types layers fresh rules containers golden references coverage compose-dry \
-	bench-kernels bench-balance bench-engine bench-tables lock jars-lock wheel clean
+	bench-kernels bench-balance bench-engine bench-model bench-tables lock jars-lock wheel clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -87,6 +87,9 @@ bench-balance: setup ## Balance and state of every grouping over the papers' set
 
 bench-engine: setup ## What the streaming engine costs and brings, on a real Kafka and Spark (long)
 	@exec $(RUN) -m benchmarks.engine $(ARGS)
+
+bench-model: setup ## The cost model of `compare` against the batches that bench-engine measured
+	@exec $(RUN) -m benchmarks.model $(ARGS)
 
 bench-tables: setup ## Writers of a partitioned table: time, files and balance, against what users write instead (long)
 	@exec $(RUN) -m benchmarks.table_writers $(ARGS)

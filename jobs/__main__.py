@@ -33,8 +33,9 @@ COMMANDS = {
     ),
     "compare": (
         "simulation.compare",
-        "simulate all groupings on a trace, the best first, and say if one is needed",
+        "predict batches of every grouping for your own keys, and say if one is needed",
     ),
+    "calibrate": ("local.calibrate", "measure what `compare` must know of this machine"),
     "jars": ("local.jars", "fetch the JVM artifacts into the cache and print their paths"),
     "java": ("local.java", "print the JAVA_HOME that Spark and Kafka run on"),
     "topics": ("topics", "make the Kafka topics that jobs read and write"),

@@ -3,19 +3,24 @@
     python -m benchmarks.engine [overhead|tiny|skew|source|instead|time|where ...] [--quick]
 
 All tables by default, in an hour and a half on two quiet cores, most of it for `where`. Each run
-replaces its tables in `benchmarks/results/engine.json`, from which `engine.md` and `engine.png`
-follow; `where` with `--resume` keeps the rows it has and measures what is missing.
+replaces its tables in `benchmarks/results/engine.json`, from which `engine.md`, `engine.png` and
+`docs/when.md` with its picture follow. `where` can be measured in pieces: `--resume` keeps the rows
+that are there, `--cells` names some, `--minutes` ends it after the cell under way; `--pages` writes
+the pages anew and measures nothing.
 """
 
 import argparse
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import fnmatch
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.engine import instead, overhead, skew, source, where
 from benchmarks.engine.measure import Bench, bench
 from benchmarks.engine.report import ORDER, Results, description
+from benchmarks.engine.when import write_when
 from benchmarks.tables import Row, Table, show
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
@@ -44,35 +49,65 @@ PARTS = {
     "where": Part(where.where, where.Size(), where.QUICK, where.left_of),
 }
 CELLS = [cell.name for cell in where.make_grid()]
+DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure the tables that were named, print and keep them."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.engine", description=__doc__)
-    parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(ORDER)}")
-    parser.add_argument("--quick", action="store_true", help="tiny: shows that it runs, no more")
-    parser.add_argument("--resume", action="store_true", help="keep the rows that are there")
-    parser.add_argument(
-        "--cell", action="append", default=[], choices=CELLS, metavar="CELL", help="of `where`"
-    )
-    parser.add_argument("--out", type=Path, default=None, help="folder for results")
+    parser = _make_parser()
     chosen = parser.parse_args(arguments)
     wrong = sorted(set(chosen.tables) - set(ORDER))
     if wrong:
         parser.error(f"tables: of {', '.join(ORDER)} (got {', '.join(wrong)})")
     if chosen.quick and chosen.out is None:
         parser.error("--quick: name a folder with --out, since it measures nothing worth keeping")
+    for pattern in chosen.cells:
+        if not fnmatch.filter(CELLS, pattern):
+            parser.error(f"--cells: no cell matches {pattern}; such as {', '.join(CELLS[:3])}")
     results = Results(chosen.out or RESULTS)
-    print(f"{description()}\n", flush=True)
-    for name in chosen.tables or ORDER:
-        part = PARTS[name]
-        size = part.quick if chosen.quick else part.full
-        kept = results.rows(name) if chosen.resume and part.left else []
-        if part.left:
-            size = part.left(size, kept, chosen.cell)
-        with bench() as workspace:
-            show(results.measured(part.table(workspace, size), kept))
-        results.write()
+    if not chosen.pages:
+        print(f"{description()}\n", flush=True)
+        for name in chosen.tables or ORDER:
+            _measure(name, results, chosen)
+    results.write()
+    write_when(results.rows("where"), chosen.out or DOCS)
+
+
+def _make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.engine", description=__doc__)
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(ORDER)}")
+    parser.add_argument("--quick", action="store_true", help="tiny: shows that it runs, no more")
+    parser.add_argument("--resume", action="store_true", help="of `where`, keep the rows there are")
+    parser.add_argument(
+        "--cells", nargs="+", default=[], metavar="NAME", help="of `where`: names, or 'z1.4-*'"
+    )
+    parser.add_argument("--minutes", type=float, help="begin no cell of `where` after so long")
+    parser.add_argument("--out", type=Path, default=None, help="folder for results")
+    parser.add_argument("--pages", action="store_true", help="write the pages anew, no more")
+    return parser
+
+
+def _measure(name: str, results: Results, chosen: argparse.Namespace) -> None:
+    part = PARTS[name]
+    size = part.quick if chosen.quick else part.full
+    kept = results.rows(name) if chosen.resume and part.left else []
+    if part.left:
+        size = part.left(size, kept, chosen.cells)
+    with bench() as workspace:
+        table = results.measured(part.table(workspace, size), kept)
+        if part.left and chosen.minutes:
+            table = replace(table, rows=_until(table.rows, chosen.minutes * 60))
+        show(table)
+    results.write()
+
+
+def _until(rows: Iterable[Row], seconds: float) -> Iterator[Row]:
+    """The rows, of which none is begun after so long."""
+    deadline = time.monotonic() + seconds
+    for row in rows:
+        yield row
+        if time.monotonic() > deadline:
+            return
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ BY_HAND: Mapping[str, Callable[[SparkSession, Job], None]] = {
 class Size:
     """How much is measured."""
 
-    records: int = 512_000
+    records: int = 160_000
     batches: int = 3
     learning_records: int = 320_000
     learning_batches: int = 4

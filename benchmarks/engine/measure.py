@@ -5,7 +5,6 @@ batch costs but the broker, which would be another machine's.
 """
 
 import threading
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -35,7 +34,7 @@ from unskew.jobs.kafka.broker import Broker
 
 KEYS = 10_000
 _SAMPLE_SECONDS = 1.0
-_EVENTS_SECONDS = 0.5
+_EVENTS_SECONDS = 60.0
 _WHOLE = 0.8
 # The connector rounds a batch's share of each Kafka partition down.
 _ROUNDING = 16
@@ -105,8 +104,15 @@ class Meter(StreamingQueryListener):
 
     def __init__(self, processes: "Processes") -> None:
         self._processes = processes
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
         self._run = Run()
+        self._running = 0
+
+    def wait_for_ends(self, seconds: float) -> None:
+        """Return when the last event of every query has come."""
+        with self._lock:
+            if not self._lock.wait_for(lambda: self._running == 0, seconds):
+                raise RuntimeError(f"{self._running} queries did not end within {seconds} s")
 
     def taken(self) -> Run:
         """The batches since the last call."""
@@ -115,13 +121,18 @@ class Meter(StreamingQueryListener):
         return run
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
-        """Nothing to do."""
+        """Note a query."""
+        with self._lock:
+            self._running += 1
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
         """Nothing to do."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        """Nothing to do."""
+        """Note its end, which comes after all of its batches."""
+        with self._lock:
+            self._running -= 1
+            self._lock.notify_all()
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
         """Note a batch."""
@@ -300,7 +311,7 @@ def zipf(records: int, exponent: float, keys: int = KEYS, seed: int = 1) -> Int6
 
 def settle(meter: Meter) -> Run:
     """What a query that has ended did, once its last event has come."""
-    time.sleep(_EVENTS_SECONDS)
+    meter.wait_for_ends(_EVENTS_SECONDS)
     return meter.taken()
 
 

@@ -3,11 +3,14 @@
 A cell is a name: what a record costs, what it costs a task to meet a key, how large a partial is,
 and what the topic is like. The grid is chosen so that each border between two winners is crossed.
 Rows that are there already are not measured again, so a run may be cut off and go on later; the
-ratios of a row are of one run in one session.
+ratios of a row are of one run in one session. `docs/when.md` follows from the rows that are there.
 """
 
+import os
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -24,6 +27,7 @@ HAND = "by hand"
 WAYS = ("local", "level", "none", HAND)
 WINS_BY = 1.05
 """Two ways that are nearer than this are a draw."""
+_LONG_BURN_US = 100.0
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,11 @@ class Cell:
         parts += [f"{self.partial_bytes}B", f"{self.keys}keys"]
         parts += ["keyed"] * self.keyed + [self.spend] * (self.spend != "sleep")
         return "-".join(parts)
+
+    @property
+    def is_long(self) -> bool:
+        """Do its batches keep two cores busy for a long time?"""
+        return self.spend == "burn" and self.record_us >= _LONG_BURN_US
 
     @property
     def topic(self) -> str:
@@ -74,7 +83,8 @@ def make_grid() -> tuple[Cell, ...]:
 class Size:
     """How much is measured."""
 
-    records: int = 320_000
+    records: int = 160_000
+    """So few that a cell with all its ways takes less than a minute."""
     batches: int = 3
     cells: tuple[Cell, ...] = make_grid()
     ways: tuple[str, ...] = WAYS
@@ -83,10 +93,14 @@ class Size:
 QUICK = Size(4000, 2, (Cell(1.4, 10.0), Cell(0.0, 10.0, 0.1, keys=100)))
 
 
-def left_of(size: Size, rows: Sequence[Row], names: Collection[str]) -> Size:
-    """What is left of a table that has these rows, of the cells of these names if any are given."""
+def left_of(size: Size, rows: Sequence[Row], patterns: Collection[str]) -> Size:
+    """What is left of a table that has these rows; with patterns, of the cells that match one."""
     measured = {row["cell"] for row in rows}
-    cells = (cell for cell in size.cells if not names or cell.name in names)
+    cells = (
+        cell
+        for cell in size.cells
+        if not patterns or any(fnmatchcase(cell.name, pattern) for pattern in patterns)
+    )
     return replace(size, cells=tuple(cell for cell in cells if cell.name not in measured))
 
 
@@ -96,14 +110,17 @@ def where(bench: Bench, size: Size) -> Table:
     for way in size.ways:
         formats |= {f"{way} s": "9.2f", f"{way} cpu": "11.2f"}
         formats |= {f"{way} pairs": "11.2f"} if way != HAND else {}
-    formats |= {"MB of partials": "14.1f", "best": "<6", "next x": "6.2f", "level x": "7.2f"}
+    formats |= {"MB of partials": "14.1f", "best": "<7", "next x": "6.2f", "level x": "7.2f"}
+    formats |= {"load": "4.1f", "measured": "<16"}
     line = (
         f"`paced`, {SLOTS} slots and partitions, {size.records:,} records a batch, medians of"
-        f" {size.batches - 1} warm batches: seconds and CPU seconds a batch, (key, partition) pairs"
-        " a key, size of the partials under `local`. A cell is named by skew, slept time a record,"
-        " time a key that a task meets, bytes a partial carries, keys; `keyed` topics are as skewed"
-        " as their keys, `burn` is processor time. `best`: the fastest, `next x` how much slower"
-        f" the second is (below {WINS_BY} a draw), `level x` how far `level` is behind the best."
+        f" {size.batches - 1} warm batches (one where 100 us are computed): seconds and CPU seconds"
+        " a batch, (key, partition) pairs a key, size of the partials under `local`. A cell is"
+        " named by skew, slept time a record, time a key that a task meets, bytes a partial"
+        " carries, keys; `keyed` topics are as skewed as their keys, `burn` is processor time."
+        " `best`: the fastest, `next x` how much slower the second is"
+        f" (below {WINS_BY} a draw), `level x` how far `level` is behind the best. `load`: the"
+        " machine's load average just before the cell."
     )
     return Table("where", line, formats, _where(bench, size))
 
@@ -121,8 +138,10 @@ def _where(bench: Bench, size: Size) -> Iterator[Row]:
 
 
 def _measure_cell(bench: Bench, spark: SparkSession, meter: Meter, cell: Cell, size: Size) -> Row:
-    # What is written by hand has partials of a count alone.
-    ways = [way for way in size.ways if way != HAND or not cell.partial_bytes]
+    # What is written by hand sleeps, and has partials of a count alone.
+    by_hand = not cell.partial_bytes and cell.spend == "sleep"
+    ways = [way for way in size.ways if way != HAND or by_hand]
+    began, load = datetime.now(UTC), os.getloadavg()[0]
     measured = {way: _measure(bench, spark, meter, cell, way, size) for way in ways}
     seconds = {way: result.seconds for way, result in measured.items()}
     ranked = sorted(seconds, key=seconds.__getitem__)
@@ -136,6 +155,9 @@ def _measure_cell(bench: Bench, spark: SparkSession, meter: Meter, cell: Cell, s
         "best": ranked[0],
         "next x": seconds[ranked[1]] / seconds[ranked[0]],
         "level x": seconds["level"] / seconds[ranked[0]],
+        "load": load,
+        "records": size.records,
+        "measured": f"{began:%Y-%m-%d %H:%M}",
         MEETS: UNJUDGED,
     }
 
@@ -163,5 +185,7 @@ def _make_job(bench: Bench, cell: Cell, way: str, size: Size) -> Job:
         "partial_bytes": cell.partial_bytes,
         "spend": cell.spend,
     }
-    more = {"operator": operator, "partitions": SLOTS}
+    more: dict[str, Any] = {"operator": operator, "partitions": SLOTS}
+    if cell.is_long:
+        more["source.start"] = bench.last(cell.topic, 2 * size.records)
     return bench.job(cell.topic, size.records, {"type": way}, **more)

@@ -1,82 +1,99 @@
 """What a batch takes under each way to spread its work over partitions: the cost model.
 
-    batch = fixed + records x spread
-          + the slowest partition's (records x cost + keys x setup) + pairs x merge
+    batch = fixed
+          + records x read                      read and decode
+          + records x route                     routed ways
+          + records x move                      all but `local`
+          + the slowest partition's (records x cost + keys x setup)
+          + pairs x (pair + bytes x byte)       merge
 
-`cost` is an operator's time for a record, `setup` what it costs a task to meet a key, `pairs` the
-(key, partition) pairs, each a partial result that the merge takes. `spread` is what the way to the
-partition costs a record: reading, decoding, routing, shuffle. The ways are the groupings of the
-registry and two that route nothing: `local`, where each partition works on an equal and contiguous
-share of what is read, and `none`, Spark's own hash of the key (here ours, which has the same law).
+`cost` is the operator's time for a record, `setup` what it costs a task to meet a key, `pairs` the
+(key, partition) pairs, each a partial result that the merge takes. Where Spark computes the
+operator itself (`native`), `none` combines before its shuffle: nothing is moved but partials.
 
-The constants are of sixteen slots on two quiet cores, taken from the three cells of
-`benchmarks/results/local.md` whose work is 10 us a record. On its other six cells the model's
-median error is 5 %, the greatest 20 %, and each predicted best is within 5 % of the true one (a
-test computes them). Elsewhere they are a start: dear work outweighs them.
+`read`, `route`, `move`, `pair` and `byte` are wall time of the whole machine, not of one core. The
+defaults are of sixteen slots on two quiet cores (`make bench-model` compares them with what was
+measured, `unskew calibrate` measures those of another machine).
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 
-from unskew.grouping.base import Feedback, Float64s, Int32s, Int64s, UInt64s
-from unskew.grouping.registry import GROUPINGS, create
+from unskew.grouping.base import UInt64s
+from unskew.grouping.simulation.loads import HASHED, LOCAL, WAYS, KeyBatch, Loads, Work, spread
 
-LOCAL, HASHED = "local", "none"
-WAYS = (HASHED, LOCAL, *GROUPINGS)
-_TIMES_A_SECOND = 1_000_000
-
-
-@dataclass(frozen=True)
-class Work:
-    """What an operator takes, in seconds."""
-
-    cost: float
-    """For a record."""
-    setup: float = 0.0
-    """For each key that a task meets."""
+__all__ = ["HASHED", "LOCAL", "WAYS", "Constants", "Machine", "Parts", "Prediction", "Work"]
+_MICRO, _NANO = 1e-6, 1e-9
 
 
 @dataclass(frozen=True)
-class Loads:
-    """What each partition gets of one batch."""
+class Constants:
+    """What a machine takes for a batch beside the operator's work."""
 
-    records: Int64s
-    keys: Int64s
+    fixed_seconds: float = 0.33
+    """A batch with next to no records."""
+    read_us: float = 3.1
+    """Reading and decoding a record."""
+    route_us: float = 1.1
+    """Routing it."""
+    move_us: float = 0.3
+    """Taking it to another partition."""
+    pair_us: float = 6.0
+    """Merging a partial result."""
+    byte_ns: float = 3.0
+    """Merging a byte of one, beyond key and count."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The seconds of a batch."""
+
+    fixed: float
+    read: float
+    route: float
+    move: float
+    work: float
+    """Of the slowest partition, setup of its keys and all."""
+    merge: float
 
     @property
-    def pairs(self) -> int:
-        """Pairs of a key and a partition that has records of it."""
-        return int(self.keys.sum())
-
-    def work_seconds(self, work: Work) -> Float64s:
-        """How long each partition works."""
-        seconds: Float64s = self.records * work.cost + self.keys * work.setup
-        return seconds
+    def seconds(self) -> float:
+        """All of them."""
+        return sum(getattr(self, each.name) for each in fields(self))
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What a batch costs beside the operator's work."""
+    """How many partitions are worked on at once, and what the rest of a batch costs."""
 
     slots: int
-    """Partitions that are worked on at once."""
-    fixed: float = 0.33
-    """Seconds of a batch with next to no records."""
-    spread_us: dict[str, float] = field(default_factory=lambda: {LOCAL: 3.1, HASHED: 3.4})
-    """Microseconds of a record by way, but for those that are routed."""
-    routed_us: float = 4.5
-    pair_us: float = 6.0
-    """Microseconds of a partial result in the merge."""
+    constants: Constants = Constants()
 
-    def batch_seconds(self, way: str, loads: Loads, work: Work) -> float:
-        """How long a batch takes."""
+    def batch_parts(self, way: str, loads: Loads, work: Work) -> Parts:
+        """What a batch is made of."""
+        constants, records = self.constants, int(loads.records.sum())
+        combined = way == HASHED and work.native
+        routed = way not in (LOCAL, HASHED)
+        moved = way != LOCAL and not combined
+        partial_us = constants.pair_us + work.partial_bytes * constants.byte_ns / 1000
+        return Parts(
+            constants.fixed_seconds,
+            records * constants.read_us * _MICRO,
+            records * constants.route_us * _MICRO * routed,
+            records * constants.move_us * _MICRO * moved,
+            0.0 if combined else self.work_seconds(loads, work),
+            loads.pairs * partial_us * _MICRO,
+        )
+
+    def work_seconds(self, loads: Loads, work: Work) -> float:
+        """Until the slowest partition is done.
+
+        With more partitions than slots: as if work could be cut, but for the longest of them.
+        """
         partitions = loads.work_seconds(work)
-        # More partitions than slots: as if work could be cut, but for the longest of them.
-        slowest = max(float(partitions.max()), float(partitions.sum()) / self.slots)
-        spread = int(loads.records.sum()) * self.spread_us.get(way, self.routed_us)
-        return self.fixed + slowest + (spread + loads.pairs * self.pair_us) / _TIMES_A_SECOND
+        return max(float(partitions.max()), float(partitions.sum()) / self.slots)
 
 
 @dataclass(frozen=True)
@@ -84,73 +101,51 @@ class Prediction:
     """A way's batches, on average."""
 
     way: str
-    seconds: float
-    slowest: float
-    """Seconds that the slowest partition works."""
+    records: float
+    parts: Parts
     max_over_mean: float
     """Records of the fullest partition over the mean."""
     pairs: float
 
+    @property
+    def seconds(self) -> float:
+        """How long a batch takes."""
+        return self.parts.seconds
+
+    @property
+    def records_per_second(self) -> float:
+        """When one batch follows the other."""
+        return self.records / self.seconds
+
 
 def predict(
-    way: str,
+    ways: Iterable[str],
     batches: Sequence[UInt64s],
     partitions: int,
     sources: int,
     work: Work,
     machine: Machine,
-) -> Prediction:
-    """What the batches of these key hashes take under one way."""
-    figures = [
-        (
-            machine.batch_seconds(way, loads, work),
-            float(loads.work_seconds(work).max()),
-            float(loads.records.max() / loads.records.mean()),
-            float(loads.pairs),
-        )
-        for loads in _spread(way, batches, partitions, sources, work)
-    ]
-    return Prediction(way, *(sum(column) / len(figures) for column in zip(*figures, strict=True)))
+) -> list[Prediction]:
+    """What batches of these key hashes take under each way."""
+    numbered = [KeyBatch.of(hashes) for hashes in batches]
+    predictions = []
+    for way in ways:
+        loads = list(spread(way, numbered, partitions, sources, work))
+        predictions.append(summarise(way, loads, work, machine))
+    return predictions
 
 
-def _spread(
-    way: str, batches: Sequence[UInt64s], partitions: int, sources: int, work: Work
-) -> Iterator[Loads]:
-    if way == LOCAL:
-        for keys in batches:
-            yield _count(keys, _contiguous_shares(keys.size, partitions), partitions)
-        return
-    name = "key" if way == HASHED else way
-    routers = [
-        create(name, partitions=partitions, source=source, sources=sources)
-        for source in range(sources)
-    ]
-    feedback = None
-    for number, keys in enumerate(batches):
-        chosen = np.empty(keys.size, np.int32)
-        for source, router in enumerate(routers):
-            router.begin_batch(feedback if router.wants_feedback else None)
-            share = np.ascontiguousarray(keys[source::sources])
-            times = np.full(share.size, number, np.int64) * _TIMES_A_SECOND
-            chunk = (share, times if router.wants_timestamps else None)
-            chosen[source::sources] = np.concatenate(list(router.route_chunks([chunk])))
-        loads = _count(keys, chosen, partitions)
-        feedback = Feedback(loads.records, loads.work_seconds(work))
-        yield loads
-
-
-def _contiguous_shares(records: int, partitions: int) -> Int32s:
-    shares: Int32s = (np.arange(records, dtype=np.int64) * partitions // records).astype(np.int32)
-    return shares
-
-
-def _count(keys: UInt64s, chosen: Int32s, partitions: int) -> Loads:
-    """Records and distinct keys of each partition."""
-    order = np.lexsort((keys, chosen))
-    sorted_keys, sorted_parts = keys[order], chosen[order]
-    is_first = np.ones(keys.size, np.bool_)
-    is_first[1:] = (sorted_keys[1:] != sorted_keys[:-1]) | (sorted_parts[1:] != sorted_parts[:-1])
-    return Loads(
-        np.bincount(chosen, minlength=partitions).astype(np.int64),
-        np.bincount(sorted_parts[is_first], minlength=partitions).astype(np.int64),
+def summarise(way: str, loads: Sequence[Loads], work: Work, machine: Machine) -> Prediction:
+    """The mean batch of these loads."""
+    batches = [machine.batch_parts(way, each, work) for each in loads]
+    means = {
+        each.name: float(np.mean([getattr(batch, each.name) for batch in batches]))
+        for each in fields(Parts)
+    }
+    return Prediction(
+        way,
+        float(np.mean([each.records.sum() for each in loads])),
+        Parts(**means),
+        float(np.mean([each.records.max() / each.records.mean() for each in loads])),
+        float(np.mean([each.pairs for each in loads])),
     )

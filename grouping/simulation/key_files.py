@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from unskew.grouping.base import UInt64s
+from unskew.grouping.base import Int64s, UInt64s
 from unskew.grouping.errors import GroupingError
 from unskew.grouping.kernels import kernel
 
@@ -37,12 +37,12 @@ def read_keys(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[UInt64s]:
             text = rest + block
             end = text.rfind(b"\n") + 1
             if end:
-                yield _hashes(text[:end])
+                yield hash_lines(text[:end])
             elif len(text) > block_bytes:
                 raise GroupingError(f"trace: {path}: a line of more than {block_bytes} bytes")
             rest = text[end:]
     if rest:
-        yield _hashes(rest + b"\n")
+        yield hash_lines(rest + b"\n")
 
 
 def hash_text(text: str) -> np.uint64:
@@ -51,10 +51,26 @@ def hash_text(text: str) -> np.uint64:
     return xxhash64(content, 0, content.size, SPARK_SEED)
 
 
-def _hashes(text: bytes) -> UInt64s:
+def hash_lines(text: bytes) -> UInt64s:
+    """The hashes of the lines of a text, each of which ends with a newline."""
     content = np.frombuffer(text, np.uint8)
     out = np.empty(np.count_nonzero(content == _NEWLINE), np.uint64)
     return out[: _hash_lines(content, out)]
+
+
+def hash_pieces(content: bytes, ends: Int64s) -> UInt64s:
+    """The hashes of the pieces of `content` that end at `ends`, whatever bytes are in them."""
+    out = np.empty(ends.size, np.uint64)
+    _hash_pieces(np.frombuffer(content, np.uint8), ends, out)
+    return out
+
+
+@kernel
+def _hash_pieces(content: NDArray[np.uint8], ends: Int64s, out: UInt64s) -> None:
+    start = 0
+    for i in range(ends.size):
+        out[i] = xxhash64(content, start, ends[i], SPARK_SEED)
+        start = ends[i]
 
 
 @kernel

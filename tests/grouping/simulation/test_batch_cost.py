@@ -7,18 +7,21 @@ from statistics import median
 import numpy as np
 import pytest
 
-from unskew.grouping.simulation.batch_cost import HASHED, LOCAL, Loads, Machine, Work, predict
+from unskew.grouping.simulation.batch_cost import Constants, Machine, predict
+from unskew.grouping.simulation.fit_constants import Measured, fit_constants
+from unskew.grouping.simulation.loads import HASHED, LOCAL, WAYS, KeyBatch, Loads, Work, spread
+from unskew.grouping.simulation.scaling import Step, find_knee
 from unskew.grouping.simulation.traces import open_trace
 
 RECORDS, KEYS, SLOTS = 320_000, 10_000, 16
 COLUMNS = (LOCAL, "level", HASHED)
-Measured = dict[tuple[float, Work], dict[str, float]]
+Cells = dict[tuple[float, Work], dict[str, float]]
 
 
-def measured(root: Path) -> Measured:
+def measured(root: Path) -> Cells:
     """The quiet table, but for the cells of 10 us: by skew and work, seconds by way."""
     text = (root / "benchmarks" / "results" / "local.md").read_text()
-    cells: Measured = {}
+    cells: Cells = {}
     for line in text.splitlines():
         words = re.findall(r"[\d.]+", line) if re.match(r"\| [\d.]+ \|", line) else []
         if len(words) == 6:
@@ -36,7 +39,8 @@ def predicted(z: float, work: Work) -> dict[str, float]:
         else f"uniform:keys={KEYS},records={RECORDS}"
     )
     keys = np.concatenate([chunk.keys for chunk in open_trace(spec).chunks()])
-    return {way: predict(way, [keys], SLOTS, 1, work, Machine(SLOTS)).seconds for way in COLUMNS}
+    predictions = predict(COLUMNS, [keys], SLOTS, 1, work, Machine(SLOTS))
+    return {each.way: each.seconds for each in predictions}
 
 
 def test_predicted_seconds_are_near_the_measured_and_the_best_way_is_the_best(root: Path) -> None:
@@ -52,19 +56,99 @@ def test_predicted_seconds_are_near_the_measured_and_the_best_way_is_the_best(ro
 
 
 def test_a_batch_waits_for_its_slowest_partition_and_for_slots() -> None:
-    machine = Machine(2, fixed=1.0, spread_us={LOCAL: 0.0}, pair_us=0.0)
+    machine = Machine(2, Constants(1.0, 0.0, 0.0, 0.0, 0.0, 0.0))
     loads = Loads(np.array([100, 10, 10, 10]), np.array([1, 2, 3, 4]))
 
-    assert machine.batch_seconds(LOCAL, loads, Work(0.01)) == pytest.approx(2.0)
-    assert machine.batch_seconds(LOCAL, loads, Work(0.0, 1.0)) == pytest.approx(1 + 10 / 2)
+    assert machine.batch_parts(LOCAL, loads, Work(0.01)).seconds == pytest.approx(2.0)
+    assert machine.batch_parts(LOCAL, loads, Work(0.0, 1.0)).seconds == pytest.approx(1 + 10 / 2)
     assert loads.pairs == 10
+
+
+def test_each_way_pays_for_what_it_does() -> None:
+    machine = Machine(4, Constants(0.5, 2.0, 3.0, 5.0, 7.0, 11.0))
+    loads = Loads(np.full(4, 250_000), np.full(4, 25_000))
+    work = Work(1e-6, partial_bytes=1000)
+
+    parts = {way: machine.batch_parts(way, loads, work) for way in (LOCAL, HASHED, "level")}
+
+    assert [(p.fixed, p.read) for p in parts.values()] == [(0.5, pytest.approx(2.0))] * 3
+    assert [p.route for p in parts.values()] == pytest.approx([0, 0, 3])
+    assert [p.move for p in parts.values()] == pytest.approx([0, 5, 5])
+    assert [p.work for p in parts.values()] == pytest.approx([0.25] * 3)
+    # 100,000 partial results of 7 us, and 11 ns for each of their 1,000 bytes.
+    assert [p.merge for p in parts.values()] == pytest.approx([0.7 + 1.1] * 3)
+
+    combined = machine.batch_parts(HASHED, loads, Work(1e-6, native=True))
+    assert (combined.move, combined.work) == (0.0, 0.0)
+
+
+def test_constants_are_found_again_in_batches_that_they_made() -> None:
+    generator = np.random.default_rng(1)
+    constants = Constants(0.4, 2.0, 1.5, 0.5, 8.0, 2.0)
+    batches = []
+    for way in (LOCAL, HASHED, "level"):
+        for records, keys, size in ((100, 5, 0), (90_000, 50, 0), (90_000, 20_000, 4096)):
+            loads = Loads(generator.integers(1, records, 4), np.full(4, keys))
+            work = Work(1e-5, 1e-4, size)
+            seconds = Machine(4, constants).batch_parts(way, loads, work).seconds
+            batches.append(Measured(way, loads, work, 4, seconds))
+
+    fitted = fit_constants(batches)
+
+    assert fitted.pair_us == pytest.approx(8.0)
+    assert (fitted.fixed_seconds, fitted.read_us) == pytest.approx((0.4, 2.0))
+    assert (fitted.route_us, fitted.move_us, fitted.byte_ns) == pytest.approx((1.5, 0.5, 2.0))
+
+
+def test_a_constant_of_which_nothing_is_said_keeps_its_default_and_none_is_below_zero() -> None:
+    loads = Loads(np.array([1000, 1000]), np.array([10, 10]))
+    # Moved batches that are faster than those that are not.
+    batches = [
+        Measured(LOCAL, loads, Work(0.0), 2, 1.0),
+        Measured(HASHED, loads, Work(0.0), 2, 0.5),
+    ]
+
+    fitted = fit_constants(batches)
+
+    assert (fitted.route_us, fitted.byte_ns) == (Constants().route_us, Constants().byte_ns)
+    assert fitted.move_us == 0.0
 
 
 @pytest.mark.parametrize("way", [LOCAL, HASHED, "level", "posg", "dynamic_key", "shuffle"])
 def test_no_record_is_lost_and_pairs_are_between_one_and_the_partitions(way: str) -> None:
     batches = [np.repeat(np.arange(50, dtype=np.uint64), 20) for _ in range(2)]
-    prediction = predict(way, batches, 4, 3, Work(0.001), Machine(4))
+    (prediction,) = predict([way], batches, 4, 3, Work(0.001), Machine(4))
 
+    assert prediction.records == 1000
     assert 50 <= prediction.pairs <= 200
-    assert prediction.slowest >= 1000 * 0.001 / 4
-    assert prediction.max_over_mean == pytest.approx(prediction.slowest / 0.25)
+    assert prediction.parts.work >= 1000 * 0.001 / 4
+    assert prediction.max_over_mean == pytest.approx(prediction.parts.work / 0.25)
+
+
+def test_pairs_are_the_same_whether_they_fit_a_bitmap_or_not(monkeypatch) -> None:
+    keys = KeyBatch.of(np.random.default_rng(1).integers(0, 300, 2000).astype(np.uint64))
+    chosen = np.random.default_rng(2).integers(0, 7, 2000).astype(np.int32)
+
+    by_bitmap = keys.count(chosen, 7).keys.tolist()
+    monkeypatch.setattr("unskew.grouping.simulation.loads._BITMAP_MAX", 0)
+
+    assert keys.count(chosen, 7).keys.tolist() == by_bitmap
+    assert keys.distinct == np.unique(keys.hashes).size
+
+
+def test_what_spark_computes_itself_is_counted_where_it_is_read() -> None:
+    batch = KeyBatch.of(np.repeat(np.arange(10, dtype=np.uint64), 10))
+
+    (combined,) = spread(HASHED, [batch], 5, 1, Work(0.0, native=True))
+
+    assert combined.records.tolist() == [20] * 5
+    assert combined.keys.tolist() == [2] * 5
+    assert set(WAYS) >= {HASHED, LOCAL, "level"}
+
+
+def test_the_knee_is_where_twice_as_many_hardly_help() -> None:
+    seconds = [8.0, 4.1, 2.2, 1.9, 1.85]
+    steps = [Step(2**number, {"level": each}) for number, each in enumerate(seconds)]
+
+    assert find_knee(steps, "level") == 8
+    assert find_knee(steps[:2], "level") is None

@@ -1,0 +1,67 @@
+"""`unskew calibrate`: measure this machine's constants of the cost model, for `compare`."""
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unskew.config.errors import ExternalError, UsageError
+
+if TYPE_CHECKING:
+    from unskew.jobs.local.machine_constants import Calibration
+
+_UNITS = {"seconds": "s a batch", "us": "us", "ns": "ns"}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.description = (
+        "Measure what a batch costs on this machine beside an operator's work (reading, routing,"
+        " moving, merging), with small jobs on a local Kafka and Spark: about a minute."
+        " `unskew compare` takes the constants from there. On a cluster they are other ones; this"
+        " is a start. Exit codes: 0 measured, 1 Kafka or Spark did not start, 2 the command line"
+        " is wrong."
+    )
+    parser.epilog = "example: unskew calibrate && unskew compare --file keys.txt --cost 50us ..."
+    parser.add_argument(
+        "--output", metavar="FILE", help="write the constants there, not for this user's compare"
+    )
+    parser.add_argument("--json", action="store_true", help="print the constants as JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure, keep and print."""
+    output = None if arguments.output is None else Path(arguments.output)
+    if output is not None and not output.absolute().parent.is_dir():
+        raise UsageError(f"--output: {output.parent}: no such folder")
+    # On use: Spark, numba and Kafka's client.
+    from unskew.jobs.commands.run import quiet_spark  # noqa: PLC0415
+    from unskew.jobs.engine.calibration_runs import measure_constants  # noqa: PLC0415
+    from unskew.jobs.local import machine_constants  # noqa: PLC0415
+
+    quiet_spark(debug=arguments.debug)
+    constants = measure_constants(_report)
+    calibration = machine_constants.Calibration.of_now(constants)
+    file = output or machine_constants.calibration_file()
+    try:
+        machine_constants.write_calibration(calibration, file)
+    except OSError as error:
+        raise ExternalError(f"calibrate: {file}: {error.strerror}") from error
+    if arguments.json:
+        print(json.dumps(calibration.to_json(), indent=2))
+    else:
+        _print(calibration, file)
+    return 0
+
+
+def _print(calibration: "Calibration", file: Path) -> None:
+    for name, value in asdict(calibration.constants).items():
+        what, _, unit = name.rpartition("_")
+        print(f"{what:6} {value:8.3g} {_UNITS[unit]}")
+    print(f"written to {file}")
+
+
+def _report(line: str) -> None:
+    print(f"calibrate: {line}", file=sys.stderr, flush=True)

@@ -1,0 +1,160 @@
+"""The answer to a question: predictions of every way, the advice, the keys and the scaling."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from unskew.grouping.simulation.batch_cost import Machine, Prediction, predict
+from unskew.grouping.simulation.key_profile import KeyProfile, profile_keys
+from unskew.grouping.simulation.loads import HASHED, WAYS, Work
+from unskew.grouping.simulation.scaling import Step, find_knee, scale
+from unskew.grouping.simulation.scenario import SOURCES_MAX
+from unskew.jobs.commands.prediction.advice import advise, choose
+from unskew.jobs.commands.prediction.options import Question
+from unskew.jobs.commands.prediction.sample import Sample
+from unskew.jobs.commands.prediction.sampling import Asked
+
+_BATCHES = 4
+"""Without a size for batches, the sample is cut into so many."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What `compare` shows, as text, JSON or a page."""
+
+    sample: Sample
+    partitions: int
+    batch_records: int
+    work: Work
+    today: str
+    constants_of: str
+    predictions: tuple[Prediction, ...]
+    """The fastest first."""
+    profile: KeyProfile
+    key_names: tuple[str, ...]
+    """The heaviest keys as they are shown: their hashes, unless their names were asked for."""
+    steps: tuple[Step, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def chosen(self) -> Prediction:
+        """What to take."""
+        return choose(self.predictions)
+
+    @property
+    def advice(self) -> str:
+        """The sentence."""
+        return advise(self.predictions, self.work, self.today)
+
+    @property
+    def knee(self) -> int | None:
+        """From where on more partitions hardly help the chosen way."""
+        return find_knee(self.steps, self.chosen.way)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            "advice": self.advice,
+            "take": self.chosen.way,
+            "today": self.today,
+            "sample": {
+                "of": self.sample.where,
+                "records": int(self.sample.hashes.size),
+                "there": self.sample.there,
+                "without_key": self.sample.without_key,
+            },
+            "partitions": self.partitions,
+            "batch_records": self.batch_records,
+            "work": asdict(self.work),
+            "constants_of": self.constants_of,
+            "predictions": [_to_row(each) for each in self.predictions],
+            "keys": self._list_keys(),
+            "scaling": {"knee": self.knee, "steps": [asdict(step) for step in self.steps]},
+            "notes": list(self.notes),
+        }
+
+    def _list_keys(self) -> Mapping[str, Any]:
+        heaviest = zip(self.key_names, self.profile.heaviest, strict=True)
+        return {
+            "keys": self.profile.keys,
+            "head_keys": self.profile.head_keys,
+            "head_share": self.profile.head_share,
+            "drift": self.profile.drift,
+            "heaviest": [
+                {"key": name, "records": key.records, "share": key.share} for name, key in heaviest
+            ],
+        }
+
+
+def _to_row(prediction: Prediction) -> dict[str, Any]:
+    return {
+        "way": prediction.way,
+        "seconds": prediction.seconds,
+        "records_per_second": prediction.records_per_second,
+        "max_over_mean": prediction.max_over_mean,
+        "pairs": prediction.pairs,
+        "parts": asdict(prediction.parts),
+    }
+
+
+def answer(question: Question, asked: Asked) -> Answer:
+    """Predict every way of the sample's batches."""
+    sample, partitions = asked.sample, asked.partitions
+    work = question.work or sample.work
+    assert work is not None
+    size = min(asked.batch_records or -(-sample.hashes.size // _BATCHES), sample.hashes.size)
+    batches = sample.cut(size)
+    slots = question.slots or partitions
+    machine = Machine(slots, question.constants)
+    sources = question.sources or min(slots, SOURCES_MAX)
+    predictions = predict(WAYS, batches, partitions, sources, work, machine)
+    predictions.sort(key=lambda each: each.seconds)
+    today = asked.today if asked.today in WAYS else HASHED
+    chosen = choose(predictions).way
+    profile = profile_keys(sample.in_time(), partitions)
+    compared = list(dict.fromkeys((HASHED, today, chosen)))
+    return Answer(
+        sample,
+        partitions,
+        size,
+        work,
+        today,
+        _describe_constants(question),
+        tuple(predictions),
+        profile,
+        _name_keys(sample, profile, show=question.show_keys),
+        tuple(scale(compared, batches[:1], partitions, work, question.constants)),
+        (*sample.notes, *_list_notes(sample, profile)),
+    )
+
+
+def _describe_constants(question: Question) -> str:
+    calibration = question.calibration
+    if calibration is None:
+        return "a machine of two cores that the benchmarks ran on; unskew calibrate measures yours"
+    return f"this machine, measured {calibration.measured} UTC on {calibration.cores} cores"
+
+
+def _name_keys(sample: Sample, profile: KeyProfile, *, show: bool) -> tuple[str, ...]:
+    if not show or sample.text_of is None:
+        return tuple(f"{key.hash:016x}" for key in profile.heaviest)
+    numbers = sample.order()
+    return tuple(sample.text_of(int(numbers[key.first])) for key in profile.heaviest)
+
+
+def _list_notes(sample: Sample, profile: KeyProfile) -> list[str]:
+    notes = []
+    if sample.without_key:
+        notes.append(
+            f"{sample.without_key:,} records have no key or cannot be decoded, and are left out;"
+            " a job makes dead letters of them."
+        )
+    if profile.keys == 1:
+        notes.append(
+            "All records have the same key: by its hash, one partition does all of the work."
+        )
+    if profile.keys == profile.records:
+        notes.append(
+            "Every record has a key of its own: there is no skew, and nothing is combined."
+        )
+    return notes

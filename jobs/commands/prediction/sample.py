@@ -1,0 +1,126 @@
+"""A sample of keys: as hashes in the order in which they are read, with what is known beside."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from unskew.config.errors import UsageError
+from unskew.grouping.base import Int64s, UInt64s
+from unskew.grouping.simulation.key_files import hash_pieces
+from unskew.grouping.simulation.loads import Work
+from unskew.grouping.simulation.traces import Trace
+from unskew.jobs.kafka.sample import RawSample
+
+RECORDS_MIN = 1_000
+"""Fewer say nothing about a stream."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Keys that somebody has."""
+
+    where: str
+    """What they are from, for messages."""
+    hashes: UInt64s
+    there: int
+    """Records that there are at all."""
+    without_key: int = 0
+    text_of: Callable[[int], str] | None = None
+    """The key of a record, by its number; None where only hashes are known."""
+    partitions: Int64s | None = None
+    times: Int64s | None = None
+    """Of the records, where they have any."""
+    work: Work | None = None
+    """What the job's operator takes, measured on these records."""
+    notes: tuple[str, ...] = ()
+
+    def check(self) -> "Sample":
+        """This sample; an error if it says nothing about a stream."""
+        if not self.hashes.size and self.without_key:
+            raise UsageError(
+                f"compare: {self.where}: none of {self.without_key:,} records has a key; name"
+                " another expression with --key"
+            )
+        if not self.hashes.size:
+            raise UsageError(f"compare: {self.where}: is empty; there must be records to sample")
+        if self.hashes.size < RECORDS_MIN:
+            raise UsageError(
+                f"compare: {self.where}: {self.hashes.size:,} records with a key are too few to say"
+                f" anything; at least {RECORDS_MIN:,} are needed"
+            )
+        return self
+
+    def in_time(self) -> UInt64s:
+        """The hashes by time."""
+        return self.hashes if self.times is None else self.hashes[self.order()]
+
+    def cut(self, batch_records: int) -> list[UInt64s]:
+        """Batches of so many records, each in the order in which its tasks read it."""
+        order = self.order()
+        batches = []
+        for start in range(0, order.size, batch_records):
+            batch = order[start : start + batch_records]
+            if self.partitions is not None:
+                batch = batch[np.argsort(self.partitions[batch], kind="stable")]
+            batches.append(np.ascontiguousarray(self.hashes[batch]))
+        # What is left over at the end is no batch of this size.
+        whole = len(batches) > 1 and batches[-1].size < batch_records
+        return batches[:-1] if whole else batches
+
+    def order(self) -> Int64s:
+        """The numbers of the records by time."""
+        if self.times is None:
+            return np.arange(self.hashes.size)
+        return np.argsort(self.times, kind="stable")
+
+
+def sample_trace(trace: Trace, spec: str, records_max: int) -> Sample:
+    """The first records of a trace."""
+    chunks: list[UInt64s] = []
+    for chunk in trace.chunks():
+        chunks.append(chunk.keys)
+        if sum(keys.size for keys in chunks) >= records_max:
+            break
+    hashes = np.concatenate(chunks)[:records_max] if chunks else np.empty(0, np.uint64)
+    return Sample(f"--trace {spec}", hashes, trace.records)
+
+
+def sample_texts(where: str, keys: Sequence[bytes | None], raw: RawSample) -> Sample:
+    """Records with these keys, of which some are missing."""
+    kept = [number for number, key in enumerate(keys) if key is not None]
+    texts = [key for key in keys if key is not None]
+    ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
+    hashes = hash_pieces(b"".join(texts), ends) if texts else np.empty(0, np.uint64)
+    return Sample(
+        where,
+        hashes,
+        raw.there,
+        len(keys) - len(kept),
+        lambda number: _show_key(texts[number]),
+        np.array(raw.partitions, np.int64)[kept] if raw.partitions else None,
+        np.array(raw.timestamps_ms, np.int64)[kept] if raw.timestamps_ms else None,
+        notes=_describe_bytes(texts),
+    )
+
+
+def _describe_bytes(texts: Sequence[bytes]) -> tuple[str, ...]:
+    """Says so if some keys are no text; a look at some of them is enough."""
+    looked = texts[:: max(1, len(texts) // 10_000)]
+    binary = sum(not _is_text(text) for text in looked)
+    if not binary:
+        return ()
+    share = binary / len(looked)
+    return (f"{share:.0%} of the keys are no UTF-8 text: they are compared byte by byte.",)
+
+
+def _is_text(key: bytes) -> bool:
+    try:
+        key.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _show_key(key: bytes) -> str:
+    return key.decode() if _is_text(key) else f"0x{key.hex()}"

@@ -1,0 +1,190 @@
+"""Takes the sample that a question is about, with a progress bar where somebody watches."""
+
+import itertools
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from unskew.config.errors import UsageError
+from unskew.config.loader import load
+from unskew.config.models.job import Job
+from unskew.config.models.source import KafkaSource
+from unskew.config.types.secrets import reveal
+from unskew.jobs.commands.prediction.key_expression import KeyExpression, parse_key_expression
+from unskew.jobs.commands.prediction.options import Question
+from unskew.jobs.commands.prediction.sample import Sample, sample_texts, sample_trace
+from unskew.jobs.kafka.options import find_security_options
+from unskew.jobs.kafka.sample import Limits, RawSample, sample_topic
+from unskew.jobs.kafka.sample import Progress as Report
+
+_JOB_RECORDS_MAX = 300_000
+"""Of a job's records, which are kept as rows."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A sample, and what its job says of the rest."""
+
+    sample: Sample
+    partitions: int
+    batch_records: int | None
+    today: str
+    """How the records are spread now."""
+
+
+def take_sample(question: Question) -> Asked:
+    """The sample; an error is one sentence."""
+    if question.job is not None:
+        return _sample_job(question, question.job)
+    assert question.partitions is not None
+    if question.trace is not None:
+        sample = sample_trace(question.trace, question.trace_spec, question.limits.records)
+    else:
+        sample = _sample_records(question)
+    return Asked(sample.check(), question.partitions, question.batch_records, "none")
+
+
+def _sample_records(question: Question) -> Sample:
+    text = question.key or ("value" if question.topic is None else "key")
+    expression = parse_key_expression(text)
+    if question.topic is not None:
+        where = f"{question.topic} on {question.servers}"
+        options = question.client_options
+        raw = _read_topics([question.topic], question.servers, question.limits, options)
+    else:
+        where = str(question.file)
+        raw = _read_lines(Path(where), question.limits.records)
+    if not raw.keys:
+        return sample_texts(where, [], raw)
+    return sample_texts(where, _evaluate(raw, text, expression), raw)
+
+
+def _evaluate(
+    raw: RawSample, text: str, expression: KeyExpression | None
+) -> Sequence[bytes | None]:
+    if expression is not None:
+        return expression.evaluate(raw)
+    from unskew.jobs.commands.run import quiet_spark  # noqa: PLC0415 - on use: Spark
+    from unskew.jobs.engine.sample_rows import evaluate_keys  # noqa: PLC0415
+
+    _say(f"starting Spark to evaluate --key {text}")
+    quiet_spark(debug=False)
+    return [None if key is None else key.encode() for key in evaluate_keys(raw, text)]
+
+
+def _read_lines(path: Path, records: int) -> RawSample:
+    """The lines of a file as records that have a value alone."""
+    try:
+        with path.open("rb") as file:
+            lines = (line.rstrip(b"\r\n") for line in file)
+            values: list[bytes | None] = list(itertools.islice(filter(None, lines), records))
+            there = len(values) + sum(1 for _ in file)
+    except OSError as error:
+        raise UsageError(f"--file: {path}: {error.strerror}") from error
+    return RawSample([None] * len(values), values, there=there)
+
+
+def _read_topics(
+    topics: Sequence[str], servers: str, limits: Limits, options: dict[str, str]
+) -> RawSample:
+    """The records of all topics, each by an equal part of the limits."""
+    part = Limits(max(1, limits.records // len(topics)), limits.seconds / len(topics))
+    whole = RawSample()
+    for number, topic in enumerate(topics):
+        with _bar(f"reading {topic}") as report:
+            raw = sample_topic(topic, servers, part, options, report)
+        whole.keys += raw.keys
+        whole.values += raw.values
+        # A task reads one partition of one topic.
+        whole.partitions += [partition * len(topics) + number for partition in raw.partitions]
+        whole.offsets += raw.offsets
+        whole.timestamps_ms += raw.timestamps_ms
+        whole.there += raw.there
+    return whole
+
+
+def _sample_job(question: Question, name: str) -> Asked:
+    from unskew.jobs.commands.run import quiet_spark  # noqa: PLC0415 - on use: Spark
+    from unskew.jobs.engine.sample_rows import sample_job  # noqa: PLC0415
+
+    loaded = load(name)
+    if loaded.job is None or loaded.problems:
+        raise UsageError(*loaded.lines())
+    job = loaded.job
+    limits = replace(question.limits, records=min(question.limits.records, _JOB_RECORDS_MAX))
+    raw = _read_source(job, limits)
+    if raw is not None and not raw.keys:
+        sample_texts(_describe_source(job), [], raw).check()
+    _say("starting Spark to prepare the records and to measure the operator")
+    quiet_spark(debug=False)
+    rows = sample_job(job, raw, limits.records)
+    there = raw.there if raw is not None else len(rows.hashes)
+    sample = Sample(
+        _describe_source(job),
+        rows.hashes,
+        there,
+        rows.rejected,
+        lambda number: str(rows.texts[number].as_py()),
+        work=rows.work,
+    ).check()
+    if question.work is None and rows.work is None:
+        raise UsageError(
+            f"compare: {job.name}: operator {job.operator.type} makes no partial results to"
+            " measure; give --cost"
+        )
+    batch = getattr(job.source, "records_per_batch", None)
+    return Asked(
+        sample,
+        question.partitions or job.partitions,
+        question.batch_records or batch,
+        job.grouping.type,
+    )
+
+
+def _describe_source(job: Job) -> str:
+    source = job.source
+    if isinstance(source, KafkaSource):
+        named = source.subscribe or source.pattern or list(source.assign or ())
+        return f"{', '.join([named] if isinstance(named, str) else named)} of job {job.name}"
+    return f"{source.path} of job {job.name}"
+
+
+def _read_source(job: Job, limits: Limits) -> RawSample | None:
+    """The newest records of the job's topics; None where only Spark can read its source."""
+    source = job.source
+    if not isinstance(source, KafkaSource) or not source.subscribe:
+        return None
+    if find_security_options(reveal(source.options)):
+        return None  # they are for Kafka's Java client
+    return _read_topics(source.subscribe, source.bootstrap_servers, limits, {})
+
+
+def _say(line: str) -> None:
+    print(f"compare: {line}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _bar(text: str) -> Iterator[Report]:
+    """A bar of records; nothing where nobody watches."""
+    bars = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f} records"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )
+    with bars:
+        task = bars.add_task(text, total=1)
+
+        def update(done: int, asked: int) -> None:
+            with suppress(KeyError):
+                bars.update(task, completed=done, total=asked)
+
+        yield update

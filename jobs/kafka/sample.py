@@ -1,0 +1,162 @@
+"""A bounded sample of a topic's newest records, in the order in which its partitions hold them."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from unskew.config.errors import ExternalError
+from unskew.jobs.kafka.admin import no_answer, no_such_topic
+
+ANSWER_SECONDS = 5.0
+_CHUNK_RECORDS = 10_000
+_POLL_SECONDS = 0.2
+_MESSAGE_BYTES = 64 << 20
+_REFUSED = (
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+)
+Progress = Callable[[int, int], None]
+"""Called with the records that were read, and those that are asked for."""
+
+
+@dataclass
+class RawSample:
+    """Records by column, an entry each."""
+
+    keys: list[bytes | None] = field(default_factory=list)
+    values: list[bytes | None] = field(default_factory=list)
+    partitions: list[int] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=list)
+    timestamps_ms: list[int] = field(default_factory=list)
+    there: int = 0
+    """Records that the topic has."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much is read."""
+
+    records: int
+    seconds: float
+
+
+def sample_topic(
+    topic: str,
+    servers: str,
+    limits: Limits,
+    client_options: Mapping[str, str],
+    progress: Progress | None = None,
+) -> RawSample:
+    """The newest records of a topic, each of its partitions by its share of all of them.
+
+    So they are about of the same time, and a partition with a hot key has its weight. No offset is
+    committed.
+    """
+    said: list[str] = []
+    settings: dict[str, Any] = {
+        "bootstrap.servers": servers,
+        "group.id": "unskew-compare",
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "enable.partition.eof": True,
+        "fetch.message.max.bytes": 4 << 20,
+        "queued.max.messages.kbytes": _MESSAGE_BYTES >> 10,
+        "log_level": 0,
+        **client_options,
+        "error_cb": lambda error: said.append(error.str()),
+    }
+    try:
+        consumer = Consumer(settings)
+    except KafkaException as error:
+        raise ExternalError(f"compare: --client-config: {error.args[0].str()}") from error
+    try:
+        sample = RawSample()
+        starts, ends = _find_range(consumer, topic, servers, limits.records, sample, said)
+        _read(consumer, topic, starts, ends, limits, sample, progress)
+    except KafkaException as error:
+        raise ExternalError(_describe(topic, servers, error.args[0])) from error
+    finally:
+        consumer.close()
+    return sample
+
+
+def _find_range(
+    consumer: Consumer, topic: str, servers: str, records: int, sample: RawSample, said: list[str]
+) -> tuple[dict[int, int], dict[int, int]]:
+    """Of each partition that has records: the offset to begin with, and that after the last."""
+    try:
+        cluster = consumer.list_topics(topic, timeout=ANSWER_SECONDS)
+    except KafkaException as error:
+        reason = f" ({said[-1]})" if said else ""
+        where = f"compare: {servers}"
+        problem = no_answer(where, ANSWER_SECONDS, reason, "--bootstrap-servers")
+        raise ExternalError(problem) from error
+    known = cluster.topics[topic]
+    if known.error is not None and known.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+        there = consumer.list_topics(timeout=ANSWER_SECONDS).topics
+        raise ExternalError(no_such_topic(f"compare: {topic} on {servers}", topic, there))
+    if known.error is not None:
+        raise ExternalError(_describe(topic, servers, known.error))
+    bounds = {
+        number: consumer.get_watermark_offsets(TopicPartition(topic, number), ANSWER_SECONDS)
+        for number in known.partitions
+    }
+    sample.there = sum(high - low for low, high in bounds.values())
+    wanted = min(1.0, records / max(1, sample.there))
+    starts = {n: high - round((high - low) * wanted) for n, (low, high) in bounds.items()}
+    ends = {number: high for number, (_, high) in bounds.items() if high > starts[number]}
+    return {number: starts[number] for number in ends}, ends
+
+
+def _read(
+    consumer: Consumer,
+    topic: str,
+    starts: Mapping[int, int],
+    ends: Mapping[int, int],
+    limits: Limits,
+    sample: RawSample,
+    progress: Progress | None,
+) -> None:
+    left = dict(ends)
+    asked = sum(ends[number] - starts[number] for number in ends)
+    consumer.assign([TopicPartition(topic, number, at) for number, at in starts.items()])
+    deadline = time.monotonic() + limits.seconds
+    while left and time.monotonic() < deadline:
+        for message in consumer.consume(_CHUNK_RECORDS, _POLL_SECONDS):
+            _take(message, left, sample)
+        if progress is not None:
+            progress(len(sample.keys), asked)
+
+
+def _take(message: Any, left: dict[int, int], sample: RawSample) -> None:
+    """Keep a record; drop its partition from those that are left when it was the last."""
+    error, number = message.error(), message.partition()
+    if error is not None:
+        if error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
+            raise KafkaException(error)
+        left.pop(number, None)
+        return
+    if number not in left:
+        return  # newer than the sample
+    offset = message.offset()
+    if offset < left[number]:
+        sample.keys.append(message.key())
+        sample.values.append(message.value())
+        sample.partitions.append(number)
+        sample.offsets.append(offset)
+        sample.timestamps_ms.append(message.timestamp()[1])
+    if offset >= left[number] - 1:
+        del left[number]
+
+
+def _describe(topic: str, servers: str, error: Any) -> str:
+    where = f"compare: {topic} on {servers}"
+    if error.code() in _REFUSED:
+        return f"{where}: Kafka does not permit this user to read it: {error.str()}; it needs Read"
+    if error.code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT):  # noqa: SLF001
+        return no_answer(where, ANSWER_SECONDS, "", "--bootstrap-servers")
+    return f"{where}: cannot be read: {error.str()}"

@@ -1,0 +1,94 @@
+"""The table `where` in pieces, its page, and the cost model judged by it."""
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import model
+from benchmarks.engine.when import WAYS, read_outcomes, write_when
+from benchmarks.engine.where import Cell, Size, left_of, make_grid
+from unskew.grouping.simulation.batch_cost import Constants
+
+
+def row(cell: Cell, **seconds: float) -> dict[str, Any]:
+    times = {f"{way} s": seconds[way] for way in WAYS}
+    more = {"cell": cell.name, "load": 0.5, "measured": "2026-01-01 00:00", "records": 2000}
+    return times | more | {"by hand s": None}
+
+
+DEAR, CHEAP = Cell(1.4, 100.0, 1.0), Cell(0.0, 10.0)
+ROWS = [
+    row(DEAR, local=5.0, level=4.0, none=13.0),
+    row(CHEAP, local=2.0, level=2.02, none=2.6),
+]
+
+
+def test_the_grid_has_sixty_cells_of_different_names() -> None:
+    names = [cell.name for cell in make_grid()]
+
+    assert len(names) == len(set(names)) >= 55
+
+
+def test_what_is_left_is_what_matches_and_is_not_measured() -> None:
+    size = Size(cells=(DEAR, CHEAP, Cell(1.4, 10.0)))
+
+    assert left_of(size, ROWS[:1], []).cells == (CHEAP, Cell(1.4, 10.0))
+    assert left_of(size, ROWS[:1], ["z1.4-*"]).cells == (Cell(1.4, 10.0),)
+
+
+def test_the_page_says_who_wins_and_what_each_way_costs_at_worst(tmp_path: Path) -> None:
+    write_when(ROWS, tmp_path)
+
+    page = (tmp_path / "when.md").read_text()
+    assert (
+        f"| `none`: Spark's hash of the key | 0 of 2 cells | 3.25x the fastest | `{DEAR.name}`"
+        in page
+    )
+    assert "| `level`: routed, equal shares | 2 of 2 cells | 1.01x the fastest |" in page
+    assert "| 1 ms a key in a task | 100 µs | 1.4 | 5.00 | **4.00** | 13.00 |" in page
+    picture = ET.fromstring((tmp_path / "images" / "when.svg").read_text())  # noqa: S314
+    words = [text.text for text in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"local = level", "a draw", "local 1.25x"} <= set(words)
+    assert [each.winners for each in read_outcomes(ROWS)] == [["level"], ["local", "level"]]
+
+
+def test_without_measured_cells_there_is_no_page(tmp_path: Path) -> None:
+    write_when([], tmp_path)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_model_is_judged_by_cells_it_was_not_fitted_to() -> None:
+    rows = [row(Cell(0.0, 1.0), local=0.5, level=0.6, none=0.55), *ROWS]
+    cases = model.read_cases({"where": {"rows": rows}})
+
+    errors = model.find_errors([case for case in cases if not case.calibrates], Constants())
+
+    assert {error.case.cell for error in errors} == {DEAR, CHEAP}
+    assert {error.prediction.way for error in errors} == set(WAYS)
+    # Of 2,000 records `level` is 0.4 s, so that by the times above it is far off, and says so.
+    assert all(error.relative < -0.5 for error in errors if error.case.cell == CHEAP)
+    text = model.describe(errors, Constants(), "a test", 1)
+    assert "| where | all | 6 | " in text
+    assert "of 2 cells the way that is predicted to be the best" in text
+
+
+def test_a_choice_counts_by_what_was_measured() -> None:
+    cases = model.read_cases({"where": {"rows": ROWS}})
+    errors = model.find_errors(cases, Constants(fixed_seconds=0.0))
+
+    good, cells = model.count_good_choices(errors)
+
+    assert cells == 2
+    chosen = {
+        error.case.cell: min(
+            (e for e in errors if e.case is error.case), key=lambda e: e.prediction.seconds
+        )
+        for error in errors
+    }
+    expected = sum(
+        best.measured <= 1.05 * min(best.case.seconds.values()) for best in chosen.values()
+    )
+    assert good == pytest.approx(expected)

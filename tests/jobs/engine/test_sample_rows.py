@@ -1,0 +1,99 @@
+"""A sample through Spark: keys by an expression, a job's rows, and what its operator takes."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
+
+from tests.support.running.in_process import job_over
+from unskew.config.errors import UsageError
+from unskew.grouping.simulation.loads import hash_as_spark
+from unskew.jobs.commands.prediction.key_expression import parse_key_expression
+from unskew.jobs.engine.sample_rows import evaluate_keys_in, measure_work, sample_job_in
+from unskew.jobs.kafka.sample import RawSample
+from unskew.jobs.operators.paced import Paced, PacedOptions
+
+VALUES = [{"user": f"u{number % 7}", "n": number} for number in range(40)] + [{"n": 1.50}]
+RAW = RawSample(
+    [None] * len(VALUES),
+    [json.dumps(value).encode() for value in VALUES],
+    [0] * len(VALUES),
+    list(range(len(VALUES))),
+    [1_700_000_000_000] * len(VALUES),
+    len(VALUES),
+)
+
+
+@pytest.mark.spark
+def test_keys_without_spark_are_those_that_spark_makes(spark: SparkSession) -> None:
+    for text in (
+        "value",
+        "get_json_object(value, '$.user')",
+        "get_json_object(value, '$.n')",
+        "from_json(cast(value as string), 'user STRING, n INT').user",
+    ):
+        expression = parse_key_expression(text)
+        assert expression is not None
+        own = [None if key is None else key.decode() for key in expression.evaluate(RAW)]
+        assert own == list(evaluate_keys_in(spark, RAW, text))
+
+    for wrong in ("nobody(value)", "from_json(value", "colour"):
+        with pytest.raises(UsageError, match=r"^--key: ") as raised:
+            evaluate_keys_in(spark, RAW, wrong)
+        assert len(str(raised.value).splitlines()) == 1
+
+
+@pytest.mark.spark
+def test_rows_go_where_sparks_own_hash_sends_them(spark: SparkSession) -> None:
+    rows = spark.range(0, 200).select(sf.xxhash64("id").alias("hash")).repartition(7, "hash")
+    sent = rows.select("hash", sf.spark_partition_id().alias("partition")).toArrow()
+
+    hashes = sent["hash"].to_numpy().astype(np.int64).view(np.uint64)
+    assert hash_as_spark(hashes, 7).tolist() == sent["partition"].to_pylist()
+
+
+@pytest.mark.spark
+def test_a_jobs_sample_has_its_keys_its_rejected_records_and_the_operators_time(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    job = job_over(
+        {"type": "files", "path": str(tmp_path)},
+        tmp_path,
+        "sampled",
+        operator={"type": "paced", "key": "user", "cost": "1 ms", "partial_bytes": 100},
+        decode={"type": "json", "schema": "user STRING"},
+        event_time="timestamp",
+        window={"type": "none"},
+        lateness=None,
+    )
+
+    sample = sample_job_in(spark, job, RAW, 100)
+
+    assert sorted(set(sample.texts.to_pylist())) == [f"u{number}" for number in range(7)]
+    assert (sample.hashes.size, np.unique(sample.hashes).size, sample.rejected) == (40, 7, 1)
+    assert sample.work is not None
+    assert sample.work.cost == pytest.approx(1e-3, rel=0.5)
+    assert sample.work.partial_bytes == pytest.approx(100, rel=0.1)
+
+
+def test_the_time_of_a_key_is_told_from_that_of_a_record() -> None:
+    keys = np.random.default_rng(1).integers(0, 400, 4000)
+    rows = pa.table(
+        {
+            "pane": np.zeros(4000, np.int64),
+            "key": [f"k{key}" for key in keys],
+            "key_hash": keys,
+            "event_time": pa.array(np.zeros(4000, np.int64), pa.timestamp("us", "UTC")),
+        }
+    )
+    options = PacedOptions.model_validate({"type": "paced", "cost": "20 us", "key_cost": "500 us"})
+
+    work = measure_work(Paced.of(options), rows)
+
+    assert work.cost == pytest.approx(20e-6, rel=0.8)
+    assert work.setup == pytest.approx(500e-6, rel=0.3)
+    assert not work.native
