@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unskew.grouping.base import Float64s, UInt64s
+from unskew.grouping.base import Float64s, Int64s, UInt64s
 from unskew.grouping.simulation.reports import head_of
 
 HEAVIEST = 10
@@ -56,7 +56,7 @@ def profile_keys(hashes: UInt64s, partitions: int) -> KeyProfile:
     return KeyProfile(hashes.size, distinct.size, heaviest, head.size, share, drift)
 
 
-def _measure_drift(numbers: "np.ndarray", heavy: "np.ndarray", keys: int) -> float:
+def _measure_drift(numbers: Int64s, heavy: Int64s, keys: int) -> float:
     """Half the sum of differences of shares, of heavy keys and all others as one.
 
     Less what chance alone makes of halves of this size: of few records, every share differs.
@@ -70,7 +70,7 @@ def _measure_drift(numbers: "np.ndarray", heavy: "np.ndarray", keys: int) -> flo
     return max(0.0, moved - chance)
 
 
-def _share(numbers: "np.ndarray", heavy: "np.ndarray", keys: int) -> Float64s:
+def _share(numbers: Int64s, heavy: Int64s, keys: int) -> Float64s:
     counts = np.bincount(numbers, minlength=keys)[heavy]
     rest = numbers.size - counts.sum()
     shares: Float64s = np.append(counts, rest) / numbers.size

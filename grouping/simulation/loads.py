@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unskew.grouping.base import Feedback, Float64s, Int32s, Int64s, UInt64s
 from unskew.grouping.registry import GROUPINGS, create
@@ -126,7 +127,7 @@ def hash_as_spark(key_hashes: UInt64s, partitions: int) -> Int32s:
     return chosen
 
 
-def _mix(value: np.ndarray, word: np.ndarray) -> np.ndarray:
+def _mix(value: NDArray[np.uint32], word: NDArray[np.uint32]) -> NDArray[np.uint32]:
     word = word * np.uint32(0xCC9E2D51)
     word = ((word << np.uint32(15)) | (word >> np.uint32(17))) * np.uint32(0x1B873593)
     value = value ^ word

@@ -18,7 +18,7 @@ from pyspark.sql import functions as sf
 
 from unskew.config.errors import UsageError
 from unskew.config.models.job import Job
-from unskew.grouping.base import UInt64s
+from unskew.grouping.base import Float64s, UInt64s
 from unskew.grouping.simulation.loads import Work
 from unskew.jobs.engine.session import job_session, session
 from unskew.jobs.engine.spark_errors import brief, translate_spark_errors
@@ -143,7 +143,7 @@ def measure_work(operator: Operator, rows: pa.Table) -> Work:
     return Work(cost, setup, measured[1][1], operator.native)
 
 
-def _split(counts: "np.ndarray[Any, Any]", seconds: "np.ndarray[Any, Any]") -> tuple[float, float]:
+def _split(counts: Float64s, seconds: Float64s) -> tuple[float, float]:
     """Seconds a record and a key; where keys cannot be told from records, none for a key."""
     (size, few), (_, many) = counts
     setup = (seconds[1] - seconds[0]) / (many - few) if many > 1.1 * few else 0.0
