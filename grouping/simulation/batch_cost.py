@@ -61,7 +61,7 @@ class Parts:
     @property
     def seconds(self) -> float:
         """All of them."""
-        return sum(getattr(self, each.name) for each in fields(self))
+        return float(sum(getattr(self, each.name) for each in fields(self)))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ ANSWER_SECONDS = 5.0
 _CHUNK_RECORDS = 10_000
 _POLL_SECONDS = 0.2
 _MESSAGE_BYTES = 64 << 20
-_REFUSED = (
+_NO_PERMISSION = (
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     KafkaError.GROUP_AUTHORIZATION_FAILED,
@@ -155,7 +155,7 @@ def _take(message: Any, left: dict[int, int], sample: RawSample) -> None:
 
 def _describe(topic: str, servers: str, error: Any) -> str:
     where = f"compare: {topic} on {servers}"
-    if error.code() in _REFUSED:
+    if error.code() in _NO_PERMISSION:
         return f"{where}: Kafka does not permit this user to read it: {error.str()}; it needs Read"
     if error.code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT):  # noqa: SLF001
         return no_answer(where, ANSWER_SECONDS, "", "--bootstrap-servers")

@@ -27,6 +27,10 @@ RECORDS_MAX = 10_000_000
 _BATCH_RECORDS_MAX = 1_000_000_000
 _RECORDS, _SECONDS = 1_000_000, 15
 _SOURCES = ("job", "topic", "file", "trace")
+_PREDICTION_ONLY = (
+    *("job", "topic", "file", "bootstrap_servers", "key", "cost", "setup", "partial_bytes"),
+    *("slots", "records", "seconds", "client_config", "constants", "html"),
+)
 _SIMULATION_ONLY = (
     "cost_us",
     "arrival_per_second",
@@ -104,9 +108,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def is_prediction(arguments: argparse.Namespace) -> bool:
     """Is a prediction asked for, and not a simulation of balance alone?"""
-    own = ("job", "topic", "file", "bootstrap_servers", "key", "cost", "setup", "partial_bytes")
-    own += ("slots", "records", "seconds", "client_config", "constants", "html")
-    return arguments.show_keys or any(getattr(arguments, name) is not None for name in own)
+    return arguments.show_keys or any(
+        getattr(arguments, name) is not None for name in _PREDICTION_ONLY
+    )
 
 
 def read_question(arguments: argparse.Namespace) -> Question:
