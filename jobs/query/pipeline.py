@@ -20,7 +20,7 @@ from unskew.jobs.operators.registry import computed_by_spark, operator_for
 from unskew.jobs.query import source
 from unskew.jobs.query.decode import decode
 from unskew.jobs.query.partial import PartialStage
-from unskew.jobs.query.prepare import ARRIVED, REJECTED, prepare
+from unskew.jobs.query.prepare import ARRIVED, keep_accepted, keep_rejected, prepare
 from unskew.jobs.query.prepare_rows import prepare_rows, select_table_columns
 from unskew.jobs.query.writer_stage import WriterStage
 
@@ -40,8 +40,7 @@ class Pipeline:
         if not operator.merges:
             return select_table_columns(self._keep_accepted(prepared))
         if computed_by_spark(self.job):
-            accepted = prepared.where(sf.col(REJECTED).isNull())
-            totals = self._group_by_window(accepted, operator).agg(
+            totals = self._group_by_window(keep_accepted(prepared), operator).agg(
                 *_make_aggregates(operator.direct)
             )
         else:
@@ -55,13 +54,13 @@ class Pipeline:
     def _keep_accepted(self, prepared: DataFrame) -> DataFrame:
         """The rows that are written as they are, each in the partition of its writer."""
         if computed_by_spark(self.job):
-            return prepared.where(sf.col(REJECTED).isNull())
+            return keep_accepted(prepared)
         return self.make_writer_stage().keep_accepted(self._partition(prepared))
 
     def build_rejected(self, spark: SparkSession) -> DataFrame:
         """The rejected records with reason and coordinates, where no partial stage keeps them."""
         prepared, _ = self._read_and_prepare(spark)
-        return prepared.where(sf.col(REJECTED).isNotNull()).select(f"{REJECTED}.*")
+        return keep_rejected(prepared)
 
     def make_router(self, sources: int) -> Router:
         """The router; the groupings `none` and `local` have none."""

@@ -69,6 +69,27 @@ def prepare(decoded: DataFrame, given: Operator, job: Job) -> tuple[DataFrame, O
     return prepared, operator
 
 
+def keep_accepted(prepared: DataFrame) -> DataFrame:
+    """The rows without the rejected ones."""
+    return _judge_once(prepared).where(sf.col(REJECTED).isNull())
+
+
+def keep_rejected(prepared: DataFrame) -> DataFrame:
+    """The rejected records, with their reasons."""
+    return _judge_once(prepared).where(sf.col(REJECTED).isNotNull()).select(f"{REJECTED}.*")
+
+
+def _judge_once(prepared: DataFrame) -> DataFrame:
+    """`prepared` such that Spark keeps a filter on `rejected` above what decides it.
+
+    It would copy that into a filter beneath the decoding, once for each use of a decoded column: a
+    record's JSON was parsed twenty times. It moves no filter beneath a column that it takes for
+    nondeterministic, as everything is that asks for the task's number.
+    """
+    judged = sf.when(sf.spark_partition_id() >= 0, sf.col(REJECTED))
+    return prepared.withColumn(REJECTED, judged)
+
+
 def make_rejected_record() -> Column:
     """A struct of the record, with the reason why it is rejected."""
     return sf.struct(

@@ -13,6 +13,7 @@ from unskew import load_job
 from unskew.jobs.query import source
 from unskew.jobs.query.decode import decode
 from unskew.jobs.query.pipeline import prepare_records
+from unskew.jobs.query.prepare import keep_accepted, keep_rejected
 
 pytestmark = pytest.mark.spark
 
@@ -92,9 +93,14 @@ def test_a_million_tags_do_not_hold_the_others_up(spark: SparkSession, tmp_path:
     assert [reason for reason, _ in dead_letters] == ["too_many_keys"]
 
 
-def test_the_words_of_a_line_are_computed_once(spark: SparkSession) -> None:
-    job = load_job("word_count", {"checkpoint": "unused"})
+@pytest.mark.parametrize(
+    ("name", "costly"), [("word_count", "regexp_extract_all("), ("vwap", "from_json(")]
+)
+def test_what_is_costly_is_computed_once_a_record(
+    spark: SparkSession, name: str, costly: str
+) -> None:
+    job = load_job(name, {"checkpoint": "unused"})
     lines = source.read_static(spark, [b"a b"]).repartition(1)
     prepared, _ = prepare_records(decode(lines, job.decode, source.COLUMNS), job)
-    plan = prepared._jdf.queryExecution().executedPlan().toString()
-    assert plan.count("regexp_extract_all") == 1
+    for rows in (keep_accepted(prepared), keep_rejected(prepared)):
+        assert rows._jdf.queryExecution().executedPlan().toString().count(costly) == 1
