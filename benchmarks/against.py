@@ -1,6 +1,6 @@
 """Two checkouts against each other: batch times of `overhead` and `tiny`, in interleaved pairs.
 
-    python -m benchmarks.against OTHER_CHECKOUT [--pairs 7]
+    python -m benchmarks.against OTHER_CHECKOUT [--pairs 7] [--groupings level,partial_key]
 
 Each pair runs both checkouts one after the other, the first of them in turn, so that what slows the
 machine meets both. What counts is the ratio within a pair; the table shows the median of the ratios
@@ -23,7 +23,7 @@ RATIO_MAX = 1.03
 # Uses only what both checkouts have: one broker and one session for each table. Older ones have
 # the engine's benchmark in modules beside this one.
 _MEASURE = """
-import json, logging
+import json, sys
 from statistics import median
 try:
     from benchmarks.engine.measure import bench, zipf
@@ -32,22 +32,22 @@ except ImportError:
     from benchmarks.engine_measure import bench, zipf
     from benchmarks.engine_overhead import EXPONENT, _runs
 
-batches, tiny_batches, records = 4, 16, 500_000
+batches, tiny_batches, records = 3, 12, 500_000
 taken = {}
 with bench() as made:
     made.fill("overhead", zipf(records * batches, EXPONENT))
     made.fill("tiny", zipf(16 * tiny_batches, EXPONENT), partitions=1)
     for table, size in (("overhead", records), ("tiny", 16)):
-        for name, runs in _runs(made, table, size, 1, ("level", "partial_key")).items():
+        for name, runs in _runs(made, table, size, 1, tuple(sys.argv[1:])).items():
             taken[f"{table} {name}"] = median(second for run in runs for second in run.seconds)
 print("measured: " + json.dumps(taken))
 """
 
 
-def measure(checkout: Path) -> dict[str, float]:
+def measure(checkout: Path, groupings: Sequence[str]) -> dict[str, float]:
     """Median seconds of a batch, by table and grouping, of one checkout in a process of its own."""
     done = subprocess.run(
-        [sys.executable, "-c", _MEASURE],
+        [sys.executable, "-c", _MEASURE, *groupings],
         cwd=checkout,
         env={**os.environ, "PYTHONPATH": str(checkout)},
         capture_output=True,
@@ -61,12 +61,14 @@ def measure(checkout: Path) -> dict[str, float]:
     raise SystemExit(f"{checkout}: measured nothing (exit code {done.returncode}):\n{done.stderr}")
 
 
-def pairs_of(other: Path, count: int) -> list[tuple[dict[str, float], dict[str, float]]]:
+def pairs_of(
+    other: Path, count: int, groupings: Sequence[str]
+) -> list[tuple[dict[str, float], dict[str, float]]]:
     """So many pairs (other, this), each side first in turn."""
     pairs = []
     for number in range(count):
         order = (other, ROOT) if number % 2 == 0 else (ROOT, other)
-        seconds = {checkout: measure(checkout) for checkout in order}
+        seconds = {checkout: measure(checkout, groupings) for checkout in order}
         pairs.append((seconds[other], seconds[ROOT]))
         print(f"pair {number + 1} of {count}: {_ratios(pairs[-1:])}", file=sys.stderr, flush=True)
     return pairs
@@ -81,8 +83,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.against", description=__doc__)
     parser.add_argument("other", type=Path, help="the checkout to compare this one with")
     parser.add_argument("--pairs", type=int, default=7)
+    parser.add_argument("--groupings", default="level", help="by default level")
     chosen = parser.parse_args(arguments)
-    pairs = pairs_of(chosen.other.resolve(), chosen.pairs)
+    pairs = pairs_of(chosen.other.resolve(), chosen.pairs, chosen.groupings.split(","))
     rows: list[Row] = [
         {
             "batch of": name,
