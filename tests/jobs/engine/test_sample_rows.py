@@ -11,6 +11,7 @@ from pyspark.sql import functions as sf
 
 from tests.support.running.in_process import job_over
 from unskew.config.errors import UsageError
+from unskew.config.types.units import Duration
 from unskew.grouping.simulation.loads import hash_as_spark
 from unskew.jobs.commands.prediction.key_expression import parse_key_expression
 from unskew.jobs.engine.sample_rows import evaluate_keys_in, measure_work, sample_job_in
@@ -61,7 +62,7 @@ def test_a_jobs_sample_has_its_keys_its_rejected_records_and_the_operators_time(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     job = job_over(
-        {"type": "files", "path": str(tmp_path)},
+        {"type": "files", "path": str(tmp_path / "in")},
         tmp_path,
         "sampled",
         operator={"type": "paced", "key": "user", "cost": "1 ms", "partial_bytes": 100},
@@ -90,7 +91,7 @@ def test_the_time_of_a_key_is_told_from_that_of_a_record() -> None:
             "event_time": pa.array(np.zeros(4000, np.int64), pa.timestamp("us", "UTC")),
         }
     )
-    options = PacedOptions.model_validate({"type": "paced", "cost": "20 us", "key_cost": "500 us"})
+    options = PacedOptions(cost=Duration.parse("20 us"), key_cost=Duration.parse("500 us"))
 
     work = measure_work(Paced.of(options), rows)
 
