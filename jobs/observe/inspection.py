@@ -15,7 +15,7 @@ from unskew.grouping.spark.report import LATENCY_BOUNDS_SECONDS
 from unskew.jobs.checkpoint.files import journal_in, names_in
 from unskew.jobs.checkpoint.merge_state import MergePartition, read_merge_state
 from unskew.jobs.checkpoint.spark_log import read_watermark
-from unskew.jobs.observe.batch import BatchDone, Routing, read_routing
+from unskew.jobs.observe.batch import BatchDone, read_routing
 from unskew.jobs.observe.batch_stats import HOT_KEYS, BatchStats, read_batch_stats
 from unskew.jobs.observe.figure import PARTITION, Figure, take_value
 from unskew.jobs.observe.figures import FIGURES
@@ -175,7 +175,7 @@ def _read(checkpoint: str, journal: Journal, number: int) -> Batch | None:
     stats = read_batch_stats(checkpoint, journal, number, _HOT_KEYS_A_BATCH)
     if stats is None:
         return None
-    routing = read_routing(journal, number) or Routing(0, 0.0)
+    routing = read_routing(journal, number)
     written = journal.dead_letters_written(number) or not stats.rejected
     files = read_written_files(journal, number)
     done = BatchDone(_read_progress(checkpoint, number), stats, routing, written=files)

@@ -104,8 +104,8 @@ def test_rows_are_in_the_table_once_and_every_writer_has_its_share(
 
 
 def test_a_restart_with_another_grouping_goes_on(spark: SparkSession, tmp_path: Path) -> None:
-    records = [events(seed, 200) for seed in range(2)]
-    groupings = [("level", 4), ("shuffle", 2)]
+    records = [events(seed, 200) for seed in range(3)]
+    groupings = [("level", 4), ("local", 3), ("shuffle", 2)]
     for number, (grouping, partitions) in enumerate(groupings):
         write_lines(tmp_path / "in", f"{number}.json", records[number])
         run(spark, tmp_path, grouping={"type": grouping}, partitions=partitions)
