@@ -6,7 +6,7 @@ before them and the feedback of the batch before: no clock, no global random. It
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from unskew.grouping.arguments import check_active, check_feedback, check_range, checked_array
+from unskew.grouping.contents import Bounds, check_array, check_numbers, check_options, require
 from unskew.grouping.errors import GroupingError, SnapshotError
 from unskew.grouping.snapshot import Arrays, Snapshot
 
@@ -88,6 +89,10 @@ class Grouping(ABC):
     wants_feedback: ClassVar[bool] = False
     growing: ClassVar[frozenset[str]] = frozenset()
     """Names of the arrays whose length is not fixed by the parameters."""
+    bounds: ClassVar[Bounds] = {}
+    """Least and largest number of an array of whole numbers, if not those of a count."""
+    checks: ClassVar[tuple[Callable[[Arrays], None], ...]] = ()
+    """What must hold among the arrays of a state: each raises a SnapshotError."""
 
     def __init__(self, setting: Setting, params: GroupingParams) -> None:
         self.params = params
@@ -170,6 +175,12 @@ class Grouping(ABC):
 
     def restore(self, snapshot: Snapshot) -> None:
         """Go on from `snapshot`, which must be of this grouping with these settings and options."""
+        self.check(snapshot)
+        self.state = {name: snapshot.arrays[name].copy() for name in self.state}
+        self._active_changed()
+
+    def check(self, snapshot: Snapshot) -> None:
+        """Raise a SnapshotError if this grouping could not go on from `snapshot`."""
         expected = {
             "grouping": self.name,
             "version": self.version,
@@ -181,13 +192,17 @@ class Grouping(ABC):
             given = sorted(snapshot.arrays) if what == "arrays" else getattr(snapshot, what)
             if given != value:
                 raise SnapshotError(f"snapshot: {what}: expected {value!r} (got {given!r})")
-        _check_options(self.params, snapshot.options)
+        check_options(self.params, snapshot.options)
         for name, array in self.state.items():
-            _check_array(name, snapshot.arrays[name], array, name in self.growing)
-        if not snapshot.arrays["active"].any():
-            raise SnapshotError("snapshot: active: at least one partition (got none)")
-        self.state = {name: snapshot.arrays[name].copy() for name in self.state}
-        self._active_changed()
+            check_array(name, snapshot.arrays[name], array, growing=name in self.growing)
+        check_numbers(snapshot.arrays, self.setting.partitions, self.bounds)
+        require(snapshot.arrays["active"].any(), "active", "at least one partition (got none)")
+        self._check_state(snapshot.arrays)
+
+    def _check_state(self, state: Arrays) -> None:
+        """Raise a SnapshotError if arrays of the right types and bounds contradict each other."""
+        for check in self.checks:
+            check(state)
 
     @abstractmethod
     def _route(self, keys: UInt64s, timestamps: Int64s | None, out: Int32s) -> None:
@@ -202,21 +217,3 @@ class Grouping(ABC):
     def _active_changed(self) -> None:
         """`state["active"]` is new: bring what follows from it up to date."""
         self.active = np.flatnonzero(self.state["active"]).astype(np.int32)
-
-
-def _check_options(params: GroupingParams, given: Mapping[str, object]) -> None:
-    # Arrays of the same shapes may stand for something else under other options.
-    expected = params.model_dump(mode="json")
-    for name in sorted(expected.keys() | given.keys()):
-        if given.get(name) != expected.get(name):
-            raise SnapshotError(
-                f"snapshot: options: {name}: expected {expected.get(name)!r}"
-                f" (got {given.get(name)!r})"
-            )
-
-
-def _check_array(name: str, given: NDArray[Any], like: NDArray[Any], growing: bool) -> None:
-    if given.dtype != like.dtype:
-        raise SnapshotError(f"snapshot: {name}: type {like.dtype} (got {given.dtype})")
-    if given.shape[growing:] != like.shape[growing:] or given.ndim != like.ndim:
-        raise SnapshotError(f"snapshot: {name}: shape {like.shape} (got {given.shape})")

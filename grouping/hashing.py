@@ -10,6 +10,8 @@ every key has an order of all partitions, and the first that is active gets it: 
 the partitions that left or came back move.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,6 +31,13 @@ def mix64(value: np.uint64) -> np.uint64:
     value = (value ^ (value >> _HALF)) * _FIRST
     value = (value ^ (value >> _HALF)) * _SECOND
     return value ^ (value >> _HALF)
+
+
+def mix64_each(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """`mix64` of each, without compiling anything."""
+    mix: Any = mix64.function
+    mixed: NDArray[np.uint64] = mix(values)
+    return mixed
 
 
 @kernel

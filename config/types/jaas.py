@@ -18,6 +18,8 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_UNESCAPED = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 _SEPARATORS = re.compile(r"[\s\"'=;\\]+")
 
 
@@ -37,6 +39,15 @@ def jaas_secrets(text: str) -> dict[str, str]:
         for name, value in _OPTION.findall(text)
         if holds_secret(name) or name.startswith("user_")
     }
+
+
+def jaas_options(text: str) -> dict[str, str]:
+    r"""All options of a line as the client reads them, without quotes and escapes.
+
+    >>> jaas_options(r'Plain required username="me" password="a \"b";')
+    {'username': 'me', 'password': 'a "b'}
+    """
+    return {name: _unquote(value) for name, value in _OPTION.findall(text)}
 
 
 def secret_parts(text: str) -> set[str]:
@@ -80,6 +91,12 @@ def problem(text: str) -> str:
         for index in range(0, len(options), 3)
     )
     return "" if whole else RULE
+
+
+def _unquote(value: str) -> str:
+    if value[0] not in "\"'":
+        return value
+    return _ESCAPED.sub(lambda escape: _UNESCAPED.get(escape[1], escape[1]), value[1:-1])
 
 
 def _open_quote(text: str) -> str:

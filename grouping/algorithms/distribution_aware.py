@@ -109,6 +109,7 @@ class DistributionAware(Grouping):
     name = "distribution_aware"
     version = 2
     Params = DistributionAwareParams
+    checks = (space_saving.check,)
 
     def __init__(self, setting: Setting, params: DistributionAwareParams) -> None:
         super().__init__(setting, params)

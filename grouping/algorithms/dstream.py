@@ -79,6 +79,7 @@ from unskew.grouping.base import (
     Setting,
     UInt64s,
 )
+from unskew.grouping.contents import require
 from unskew.grouping.hashing import mix64, pick_active, salts
 from unskew.grouping.kernels import kernel
 from unskew.grouping.parts.sketches import coin_flip, counting_bloom
@@ -90,6 +91,7 @@ from unskew.grouping.parts.sketches.coin_flip import (
     trailing_ones,
 )
 from unskew.grouping.parts.sketches.counting_bloom import Filter, add, contains, remove
+from unskew.grouping.snapshot import Arrays
 
 R_DEFAULT = 6
 P_DEFAULT = 0.01
@@ -142,6 +144,8 @@ class DStream(Grouping):
 
     name = "dstream"
     Params = DStreamParams
+    bounds = coin_flip.BOUNDS
+    checks = (coin_flip.check,)
 
     def __init__(self, setting: Setting, params: DStreamParams) -> None:
         super().__init__(setting, params)
@@ -202,6 +206,15 @@ class DStream(Grouping):
             "hot_keys": float(np.count_nonzero(synopsis.hot[:size])),
             "filter_false_positive_rate": float(filled**self._hashes),
         }
+
+    def _check_state(self, state: Arrays) -> None:
+        super()._check_state(state)
+        synopsis = coin_flip.view(state)
+        hot = synopsis.keys[: synopsis.counts[coin_flip.SIZE]]
+        hot = hot[synopsis.hot[: hot.size] != 0]
+        members = Filter(state["filter"], self._hashes, self._filter_salt)
+        held = counting_bloom.cells_of(members, hot)
+        require(np.array_equal(held, members.cells), "filter", "the hot keys, and no others")
 
     def _active_changed(self) -> None:
         super()._active_changed()

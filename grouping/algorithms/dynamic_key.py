@@ -63,7 +63,7 @@ Distributed Stream Processing Engines.
 """
 
 import math
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +78,7 @@ from unskew.grouping.base import (
     Setting,
     UInt64s,
 )
+from unskew.grouping.contents import Bounds
 from unskew.grouping.hashing import pick_active, salts
 from unskew.grouping.kernels import kernel
 from unskew.grouping.parts.key_spaces import (
@@ -85,14 +86,19 @@ from unskew.grouping.parts.key_spaces import (
     NEVER,
     OLD,
     TEENAGE,
+    TIMES,
     WIDTH_MIN,
     admit,
+    bounds_of,
+    check_spaces,
+    empty_spaces,
     find,
     old_cycle,
     reindex,
     table_size,
     teenage_cycle,
 )
+from unskew.grouping.snapshot import Arrays
 
 SAMPLE_RECORDS_LEAST = 1_000
 SAMPLE_RECORDS_A_PARTITION = 100
@@ -157,21 +163,14 @@ class DynamicKey(Grouping):
     name = "dynamic_key"
     Params = DynamicKeyParams
     params: DynamicKeyParams
+    bounds: ClassVar[Bounds] = {"checked": TIMES, "clock": TIMES}
 
     def __init__(self, setting: Setting, params: DynamicKeyParams) -> None:
         super().__init__(setting, params)
         self._salt = salts(setting.seed, 1)[0]
-        old = params.expected_keys // 10
-        elders = params.expected_keys // 2
-        slots = elders + params.baby_keys_max
-        self._bounds = np.array([0, old, elders, slots], np.int64)
-        self._table = np.empty(table_size(slots), np.int32)
-        self.state |= {
-            "keys": np.zeros(slots, np.uint64),
-            "counts": np.zeros(slots, np.int64),
-            "widths": np.full(elders, WIDTH_MIN, np.int32),
-            "checked": np.full(elders, NEVER, np.int64),
-            "sizes": np.zeros(3, np.int64),
+        self._bounds = bounds_of(params.expected_keys, params.baby_keys_max)
+        self._table = np.empty(table_size(int(self._bounds[-1])), np.int32)
+        self.state |= empty_spaces(self._bounds) | {
             "loads": np.zeros(setting.partitions, np.int64),
             "clock": np.array([NEVER, NEVER, NEVER, NEVER, 0, 0], np.int64),
         }
@@ -228,6 +227,9 @@ class DynamicKey(Grouping):
         if self.params.memory == "batch":
             self.state["loads"][:] = 0
             self.state["clock"][[_TOTAL, _SINCE]] = 0
+
+    def _check_state(self, state: Arrays) -> None:
+        check_spaces(state, self._bounds)
 
     def _active_changed(self) -> None:
         super()._active_changed()

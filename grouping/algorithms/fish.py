@@ -64,7 +64,7 @@ Reference: Y. Huang, "Efficient Time-Evolving Stream Processing at Scale" (paper
 
 import math
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +80,7 @@ from unskew.grouping.base import (
     Setting,
     UInt64s,
 )
+from unskew.grouping.contents import ANY_TIME, COUNT_MAX, Bounds
 from unskew.grouping.hashing import salts
 from unskew.grouping.kernels import kernel
 from unskew.grouping.parts import ring
@@ -162,6 +163,8 @@ class Fish(Grouping):
     Params = FishParams
     wants_feedback = True
     params: FishParams
+    bounds: ClassVar[Bounds] = {"candidates_min": (2, COUNT_MAX), "clock": ANY_TIME}
+    checks = (decaying.check,)
 
     def __init__(self, setting: Setting, params: FishParams) -> None:
         super().__init__(setting, params)

@@ -120,10 +120,11 @@ from unskew.grouping.base import (
     Setting,
     UInt64s,
 )
+from unskew.grouping.contents import require
 from unskew.grouping.hashing import salts
 from unskew.grouping.parts import agreement
 from unskew.grouping.parts.agreed_homes import Where
-from unskew.grouping.parts.key_costs import empty_costs, learn, ticks_of
+from unskew.grouping.parts.key_costs import check_costs, empty_costs, learn, ticks_of
 from unskew.grouping.parts.levelled import (
     Levelled,
     Partitions,
@@ -176,6 +177,7 @@ class Level(Grouping):
     Params = LevelParams
     wants_feedback = True
     growing = agreement.GROWING
+    checks = (check_costs, agreement.check_memory)
 
     params: LevelParams
 
@@ -251,6 +253,11 @@ class Level(Grouping):
         return dict(
             zip(("moved_records", "extra_pairs", "split_keys", "known_costs"), values, strict=True)
         )
+
+    def _check_state(self, state: Arrays) -> None:
+        super()._check_state(state)
+        room = self.setting.partitions
+        require(state["split_known"][0] <= room, "split_known", f"at most {room}")
 
     def _begin_batch(self, feedback: Feedback | None) -> None:
         for name in ("loads", "moved_records", "extra_pairs", "split_known"):

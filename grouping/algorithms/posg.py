@@ -81,7 +81,7 @@ Reference: N. Rivetti, E. Anceaume, Y. Busnel, L. Querzoni, B. Sericola: Proacti
 for shuffle grouping in distributed stream processing systems. Middleware 2016.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -95,6 +95,7 @@ from unskew.grouping.base import (
     Setting,
     UInt64s,
 )
+from unskew.grouping.contents import ANY_TIME, COUNT_MAX, Bounds
 from unskew.grouping.errors import GroupingError
 from unskew.grouping.hashing import salts
 from unskew.grouping.kernels import kernel
@@ -110,6 +111,7 @@ from unskew.grouping.parts.posg_machines import (
     Rules,
     Scheduler,
     ask,
+    check_machine,
     count_active,
     forget_batch,
     lifted,
@@ -155,6 +157,8 @@ class Posg(Grouping):
     Params = PosgParams
     wants_feedback = True
     params: PosgParams
+    bounds: ClassVar[Bounds] = {"clock": ANY_TIME, "machine": (-COUNT_MAX, COUNT_MAX)}
+    checks = (check_machine,)
 
     def __init__(self, setting: Setting, params: PosgParams) -> None:
         super().__init__(setting, params)

@@ -79,8 +79,15 @@ from unskew.grouping.base import (
     Setting,
     UInt64s,
 )
+from unskew.grouping.contents import check_distinct, require
 from unskew.grouping.hashing import pick_active_each, pick_each, salts
-from unskew.grouping.parts.key_costs import TICKS_A_MEAN_RECORD, empty_costs, learn, ticks_of
+from unskew.grouping.parts.key_costs import (
+    TICKS_A_MEAN_RECORD,
+    check_costs,
+    empty_costs,
+    learn,
+    ticks_of,
+)
 from unskew.grouping.parts.longest_first import assign
 from unskew.grouping.parts.sketches import largest_counts
 from unskew.grouping.parts.sketches.exact_counts import ExactCounts
@@ -124,6 +131,7 @@ class Whole(Grouping):
     wants_feedback = True
 
     params: WholeParams
+    checks = (check_costs, largest_counts.check)
 
     def __init__(self, setting: Setting, params: WholeParams) -> None:
         super().__init__(setting, params)
@@ -206,6 +214,12 @@ class Whole(Grouping):
             "moves": np.zeros(1, np.int64),
             "expected_max_over_mean": np.ones(1, np.float64),
         }
+
+    def _check_state(self, state: Arrays) -> None:
+        super()._check_state(state)
+        known = int(state["assigned_known"][0])
+        require(known <= self._room, "assigned_known", f"at most {self._room}")
+        check_distinct("assigned_keys", state["assigned_keys"][:known])
 
     def _begin_batch(self, feedback: Feedback | None) -> None:
         if feedback is not None and self.params.balance == "seconds":

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew.grouping.base import Int32s, Int64s, UInt64s
+from unskew.grouping.contents import check_distinct, require
 from unskew.grouping.parts.agreed_homes import (
     Counted,
     Plan,
@@ -39,6 +40,12 @@ _CHANCE = 1.7
 _WORTH = 0.8
 """A plan is used if it makes at most this part of the pairs that being exact makes."""
 _PLAN = Plan._fields
+_LISTS = (
+    ("counted_keys", "counted_records"),
+    ("exact_keys", "exact_partitions", "exact_records"),
+    ("home_keys", "home_partitions"),
+    ("shared_keys", "shared_records"),
+)
 GROWING = frozenset(
     [*_PLAN]
     + [f"counted_{name}" for name in ("keys", "records")]
@@ -64,6 +71,22 @@ def empty_memory(partitions: int) -> dict[str, NDArray[Any]]:
         "shared_records": np.empty(0, np.int64),
         "whole_records": np.empty(0, np.int64),
     }
+
+
+def check_memory(state: Arrays) -> None:
+    """Raise a SnapshotError if lists in a state that belong together do not fit."""
+    for first, *others in _LISTS:
+        for name in others:
+            fits = state[name].size == state[first].size
+            require(fits, name, f"as many as {first}, {state[first].size}")
+    require(state["whole_records"].size in {0, state["plan_loads"].size}, "whole_records", "all")
+    starts = state["shared_first"]
+    ends = state["shared_keys"].size + 1, state["shared_partitions"].size
+    require(starts.size == ends[0] and (np.diff(starts) > 0).all(), "shared_first", "ascending")
+    require((starts[0], starts[-1]) == (0, ends[1]), "shared_first", f"from 0 to {ends[1]}")
+    check_distinct("shared_keys", state["shared_keys"])
+    homes = state["home_keys"]
+    require((homes[1:] > homes[:-1]).all(), "home_keys", "ascending keys")
 
 
 def begin(state: dict[str, NDArray[Any]], agreed: Arrays) -> None:

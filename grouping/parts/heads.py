@@ -59,6 +59,7 @@ class HeadGrouping(LoadGrouping):
     """A grouping with a load vector, two choices for the tail, and a head."""
 
     params: HeadParams
+    checks = (space_saving.check,)
 
     def __init__(self, setting: Setting, params: HeadParams, candidates: int = 2) -> None:
         super().__init__(setting, params, candidates)

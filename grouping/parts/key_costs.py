@@ -26,6 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew.grouping.base import Feedback, Float64s, Int64s, UInt64s
+from unskew.grouping.contents import require
+from unskew.grouping.snapshot import Arrays
 
 SPEED_RATIO_MAX = 16.0
 TICKS_A_MEAN_RECORD = 4096
@@ -54,6 +56,17 @@ def empty_costs(room: int, partitions: int) -> dict[str, NDArray[Any]]:
         "cost_mean": np.zeros(1, np.float64),
         "speeds": np.ones(partitions, np.float64),
     }
+
+
+def check_costs(state: Arrays) -> None:
+    """Raise a SnapshotError if the costs in a state contradict each other."""
+    known = int(state["costs_known"][0])
+    keys, costs = state["cost_keys"], state["cost_per_record"]
+    require(known <= keys.size, "costs_known", "at most as many as there is room for")
+    require((keys[1:known] > keys[: max(known - 1, 0)]).all(), "cost_keys", "ascending keys")
+    require((costs >= 0).all(), "cost_per_record", "no negative cost")
+    require(state["cost_mean"][0] > 0 or not known, "cost_mean", "above 0 where costs are known")
+    require((state["speeds"] > 0).all(), "speeds", "above 0")
 
 
 def learn(

@@ -13,17 +13,51 @@ taken off, so N records make no count too low by more than 2N/B in this way, and
 high. A key that goes for want of a slot and comes back starts again, which is within that bound.
 """
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from unskew.grouping.base import Int32s, Int64s, UInt64s
+from unskew.grouping.contents import check_distinct, require
 from unskew.grouping.hashing import mix64
 from unskew.grouping.kernels import kernel
+from unskew.grouping.snapshot import Arrays
 
 OLD, TEENAGE, BABY = 0, 1, 2
 NEVER = -(2**61)
 """Before every stream time; far enough from the ends of int64 that differences fit."""
+TIMES = (NEVER, 2 * -NEVER)
+"""Bounds of stream times: the latest that is read, and a cycle's length more."""
 WIDTH_MIN = 2
 _EMPTY = np.int32(-1)
+
+
+def bounds_of(expected_keys: int, baby_keys_max: int) -> Int64s:
+    """The ends of the three spaces, for so many keys to keep and so many babies."""
+    elders = expected_keys // 2
+    return np.array([0, expected_keys // 10, elders, elders + baby_keys_max], np.int64)
+
+
+def empty_spaces(bounds: Int64s) -> dict[str, NDArray[Any]]:
+    """No key in any space, as named arrays for a grouping's state."""
+    elders, slots = bounds[BABY], bounds[BABY + 1]
+    return {
+        "keys": np.zeros(slots, np.uint64),
+        "counts": np.zeros(slots, np.int64),
+        "widths": np.full(elders, WIDTH_MIN, np.int32),
+        "checked": np.full(elders, NEVER, np.int64),
+        "sizes": np.zeros(BABY + 1, np.int64),
+    }
+
+
+def check_spaces(state: Arrays, bounds: Int64s) -> None:
+    """Raise a SnapshotError if a state's spaces contradict each other."""
+    sizes = state["sizes"]
+    require((sizes <= np.diff(bounds)).all(), "sizes", "no more keys than a space has room for")
+    require((state["widths"] >= WIDTH_MIN).all(), "widths", f"at least {WIDTH_MIN}")
+    used = [np.arange(start, start + size) for start, size in zip(bounds, sizes, strict=False)]
+    check_distinct("keys", state["keys"][np.concatenate(used)])
 
 
 def table_size(slots: int) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew.grouping.base import Float64s, Int32s, Int64s, UInt64s
+from unskew.grouping.contents import require
 from unskew.grouping.kernels import kernel
 from unskew.grouping.parts.sketches.count_min import (
     add,
@@ -19,6 +20,7 @@ from unskew.grouping.parts.sketches.count_min import (
     ratios,
     spread,
 )
+from unskew.grouping.snapshot import Arrays
 
 Flags = NDArray[np.uint8]
 
@@ -70,6 +72,12 @@ class Rules(NamedTuple):
     lift: bool
     every_report: bool
     """Synchronise with every report, not only when matrices arrive?"""
+
+
+def check_machine(state: Arrays) -> None:
+    """Raise a SnapshotError if the scheduler is in none of its states."""
+    number = state["machine"][STATE]
+    require(ROUND_ROBIN <= number <= RUN, "machine", f"a state from 0 to {RUN} (got {number})")
 
 
 @kernel

@@ -9,7 +9,7 @@ import dataclasses
 
 from unskew.grouping.base import Grouping
 from unskew.grouping.snapshot import Arrays, Snapshot
-from unskew.grouping.spark.journal import Journal
+from unskew.grouping.spark.journal import Journal, state_name
 
 _NAME = "sources.agreed"
 
@@ -28,10 +28,18 @@ def agreed_before(journal: Journal, batch: int, router: Grouping) -> Arrays:
                 continue
             if any(_kind(state) != _kind(like) for state in states.values()):
                 return {}
+            for source, state in states.items():
+                with journal.naming(number, state_name(source)):
+                    router.check(state)
             agreed = router.agree([states[source].arrays for source in sorted(states)])
             written = dataclasses.replace(like, arrays=agreed)
             journal.write(number, _NAME, written.to_bytes())
-        return written.arrays if _kind(written) == _kind(like) else {}
+        if _kind(written) != _kind(like):
+            return {}
+        whole = {**like.arrays, **written.arrays}
+        with journal.naming(number, _NAME):
+            router.check(dataclasses.replace(written, arrays=whole))
+        return written.arrays
     return {}
 
 

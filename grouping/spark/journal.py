@@ -93,12 +93,12 @@ class Journal:
         """Let a new grouping go on from that state, if it is for as many partitions."""
         number, state = self._state_before(batch, source)
         if state is not None and state.partitions == grouping.setting.partitions:
-            with self._naming(number, _state_name(source)):
+            with self.naming(number, state_name(source)):
                 grouping.restore(state)
 
     def _state_before(self, batch: int, source: int) -> tuple[int, Snapshot | None]:
         for number in self.batches_before(batch):
-            state = self.read(number, _state_name(source))
+            state = self.read(number, state_name(source))
             if state is not None:
                 return number, state
         return 0, None
@@ -139,7 +139,7 @@ class Journal:
 
     def write_state(self, batch: int, source: int, state: Snapshot) -> bool:
         """Write a source's state; False if an earlier attempt has."""
-        return self.write(batch, _state_name(source), state.to_bytes())
+        return self.write(batch, state_name(source), state.to_bytes())
 
     def write_report(self, batch: int, partition: int, report: Snapshot) -> bool:
         """Write a partition's report; False if an earlier attempt has."""
@@ -214,12 +214,12 @@ class Journal:
 
     def _check_rejected(self, batch: int, name: str) -> None:
         system, root = self._open()
-        with self._naming(batch, name), open_file(system, f"{root}/{batch:012d}/{name}") as file:
+        with self.naming(batch, name), open_file(system, f"{root}/{batch:012d}/{name}") as file:
             check_rejected(file)
 
     def _pieces(self, batch: int, name: str) -> Iterator[pa.Table]:
         system, root = self._open()
-        with self._naming(batch, name), open_file(system, f"{root}/{batch:012d}/{name}") as file:
+        with self.naming(batch, name), open_file(system, f"{root}/{batch:012d}/{name}") as file:
             yield from read_rejected(file)
 
     def drop_rejected(self, batch: int) -> None:
@@ -345,7 +345,7 @@ class Journal:
             snapshot = self.read(batch, name) if match else None
             if match and snapshot is not None:
                 number = int(match.group(1))
-                with self._naming(batch, name):
+                with self.naming(batch, name):
                     check(snapshot)
                     if pattern is _REPORT:
                         check_partition(number, snapshot, snapshots)
@@ -369,7 +369,7 @@ class Journal:
     def read(self, batch: int, name: str) -> Snapshot | None:
         """Read a file of a batch; None if it is not there."""
         system, root = self._open()
-        with self._naming(batch, name):
+        with self.naming(batch, name):
             data = read_whole(system, f"{root}/{batch:012d}/{name}")
             if data is None:
                 return None
@@ -379,7 +379,7 @@ class Journal:
             return snapshot
 
     @contextmanager
-    def _naming(self, batch: int, name: str) -> Iterator[None]:
+    def naming(self, batch: int, name: str) -> Iterator[None]:
         """Give errors about a file's content its name, and say what to do."""
         try:
             yield
@@ -396,5 +396,5 @@ class Journal:
         return write_once(system, f"{root}/{batch:012d}/{name}", data, synced)
 
 
-def _state_name(source: int) -> str:
+def state_name(source: int) -> str:
     return f"source-{source:05d}.state"

@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     from unskew.jobs.commands.run import overrides  # noqa: PLC0415
     from unskew.jobs.replay.ledger import FOLDER, Ledger  # noqa: PLC0415
 
-    loaded = load(arguments.job, overrides(arguments.set))
+    loaded = load(arguments.job, overrides(arguments.set, command="dead-letters"))
     if loaded.job is None or loaded.problems:
         raise UsageError(*loaded.lines())
     if arguments.what == "list" and arguments.repaired:

@@ -150,7 +150,9 @@ def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
     return stop.exit_code
 
 
-def overrides(words: list[str], *, available_now: bool = False) -> dict[str, object]:
+def overrides(
+    words: list[str], *, available_now: bool = False, command: str = "run"
+) -> dict[str, object]:
     """The values of `--set`, by path."""
     from unskew.config.problems.problem import DocumentError  # noqa: PLC0415
     from unskew.config.yaml.reader import parse  # noqa: PLC0415
@@ -159,13 +161,13 @@ def overrides(words: list[str], *, available_now: bool = False) -> dict[str, obj
     for word in words:
         path, equals, text = word.partition("=")
         if not equals or not all(path.split(".")):
-            raise UsageError(f"run: --set: PATH=VALUE, such as partitions=32 (got {word!r})")
+            raise UsageError(f"{command}: --set: PATH=VALUE, such as partitions=32 (got {word!r})")
         try:
             node, problems = parse(text)
         except DocumentError as error:
             problems = list(error.problems)
         if problems:
-            raise UsageError(f"run: --set {path}: {problems[0].rule}")
+            raise UsageError(f"{command}: --set {path}: {problems[0].rule}")
         values[path] = node.data()
     if available_now:
         values["trigger"] = {"type": "available_now"}

@@ -34,6 +34,7 @@ _MASTER = re.compile(
     r"local(\[(\*|[1-9]\d*)(,\s*\d+)?\])?|local-cluster\[.*\]|(spark|k8s)://.+|yarn"
 )
 _PREFIX = "kafka."
+_CHECKPOINT = "checkpoint: "
 
 
 def check(pipeline: Pipeline) -> None:
@@ -46,7 +47,9 @@ def check(pipeline: Pipeline) -> None:
         *_check_brokers(job),
         *_check_targets(job),
     ]
-    problems += _check_checkpoint(pipeline)
+    # What cannot be written is not read: the reason would be the same.
+    if not any(problem.startswith(_CHECKPOINT) for problem in problems):
+        problems += _check_checkpoint(pipeline)
     if problems:
         raise ExternalError(*problems)
 
@@ -69,8 +72,6 @@ def _check_folders(job: Job) -> Iterator[str]:
         try:
             _try_to_write(Path(open_location(location)[1]), private=not field.startswith("sinks"))
         except OSError as error:
-            if field == "checkpoint" and error.errno is None:
-                continue  # no location at all: reading the checkpoint says so
             reason = error.strerror or str(error)
             yield f"{field}: {location}: cannot be written: {reason}; check the path and its owner"
     if isinstance(job.source, FilesSource) and "://" not in job.source.path:

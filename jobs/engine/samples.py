@@ -23,9 +23,10 @@ from unskew.jobs.engine.session import job_session
 from unskew.jobs.engine.spark_errors import translate_spark_errors
 from unskew.jobs.operators.base import EVENT_TIME, KEY_HASH, PANE, Operator
 from unskew.jobs.operators.mergeability import mergeability_violations
-from unskew.jobs.operators.registry import operator_for, result_key
+from unskew.jobs.operators.registry import result_key
 from unskew.jobs.query.decode import decode
-from unskew.jobs.query.prepare import REJECTED, prepare
+from unskew.jobs.query.pipeline import prepare_records
+from unskew.jobs.query.prepare import REJECTED
 from unskew.jobs.query.source import COLUMNS, read_static
 
 _TABLE = "unskew_results"
@@ -38,11 +39,12 @@ class Tried:
     """What a job made of its sample records."""
 
     results: list[dict[str, Any]]
-    """A result each, in the order of their keys; times as texts."""
+    """A result each, in the order of their keys, or rows in the order of their texts."""
     rejected: Mapping[str, int]
     """Rejected records by reason."""
-    violations: Sequence[str]
-    """How merged partials differ from the direct result, the smallest cases first."""
+    violations: Sequence[str] | None
+    """How merged partials differ from the direct result, the smallest cases first; None where
+    nothing is merged."""
 
 
 def try_out(job_file: str, samples: Path, folder: Path) -> Tried:
@@ -52,9 +54,9 @@ def try_out(job_file: str, samples: Path, folder: Path) -> Tried:
         Service(job, spark).run()
         prepared, operator = _prepare_static(spark, job, samples)
         return Tried(
-            _read_results(spark, job),
+            _read_results(spark, job) if operator.merges else _read_rows(spark),
             _count_rejected(prepared),
-            _check_law(spark, operator, prepared),
+            _check_law(spark, operator, prepared) if operator.merges else None,
         )
 
 
@@ -73,20 +75,28 @@ def _overrides(samples: Path, folder: Path) -> dict[str, object]:
     }
 
 
+def _read_rows(spark: SparkSession) -> list[dict[str, Any]]:
+    return [json.loads(row) for row in sorted(_read_json(spark.table(_TABLE)))]
+
+
+def _read_json(table: DataFrame) -> list[str]:
+    whole = sf.to_json(sf.struct("*"), {"ignoreNullFields": "false"})
+    return [row[0] for row in table.drop("batch_id").select(whole).collect()]
+
+
 def _read_results(spark: SparkSession, job: Job) -> list[dict[str, Any]]:
     """The last result of each window and key."""
-    table = spark.table(_TABLE).orderBy("batch_id").drop("batch_id")
     key = result_key(job)
     last = {}
-    for row in table.select(sf.to_json(sf.struct("*"), {"ignoreNullFields": "false"})).collect():
-        result: dict[str, Any] = json.loads(row[0])
+    for text in _read_json(spark.table(_TABLE).orderBy("batch_id")):
+        result: dict[str, Any] = json.loads(text)
         last[json.dumps([result[name] for name in key])] = result
     return [last[name] for name in sorted(last)]
 
 
 def _prepare_static(spark: SparkSession, job: Job, samples: Path) -> tuple[DataFrame, Operator]:
     raw = read_static(spark, samples.read_bytes().splitlines())
-    return prepare(decode(raw, job.decode, COLUMNS), operator_for(job.operator), job)
+    return prepare_records(decode(raw, job.decode, COLUMNS), job)
 
 
 def _count_rejected(prepared: DataFrame) -> Mapping[str, int]:

@@ -12,7 +12,7 @@ from unskew.config.errors import ExternalError, UsageError
 from unskew.config.models.job import Job
 from unskew.grouping.spark.locations import open_location
 from unskew.jobs.checkpoint.files import names_in, read_bytes
-from unskew.jobs.kafka.options import find_security_options
+from unskew.jobs.kafka.native_options import native_options
 from unskew.jobs.replay.dead_letter import DeadLetter, read_coordinates
 from unskew.jobs.sinks.files import FilesDeadLetters
 from unskew.jobs.sinks.kafka import KafkaDeadLetters
@@ -35,32 +35,26 @@ def read_dead_letters(job: Job) -> Iterator[DeadLetter]:
         raise UsageError(f"dead_letters: type {job.dead_letters.type} cannot be read back")
 
 
-def check_not_secured(job: Job, options: dict[str, str]) -> None:
-    """Raise a UsageError for SASL and TLS options: they are for Kafka's Java client."""
-    if names := find_security_options(options):
-        raise UsageError(
-            f"dead-letters: {job.name}: {names[0]}: brokers with TLS or a log-in are not served"
-        )
-
-
 def _read_topic(job: Job, target: KafkaDeadLetters) -> Iterator[DeadLetter]:
-    options = target.client_options(job)
-    check_not_secured(job, options)
-    servers = options["kafka.bootstrap.servers"]
+    options = native_options(target.client_options(job), f"dead-letters: {job.name}")
+    said: list[str] = []
     consumer = Consumer(
         {
-            "bootstrap.servers": servers,
+            **options,
             "group.id": "unskew-dead-letters",
             "enable.auto.commit": False,
             "log_level": 0,
+            "error_cb": lambda error: said.append(error.str()),
         }
     )
     try:
         for message in _read_messages(consumer, target.topic):
             yield _read_message(message)
     except KafkaException as error:
-        reason = error.args[0].str() if error.args else str(error)
-        raise ExternalError(f"dead_letters.topic: {target.topic} on {servers}: {reason}") from error
+        # A refused log-in, or a certificate, is said before the call gives up.
+        reason = said[0] if said else error.args[0].str() if error.args else str(error)
+        where = f"{target.topic} on {options['bootstrap.servers']}"
+        raise ExternalError(f"dead_letters.topic: {where}: {reason}") from error
     finally:
         consumer.close()
 

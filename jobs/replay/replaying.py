@@ -10,10 +10,11 @@ from unskew.config.errors import ExternalError, UsageError
 from unskew.config.models.job import Job
 from unskew.config.models.source import KafkaSource
 from unskew.config.rules.kafka import reader_of
-from unskew.config.types.secrets import reveal
+from unskew.jobs.kafka.native_options import native_options
+from unskew.jobs.kafka.options import connection_options
 from unskew.jobs.replay.dead_letter import Coordinates, DeadLetter
 from unskew.jobs.replay.ledger import Ledger
-from unskew.jobs.replay.reading import ANSWER_SECONDS, check_not_secured
+from unskew.jobs.replay.reading import ANSWER_SECONDS
 
 CHUNK = 500
 """How many are sent before the ledger notes them; a kill in between sends these once more."""
@@ -31,7 +32,6 @@ def require_source(job: Job) -> KafkaSource:
             f"dead-letters: {job.name}: source.type {job.source.type}: only Kafka takes records"
             " again; put repaired records into a new file of the source's folder"
         )
-    check_not_secured(job, reveal(job.source.options))
     return job.source
 
 
@@ -39,9 +39,10 @@ def replay(job: Job, dead_letters: Iterable[DeadLetter], ledger: Ledger) -> Coun
     """Send each record once, to its topic and partition and with its time; counts by outcome."""
     source = require_source(job)
     servers = source.bootstrap_servers
+    options = connection_options(servers, source.options)
     producer = Producer(
         {
-            "bootstrap.servers": servers,
+            **native_options(options, f"dead-letters: {job.name}"),
             "enable.idempotence": True,
             "message.timeout.ms": int(ANSWER_SECONDS * 1000),
             "log_level": 0,

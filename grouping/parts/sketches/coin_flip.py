@@ -45,7 +45,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew.grouping.base import Float64s, Int32s, Int64s, UInt64s
-from unskew.grouping.hashing import mix64
+from unskew.grouping.contents import Bounds, check_distinct, check_table, require
+from unskew.grouping.hashing import mix64, mix64_each
 from unskew.grouping.kernels import kernel
 
 DRAW_STEP = np.uint64(0x9E3779B97F4A7C15)
@@ -53,6 +54,7 @@ DRAW_STEP = np.uint64(0x9E3779B97F4A7C15)
 SIZE, GAP, TOUCHES, DROPPED = 0, 1, 2, 3
 """Indices of `counts`: vectors held, trials before the next shift, touches, keys without room."""
 
+BOUNDS: Bounds = {"synopsis_table": (-1, 2**31 - 1)}
 _GAP_POWERS = 32
 _UINT64_ONE = np.uint64(1)
 _MANTISSA_SHIFT = np.uint64(11)
@@ -95,6 +97,17 @@ def arrays(
 def view(state: Mapping[str, NDArray[Any]], prefix: str = "synopsis_") -> Synopsis:
     """The synopsis in a state that has the arrays of `arrays` (not a copy)."""
     return Synopsis(*(state[prefix + name] for name in Synopsis._fields))
+
+
+def check(state: Mapping[str, NDArray[Any]], prefix: str = "synopsis_") -> None:
+    """Raise a SnapshotError if the arrays of a synopsis contradict each other."""
+    synopsis = view(state, prefix)
+    size = int(synopsis.counts[SIZE])
+    require(size <= synopsis.keys.size, f"{prefix}counts", "no more vectors than have room")
+    require((synopsis.bits[:size] != 0).all(), f"{prefix}bits", "no empty vector")
+    check_distinct(f"{prefix}keys", synopsis.keys[:size])
+    homes = mix64_each(synopsis.keys[:size]) & np.uint64(synopsis.table.size - 1)
+    check_table(f"{prefix}table", synopsis.table, homes.astype(np.int64))
 
 
 def gap_powers(p: float) -> Float64s:

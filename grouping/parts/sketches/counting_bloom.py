@@ -35,7 +35,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unskew.grouping.hashing import mix64
+from unskew.grouping.hashing import mix64, mix64_each
 from unskew.grouping.kernels import kernel
 
 _HALF = np.uint64(32)
@@ -58,6 +58,16 @@ def sizes(expected_keys: int, false_positive_rate: float) -> tuple[int, int]:
     hashes = max(1, math.ceil(math.log2(1 / false_positive_rate)))
     cells = math.ceil(expected_keys * hashes / math.log(2))
     return hashes, 1 << max(3, (cells - 1).bit_length())
+
+
+def cells_of(members: Filter, keys: NDArray[np.uint64]) -> NDArray[np.uint32]:
+    """The cells of a filter that holds each of these keys once, and nothing else."""
+    probes = mix64_each(keys ^ members.salt)
+    steps = (probes >> _HALF) | _ODD
+    numbers = np.arange(members.hashes, dtype=np.uint64)
+    touched = (probes[:, None] + numbers * steps[:, None]) & np.uint64(members.cells.size - 1)
+    counts = np.bincount(touched.ravel().astype(np.int64), minlength=members.cells.size)
+    return counts.astype(np.uint32)
 
 
 @kernel

@@ -26,17 +26,20 @@ comparison a record.
 Reference: paper 000 (FISH), algorithm 1.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unskew.grouping.base import Float64s, Int32s
+from unskew.grouping.contents import require
 from unskew.grouping.kernels import kernel
 from unskew.grouping.parts.sketches import space_saving
 from unskew.grouping.parts.sketches.space_saving import FADED, Counters, view
 
-__all__ = ["RECORDS", "TOP", "TOTAL", "arrays", "counted", "decay", "view"]
+_ROUNDING = 1 + 1e-6
+__all__ = ["RECORDS", "TOP", "TOTAL", "arrays", "check", "counted", "decay", "view"]
 
 RECORDS, TOTAL, TOP = 0, 1, 2
 """Places in the array `epoch`: records of this epoch so far, all records decayed, largest count."""
@@ -45,6 +48,15 @@ RECORDS, TOTAL, TOP = 0, 1, 2
 def arrays(capacity: int) -> dict[str, NDArray[Any]]:
     """An empty sketch, as named arrays for a grouping's state: SpaceSaving's and `epoch`."""
     return {**space_saving.arrays(capacity), "epoch": np.zeros(3, np.float64)}
+
+
+def check(state: Mapping[str, NDArray[Any]]) -> None:
+    """Raise a SnapshotError if counters and sums in a state contradict each other."""
+    space_saving.check(state)
+    _, total, top = state["epoch"]
+    require((state["epoch"] >= 0).all(), "epoch", "no negative sums")
+    require(top >= state["counter_counts"].max(), "epoch", "no count above the largest")
+    require(top <= total * _ROUNDING + FADED, "epoch", "no count above all records")
 
 
 @kernel

@@ -37,6 +37,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew.grouping.base import Int64s, UInt64s
+from unskew.grouping.contents import require
+from unskew.grouping.snapshot import Arrays
 
 TicksOf = Callable[[UInt64s], Int64s]
 """The work of a record of each of these keys."""
@@ -76,6 +78,12 @@ def read(state: Mapping[str, NDArray[Any]], prefix: str = "counted_") -> Largest
     known = int(state[prefix + "known"][0])
     keys, records, errors = (state[prefix + name][:known] for name in ("keys", "records", "errors"))
     return LargestCounts(keys, records, errors, int(state[prefix + "unlisted"][0]))
+
+
+def check(state: Arrays, prefix: str = "counted_") -> None:
+    """Raise a SnapshotError if more counts are known than there is room for."""
+    room = state[prefix + "keys"].size
+    require(state[prefix + "known"][0] <= room, f"{prefix}known", f"at most {room}")
 
 
 def write(

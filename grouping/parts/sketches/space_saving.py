@@ -41,7 +41,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew.grouping.base import Float64s, Int32s, Int64s, UInt64s
-from unskew.grouping.hashing import mix64
+from unskew.grouping.contents import check_distinct, check_table, require
+from unskew.grouping.hashing import mix64, mix64_each
 from unskew.grouping.kernels import kernel
 
 FADED = 1e-100
@@ -86,6 +87,23 @@ def arrays(capacity: int, prefix: str = "counter_") -> dict[str, NDArray[Any]]:
 def view(state: Mapping[str, NDArray[Any]], prefix: str = "counter_") -> Counters:
     """The counters in a state that has the arrays of `arrays` (not a copy)."""
     return Counters(*(state[prefix + name] for name in Counters._fields))
+
+
+def check(state: Mapping[str, NDArray[Any]], prefix: str = "counter_") -> None:
+    """Raise a SnapshotError if the counters in a state contradict each other."""
+    counters = view(state, prefix)
+    used = int(counters.used[0])
+    require(used <= counters.keys.size, f"{prefix}used", "at most all counters")
+    counts, errors = counters.counts[:used], counters.errors[:used]
+    require(((errors >= 0) & (errors <= counts)).all(), f"{prefix}errors", "from 0 to the count")
+    heap, read = counters.heap[:used], counters.heap_counts[:used]
+    require(np.array_equal(np.sort(heap), np.arange(used)), f"{prefix}heap", "each counter once")
+    parents = (np.arange(1, used) - 1) >> 1
+    ordered = (read[parents] <= read[1:]).all() and (read <= counts[heap]).all()
+    require(ordered, f"{prefix}heap_counts", "no count above that below it, or above its counter's")
+    check_distinct(f"{prefix}keys", counters.keys[:used])
+    homes = mix64_each(counters.keys[:used]) & np.uint64(counters.table.size - 1)
+    check_table(f"{prefix}table", counters.table.astype(np.int64) - 1, homes.astype(np.int64))
 
 
 def scale(counters: Counters, factor: float) -> None:

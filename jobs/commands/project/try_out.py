@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -75,16 +76,17 @@ def _read_expected(file: Path) -> list[dict[str, Any]]:
 
 
 def _report(tried: "Tried", wanted: list[dict[str, Any]]) -> int:
-    made, expected = {_line(row) for row in tried.results}, {_line(row) for row in wanted}
-    lines = [f"- {line}" for line in sorted(expected - made)]
-    lines += [f"+ {line}" for line in sorted(made - expected)]
+    made, expected = (Counter(map(_line, rows)) for rows in (tried.results, wanted))
+    lines = [f"- {line}" for line in sorted((expected - made).elements())]
+    lines += [f"+ {line}" for line in sorted((made - expected).elements())]
     rejected = ", ".join(f"{count} {reason}" for reason, count in tried.rejected.items())
-    lines.append(f"results: {len(made)}, as expected {len(made & expected)}")
+    same = (made & expected).total()
+    lines.append(f"results: {made.total()}, as expected {same}")
     lines.append(f"rejected: {rejected or 'none'}")
     if tried.violations:
         lines.append("partial results do not merge: it matters how records are split")
         lines += [f"  {violation}" for violation in tried.violations[:_VIOLATIONS_MAX]]
-    else:
+    elif tried.violations is not None:
         lines.append("partial results merge, however the samples are split")
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     return 0 if made == expected and not tried.violations else DIFFERENT

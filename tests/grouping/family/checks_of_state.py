@@ -7,8 +7,10 @@ all.
 import dataclasses
 import itertools
 import pickle
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tests.grouping.family.members import (
     BATCH_RECORDS,
@@ -26,6 +28,7 @@ from tests.grouping.family.members import (
     times_of,
 )
 from unskew.grouping.base import Grouping
+from unskew.grouping.contents import COUNT_MAX
 from unskew.grouping.errors import SnapshotError
 from unskew.grouping.snapshot import Snapshot
 
@@ -145,6 +148,38 @@ def a_snapshot_of_other_options_is_refused(member: Member) -> None:
         refusal = _refusal(grouping, dataclasses.replace(snapshot, options=options))
         assert bool(refusal) == bool(changed), f"{other}: {refusal or 'is taken'}"
         assert not changed or refusal.rpartition(": expected ")[0] in changed, refusal
+
+
+@check
+def a_snapshot_of_wrong_numbers_is_refused(member: Member) -> None:
+    """Numbers that no count, float, flag or partition can be are an error with the array's name."""
+    donor, grouping = member.make(), member.make()
+    donor.route(*batches()[0])
+    snapshot = donor.snapshot()
+    for name, array in snapshot.arrays.items():
+        for value in _impossible(name, array, grouping):
+            wrong = array.copy()
+            wrong.flat[-1] = value
+            changed = dataclasses.replace(snapshot, arrays={**snapshot.arrays, name: wrong})
+            refusal = _refusal(grouping, changed)
+            assert refusal.startswith(f"snapshot: {name}: "), (
+                f"{name} {value}: {refusal or 'taken'}"
+            )
+    assert not _refusal(grouping, snapshot)
+
+
+def _impossible(name: str, array: NDArray[Any], grouping: Grouping) -> list[float]:
+    if not array.size or (array.dtype.kind == "u" and array.dtype != np.uint8):
+        return []
+    if array.dtype.kind == "f":
+        return [np.nan, np.inf]
+    if array.dtype == np.uint8:
+        return [2]
+    if name.endswith("partitions"):
+        return [-1, grouping.setting.partitions]
+    low, high = grouping.bounds.get(name, (0, COUNT_MAX))
+    kind = np.iinfo(array.dtype)
+    return [value for value in (low - 1, high + 1) if kind.min <= value <= kind.max]
 
 
 def _refusal(grouping: Grouping, snapshot: Snapshot) -> str:

@@ -241,6 +241,12 @@ class CallsAllBack(Key):
         self.set_active(range(self.setting.partitions))
 
 
+@breaks("a_snapshot_of_wrong_numbers_is_refused", "turn -1: taken")
+class TakesAnyNumber(Turns):
+    def check(self, snapshot: Snapshot) -> None:
+        pass
+
+
 @breaks("cuts_change_no_route", "other routes")
 class BeginsWithEachChunk(Turns):
     def _route(self, keys: UInt64s, timestamps: Int64s | None, out: Int32s) -> None:

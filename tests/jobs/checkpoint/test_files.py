@@ -25,8 +25,11 @@ def test_spark_and_the_journal_read_a_file_uri_alike(spark: SparkSession, tmp_pa
 @pytest.mark.parametrize(
     ("checkpoint", "why"),
     [
-        ("wasbs://c@a.net/x", "wasbs: is not a scheme that can be opened; use a path, file:,"),
-        ("file://host/x", "file: URIs name no host (got file://host/x"),
+        (
+            "wasbs://c@a.net/x",
+            "used: wasbs: is not a scheme that can be opened; use a path, file:,",
+        ),
+        ("file://host/x", "written: file: URIs name no host (got file://host/x"),
     ],
 )
 def test_a_place_that_cannot_be_opened_is_one_line(
@@ -42,4 +45,4 @@ def test_a_place_that_cannot_be_opened_is_one_line(
     )
     assert main(["run", str(job), "--log", "console"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"checkpoint: {checkpoint}: cannot be used: {why}")
+    assert line.startswith(f"checkpoint: {checkpoint}: cannot be {why}")

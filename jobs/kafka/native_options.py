@@ -1,0 +1,90 @@
+"""Options for librdkafka, from those that a job has for Kafka's Java client.
+
+Spark reads and writes with the Java client, so a job says in its options how to log in. The
+commands that read and produce without Spark use librdkafka, which asks for the same in other
+words, and reads no store in Java's own format.
+"""
+
+from collections.abc import Mapping
+
+from unskew.config.errors import UsageError
+from unskew.config.types.jaas import jaas_options
+from unskew.jobs.kafka.options import find_security_options
+
+_PREFIX = "kafka."
+_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_HOST_CHECK = "ssl.endpoint.identification.algorithm"
+_RENAMED = {
+    "security.protocol": "security.protocol",
+    "ssl.truststore.certificates": "ssl.ca.pem",
+    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+    "ssl.keystore.key": "ssl.key.pem",
+    "ssl.key.password": "ssl.key.password",
+}
+_OF_STORES = frozenset(
+    f"ssl.{store}.{name}" for store in ("truststore", "keystore") for name in ("type", "password")
+)
+"""Options that are read with those that say where the stores are."""
+
+
+def native_options(options: Mapping[str, str], where: str) -> dict[str, str]:
+    """Where brokers are and how to log in to them, as librdkafka takes it.
+
+    A UsageError, with `where` in it, names what only the Java client can use.
+    """
+    native = {"bootstrap.servers": options["kafka.bootstrap.servers"]}
+    problems: list[str] = []
+    for name in find_security_options(options):
+        try:
+            native |= _translate(name.removeprefix(_PREFIX), options[name], options)
+        except ValueError as error:
+            problems.append(f"{where}: {name}: {error}")
+    if problems:
+        raise UsageError(*problems)
+    return native
+
+
+def _translate(name: str, value: str, options: Mapping[str, str]) -> dict[str, str]:
+    if name in _RENAMED:
+        return {_RENAMED[name]: value}
+    if name in _OF_STORES:
+        return {}
+    if name == _HOST_CHECK or (name == "sasl.mechanism" and value in _MECHANISMS):
+        return {name: value or "none"}
+    if name == "sasl.jaas.config":
+        return _log_in(value)
+    if name == "ssl.truststore.location":
+        return _trust(value, options)
+    if name == "ssl.keystore.location":
+        return _identify(value, options)
+    raise ValueError("only Spark can log in with it")
+
+
+def _log_in(jaas_line: str) -> dict[str, str]:
+    given = jaas_options(jaas_line)
+    if not {"username", "password"} <= given.keys():
+        raise ValueError("no username and password in it; only Spark can log in with it")
+    return {"sasl.username": given["username"], "sasl.password": given["password"]}
+
+
+def _trust(location: str, options: Mapping[str, str]) -> dict[str, str]:
+    if _type_of("truststore", options) != "PEM":
+        raise ValueError(
+            "only Spark can read a store of this type; write the authorities as a PEM file, with"
+            " kafka.ssl.truststore.type: PEM"
+        )
+    return {"ssl.ca.location": location}
+
+
+def _identify(location: str, options: Mapping[str, str]) -> dict[str, str]:
+    kind = _type_of("keystore", options)
+    if kind == "PEM":
+        return {"ssl.certificate.location": location, "ssl.key.location": location}
+    if kind == "PKCS12":
+        password = options.get("kafka.ssl.keystore.password", "")
+        return {"ssl.keystore.location": location, "ssl.keystore.password": password}
+    raise ValueError("only Spark can read a store of this type; PEM and PKCS12 serve both")
+
+
+def _type_of(store: str, options: Mapping[str, str]) -> str:
+    return options.get(f"kafka.ssl.{store}.type", "JKS").upper()
