@@ -129,7 +129,8 @@ def lose_newest(checkpoint: Path, rng: random.Random) -> str:
     lost = unsynced[: rng.randint(1, max(1, min(12, len(unsynced))))]
     said = []
     for path in lost:
-        how = rng.choice(("kept", "gone", "empty", "cut"))
+        # Of the newest nothing is on the disk yet, or not all.
+        how = rng.choice(("gone", "empty", "cut", "kept")[: 3 if path is lost[0] else 4])
         if how == "gone":
             path.unlink()
         elif how != "kept":

@@ -19,7 +19,7 @@ from tests.storm.harness.stage import SPARK, Stage
 from tests.storm.oracle.world import routing_of, world_of
 from tests.support.running.cluster import Cluster
 
-_KILLS = 3
+_KILLS = 5
 _POINT_SECONDS = 400.0
 _BACK_SECONDS = 120.0
 _MERGING = POINTS.index("in the merge")
@@ -29,7 +29,7 @@ def storm_executors(
     seed: int, folder: Path, services: Services, spark: Cluster, counts: Counts
 ) -> None:
     """One executor after the other is lost, at any point of a batch."""
-    stage = Stage(world_of(seed, batches=5), folder, services, f"executors-{seed}-{os.getpid()}")
+    stage = Stage(world_of(seed, batches=8), folder, services, f"executors-{seed}-{os.getpid()}")
     _storm(stage, spark, random.Random(f"executors {seed}"), counts, named=False)
 
 
@@ -41,7 +41,7 @@ def storm_shuffle_files(
     With `hashtags`: the bytes of a sketch depend on the order of its rows, so a stage that is run
     again need not write what it wrote before.
     """
-    world = world_of(seed, operator="hashtags", native=False, batches=5, merge_partitions=4)
+    world = world_of(seed, operator="hashtags", native=False, batches=8, merge_partitions=4)
     stage = Stage(world, folder, services, f"shuffle-{seed}-{os.getpid()}")
     _storm(stage, spark, random.Random(f"shuffle {seed}"), counts, named=True)
 
@@ -105,14 +105,20 @@ def _lose_one(
         _signal(executor, signal.SIGSTOP)
     position = checkpoint.position()
     victim = rng.choice(executors)
+    has_shuffle_files = _has_shuffle_files(victim)
     _signal(victim, signal.SIGKILL)
     for executor in executors:
         if executor is not victim:
             _signal(executor, signal.SIGCONT)
     counts.faults["executor killed"] += 1
     counts.points[position.point] += 1
-    if position.point == "in the merge":
+    if position.point == "in the merge" and has_shuffle_files:
         counts.faults["executor killed with its shuffle files, the merge begun"] += 1
+
+
+def _has_shuffle_files(executor: psutil.Process) -> bool:
+    folders = executor.environ().get("SPARK_EXECUTOR_DIRS", "").split(os.pathsep)
+    return any(any(Path(folder).glob("*/*/shuffle_*.data")) for folder in filter(None, folders))
 
 
 def _signal(process: psutil.Process, number: signal.Signals) -> None:

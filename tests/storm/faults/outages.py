@@ -83,7 +83,7 @@ def _with_outages(
     left = _OUTAGES
     for _ in range(_STARTS_MAX):
         routing = routing_of(stage.world, rng)
-        attempt = Attempt(jvm, stage.job_file(routing))
+        attempt = Attempt(jvm, stage.job_file(routing), retry=rng.random() < 0.5)
         checkpoint = stage.watched(routing)
         point, skip = rng.choice(POINTS), rng.choice((0, 1))
         if left and wait_for_point(checkpoint, point, attempt.ended, _POINT_SECONDS, skip):
@@ -93,7 +93,9 @@ def _with_outages(
             counts.points[checkpoint.position().point] += 1
             time.sleep(rng.uniform(0.5, 8))
             outage.end()
-        if attempt.finish() is None:
+        error = attempt.finish()
+        counts.faults["query started again by the job itself"] += attempt.retries.count
+        if error is None:
             check(stage, counts)
             return
         counts.faults["query restarts"] += 1

@@ -3,6 +3,7 @@
 import os
 import random
 import signal
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -26,6 +27,8 @@ STRIKES = {
 }
 """Kinds of faults and how often each is drawn."""
 _ENDING = ("query stopped", "query failed")
+_BESIDE = "second start refused"
+_POLL_SECONDS = 0.02
 _STRIKES_MAX = 12
 _WAIT_SECONDS = 120.0
 
@@ -51,23 +54,27 @@ def _start(
     routing = routing_of(stage.world, rng)
     attempt = Attempt(jvm, stage.job_file(routing))
     checkpoint = stage.watched(routing)
-    struck = False
+    struck = disturbed = False
     while strikes and not struck:
         kind = rng.choices(tuple(STRIKES), tuple(STRIKES.values()))[0]
         point, skip = rng.choice(POINTS), rng.choice((0, 0, 0, 1))
         position = wait_for_point(checkpoint, point, attempt.ended, _WAIT_SECONDS, skip)
         if position is None:
             break
-        strikes -= 1
-        if kind == "second start refused":
+        if kind == _BESIDE:
             count = _second_start(stage, jvm, routing, attempt)
         else:
             count = _strike(kind, jvm)
+        if not count:  # nothing was there to strike yet
+            time.sleep(_POLL_SECONDS)
+            continue
+        strikes -= 1
         counts.faults[kind] += count
-        counts.points[checkpoint.position().point] += bool(count)
+        counts.points[checkpoint.position().point] += 1
+        disturbed = disturbed or kind != _BESIDE
         struck = kind in _ENDING
     error = attempt.finish()
-    if error and not strikes and not struck:
+    if error and not disturbed:
         raise StormError(f"{stage.world}: an undisturbed start failed: {error}")
     return strikes, error is None and not struck
 
@@ -85,12 +92,9 @@ def _second_start(stage: Stage, jvm: Jvm, routing: Routing, first: Attempt) -> i
 def _strike(kind: str, jvm: Jvm) -> int:
     """Do it; how many were hit."""
     if kind == "query stopped":
-        jvm.stop_queries()
-        return 1
+        return jvm.stop_queries()
     if kind == "query failed":
-        jvm.cancel_jobs()
-        jvm.stop_queries()
-        return 1
+        return jvm.fail_queries()
     if kind == "task killed":
         return jvm.kill_tasks()
     victims = jvm.workers() if kind == "worker killed" else jvm.daemons()

@@ -9,6 +9,7 @@ from typing import Any
 
 import psutil
 from pyspark import SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tests.storm.harness.checks import check_text
@@ -17,10 +18,14 @@ from tests.storm.harness.stage import SPARK
 from tests.support.running.cluster import python_workers
 from unskew import load_job
 from unskew.config.errors import UnskewError
+from unskew.jobs.engine.retries import run_with_retries
 from unskew.jobs.engine.service import Service
 from unskew.jobs.engine.session import session
+from unskew.jobs.local.signals import Stop
+from unskew.jobs.observe.follower import Follower
 
 _END_SECONDS = 600.0
+_FAIL_SECONDS = 2
 
 
 class Jvm:
@@ -39,15 +44,25 @@ class Jvm:
         """The processes that fork them."""
         return [child for child in self.process.children() if "python" in child.name()]
 
-    def stop_queries(self) -> None:
-        """Stop whatever runs, in mid-batch."""
-        for query in self.spark.streams.active:
+    def stop_queries(self) -> int:
+        """Stop whatever runs, in mid-batch; how many queries there were."""
+        active = self.spark.streams.active
+        for query in active:
             with suppress(Exception):  # one that does not stop in time is the service's to handle
                 query.stop()
+        return len(active)
 
-    def cancel_jobs(self) -> None:
-        """Fail whatever runs: the query ends with an error."""
+    def fail_queries(self) -> int:
+        """Cancel the jobs that run, so that their queries fail; how many did."""
+        active = self.spark.streams.active
         self.spark.sparkContext.cancelAllJobs()
+        failed = 0
+        for query in active:
+            try:
+                query.awaitTermination(_FAIL_SECONDS)
+            except PySparkException:
+                failed += 1
+        return failed
 
     def kill_tasks(self) -> int:
         """Kill the tasks that run; how many there were. They are tried again."""
@@ -92,10 +107,25 @@ def _stderr_to(log: Path) -> Iterator[None]:
         os.close(kept)
 
 
-class Attempt:
-    """One start of a job, in a thread of its own, until it ends or is made to."""
+class _Retries(Follower):
+    """Counts the starts that a job makes by itself."""
 
-    def __init__(self, jvm: Jvm, job_file: Path) -> None:
+    def __init__(self) -> None:
+        self.count = 0
+
+    def retrying(self, reason: str, seconds: float) -> None:
+        self.count += 1
+
+
+class Attempt:
+    """One start of a job, in a thread of its own, until it ends or is made to.
+
+    With `retry` it is started again after faults that may pass, as `unskew run` does.
+    """
+
+    def __init__(self, jvm: Jvm, job_file: Path, *, retry: bool = False) -> None:
+        self.retries = _Retries()
+        self._retry = retry
         self.error: UnskewError | None = None
         self.unexpected: BaseException | None = None
         self._job = load_job(job_file)
@@ -106,11 +136,18 @@ class Attempt:
 
     def _run(self) -> None:
         try:
-            Service(self._job, self._spark).run()
+            if self._retry:
+                followers = (self.retries,)
+                run_with_retries(self._job, self._service, followers, Stop())
+            else:
+                self._service().run()
         except UnskewError as error:
             self.error = error
         except BaseException as error:  # noqa: BLE001 - told as a finding by whoever waits for it
             self.unexpected = error
+
+    def _service(self) -> Service:
+        return Service(self._job, self._spark)
 
     def ended(self) -> bool:
         """Has it ended?"""

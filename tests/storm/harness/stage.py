@@ -24,6 +24,17 @@ OPERATORS: dict[str, dict[str, Any]] = {
     "word_count": {"type": "word_count", "text": "text"},
     "vwap": {"type": "vwap"},
     "hashtags": {"type": "hashtags", "hashtags": "tags"},
+    "aggregate": {
+        "type": "aggregate",
+        "key": "symbol",
+        "columns": {
+            "trades": "count(*)",
+            "volume": "sum(volume)",
+            "lowest": "min(price)",
+            "first_user": "first(user)",
+            "users": {"distinct": "user"},
+        },
+    },
 }
 _TIMESTAMP = pa.timestamp("us", "UTC")
 

@@ -120,6 +120,17 @@ def _hashtags(records: list[Record]) -> dict[str, Any]:
     }
 
 
+def _aggregate(records: list[Record]) -> dict[str, Any]:
+    first = min((record.at, record.fields["user"]) for record in records)
+    return {
+        "trades": len(records),
+        "volume": sum(record.fields["volume"] for record in records),
+        "lowest": min(Decimal(record.fields["price"]) for record in records),
+        "first_user": first[1],
+        "users": estimated_users({record.fields["user"] for record in records}),
+    }
+
+
 def estimated_users(users: Iterable[str]) -> int:
     """What a union of HLL sketches of 2^12 registers says of them: the same whatever the order."""
     sketch = hll_sketch(12, tgt_hll_type.HLL_8)
@@ -135,4 +146,5 @@ TOTALS: dict[str, Callable[[list[Record]], dict[str, Any]]] = {
     "word_count": _count,
     "vwap": _vwap,
     "hashtags": _hashtags,
+    "aggregate": _aggregate,
 }

@@ -24,6 +24,7 @@ _COLUMNS = {
     "word_count": "count bigint",
     "vwap": "vwap numeric, volume numeric, trades bigint, high numeric, low numeric,"
     " open numeric, close numeric",
+    "aggregate": "trades bigint, volume bigint, lowest numeric, first_user text, users bigint",
     "hashtags": "posts bigint, users bigint, first_seen timestamptz, last_seen timestamptz",
 }
 _SHOWN = 5

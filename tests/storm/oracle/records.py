@@ -29,6 +29,7 @@ _REJECTED_BY_OPERATOR: dict[str, dict[str, dict[str, Any]]] = {
         "volume_zero": {"volume": 0},
         "volume_negative": {"volume": -3},
     },
+    "aggregate": {"null_key": {"symbol": None}},
     "hashtags": {"null_key": {"tags": None}, "user_null": {"user": None}},
 }
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from unskew.config.models.grouping import GROUPING_MODELS
 
-OPERATORS = ("word_count", "vwap", "hashtags")
+OPERATORS = ("word_count", "vwap", "hashtags", "aggregate")
 KEYS = ("zipf", "moving_hot", "single", "distinct")
 WINDOWS: dict[str, dict[str, Any]] = {
     "none": {"type": "none"},
