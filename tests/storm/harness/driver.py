@@ -88,4 +88,9 @@ def gone(process: psutil.Process, seconds: float = 60.0) -> None:
 
 def signal_group(started: Driver, number: signal.Signals) -> None:
     """Signal the driver, its JVM and its Python workers at once."""
+    # The workers' daemon leads a process group of its own.
+    everyone = started.all()
     os.killpg(started.process.pid, number)
+    for process in everyone:
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(number)
