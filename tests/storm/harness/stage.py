@@ -201,7 +201,9 @@ class Stage:
             os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
 
     def _produce(self) -> None:
-        producer = Producer({"bootstrap.servers": self.services.broker.address, "log_level": 0})
+        # Idempotent: where a send is tried again, others could come before it, or it twice.
+        servers = {"bootstrap.servers": self.services.broker.address, "log_level": 0}
+        producer = Producer({**servers, "enable.idempotence": True})
         for record in (record for batch in self.batches for record in batch):
             producer.produce(
                 self.input_topic,
