@@ -171,6 +171,7 @@ def test_a_job_routes_each_row_once_and_moves_it_once(
 ) -> None:
     routed, plain = matrix.run(grouping, operator), matrix.run("none", operator)
 
+    assert routed.types == plain.types
     assert list_stages(routed) == ROUTED
     assert list_stages(plain) == (PLAIN_IN_PYTHON if operator == "paced" else PLAIN)
     keys = [key for row in matrix.rows for key in keys_of(row, operator)]

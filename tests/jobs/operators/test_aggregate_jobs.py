@@ -211,23 +211,19 @@ SHIPPED = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize(
+    ("name", "grouping"), [("word_count", "level"), ("vwap", "none"), ("hashtags", "level")]
+)
 def test_a_shipped_job_in_yaml_gives_the_same_totals(
-    spark: SparkSession, tmp_path: Path, name: str
+    spark: SparkSession, tmp_path: Path, name: str, grouping: str
 ) -> None:
     rows = records(3, 500)
     write_lines(tmp_path / "in", "1.json", rows[:200])
     write_lines(tmp_path / "in", "2.json", rows[200:])
     changes: dict[str, Any] = {"window": WINDOWS["sliding"], "lateness": "1 hour"}
     shipped = Ran(spark, tmp_path, "shipped", operator=OPERATORS[name], **changes)
-    for grouping in ("level", "none"):
-        own = Ran(
-            spark,
-            tmp_path,
-            grouping,
-            operator=SHIPPED[name],
-            grouping={"type": grouping},
-            **changes,
-        )
-        assert own.last == shipped.last
-        assert own.types == shipped.types
+    own = Ran(
+        spark, tmp_path, "own", operator=SHIPPED[name], grouping={"type": grouping}, **changes
+    )
+    assert own.last == shipped.last
+    assert own.types == shipped.types
