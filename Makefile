@@ -100,6 +100,7 @@ lock: setup ## Pin the packages anew
 	$(UV) pyproject.toml --extra plot -c $(LOCKS)/runtime.txt -o $(LOCKS)/plot.txt
 	$(UV) pyproject.toml --extra jre -c $(LOCKS)/runtime.txt -o $(LOCKS)/jre.txt
 	$(UV) pyproject.toml --extra plot --group dev -c $(LOCKS)/plot.txt -c $(LOCKS)/build.txt -o $(LOCKS)/dev.txt
+	cd $(LOCKS)/editor && npm install --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts --no-audit --no-fund
 
 jars-lock: setup ## Pin the JVM artifacts anew
 	@exec $(RUN) deploy/lock_jars.py

@@ -1,6 +1,7 @@
 """The command line, read by the rules of job files: what is wrong is one line with a suggestion."""
 
 import argparse
+import sys
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
@@ -20,10 +21,27 @@ class CommandParser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """The known words; an unknown one is an error here, where its neighbours are known."""
+        # First: argparse would rather say what is missing beside it.
+        misspelt = self._find_unknown_flag(list(sys.argv[1:] if args is None else args))
+        if misspelt is not None:
+            self.error(self._unknown(misspelt))
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(self._unknown(unknown[0]))
         return parsed, unknown
+
+    def _find_unknown_flag(self, words: list[str]) -> str | None:
+        """The first word that looks like a long option and is none; a command has its own."""
+        has_commands = any(action.nargs == argparse.PARSER for action in self._actions)
+        for word in words:
+            if word == "--" or (has_commands and not word.startswith("-")):
+                return None
+            name = word.partition("=")[0]
+            # A beginning that only one option has stands for it.
+            known = any(flag.startswith(name) for flag in self._option_string_actions)
+            if word.startswith("--") and not known:
+                return word
+        return None
 
     def _unknown(self, word: str) -> str:
         if not word.startswith("-"):

@@ -62,7 +62,11 @@ def _make_schema(models: Mapping[str, Sequence[type[Model]]]) -> dict[str, Any]:
         _allow_text(body["properties"][section])
     for section in SECTIONS:
         field = body["properties"][section]
-        _allow_other_types(field.get("items", field))
+        _choose_by_type(field.get("items", field), others=True)
+    for section in body["properties"].values():
+        for choice in (section, *section.get("anyOf", ())):
+            if "discriminator" in choice:
+                _choose_by_type(choice)
     return {"$schema": DIALECT, **body, "$defs": definitions}
 
 
@@ -136,16 +140,24 @@ def _allow_text(section: dict[str, Any]) -> None:
     section.update({"anyOf": [whole, {"type": "string"}], **kept})
 
 
-def _allow_other_types(section: dict[str, Any]) -> None:
-    """Accept other types (a user's own operator or sink) with any options."""
-    known = sorted(section["discriminator"]["mapping"])
-    section.pop("discriminator")
-    section["anyOf"] = [
-        *section.pop("oneOf"),
+def _choose_by_type(section: dict[str, Any], *, others: bool = False) -> None:
+    """Write a union as `if` its type is this one `then` this section, which every checker knows.
+
+    Editors ignore `discriminator`: they take the branch of a `oneOf` that fits best, and then know
+    the types of that branch alone. With `others` (a user's own operator or sink, with any options)
+    the types are only suggested.
+    """
+    mapping = section.pop("discriminator")["mapping"]
+    named = {reference: name for name, reference in mapping.items()}
+    branches = section.pop("oneOf")
+    known: dict[str, Any] = {"enum": [named[branch["$ref"]] for branch in branches]}
+    section["type"] = "object"
+    section["properties"] = {"type": {"anyOf": [known, {"type": "string"}]} if others else known}
+    section["required"] = ["type"]
+    section["allOf"] = [
         {
-            "type": "object",
-            "description": "Of another package.",
-            "properties": {"type": {"type": "string", "not": {"enum": known}}},
-            "required": ["type"],
-        },
+            "if": {"properties": {"type": {"const": named[branch["$ref"]]}}, "required": ["type"]},
+            "then": branch,
+        }
+        for branch in branches
     ]

@@ -1,20 +1,53 @@
 """Checks many job files, each by itself and all together."""
 
+import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path as FilePath
 from typing import NamedTuple
 
-from unskew.config.loader import Loaded, load
+from unskew.config.loader import Loaded, load, load_text
 from unskew.config.models.job import Job
 from unskew.config.problems import messages
-from unskew.config.problems.problem import Path, Problem, dotted
+from unskew.config.problems.excerpt import make_excerpt
+from unskew.config.problems.problem import (
+    DocumentError,
+    Path,
+    Position,
+    Problem,
+    dotted,
+    in_order,
+)
 from unskew.config.rules.folders import normal
+from unskew.config.types.secrets import redact
+from unskew.config.yaml.reader import FILE_BYTES_MAX, decode_text
 from unskew.grouping.options.printed import show
 
+STDIN = "-"
+_ENDINGS = ("*.yaml", "*.yml")
 # What two jobs must not share, and why.
 _SHARED: list[tuple[Path, Callable[[Job], str], str]] = [
     (("name",), lambda job: job.name, "their metrics and logs would mix"),
     (("checkpoint",), lambda job: normal(job.checkpoint), "each job needs its own"),
 ]
+
+
+class Finding(NamedTuple):
+    """A problem or a warning as it is printed, and where it is in the file."""
+
+    line: str
+    excerpt: str = ""
+    """The line of the file, and a caret below it."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What is said of one file."""
+
+    file: str
+    job: Job | None
+    problems: list[Finding]
+    warnings: list[Finding]
 
 
 class Findings(NamedTuple):
@@ -31,12 +64,47 @@ def lint(files: Sequence[str]) -> list[str]:
 
 def check(files: Sequence[str]) -> Findings:
     """Every problem and every warning."""
-    loaded = [load(file) for file in sorted(set(files))]
-    _find_shared(loaded)
+    checked = examine(files)
     return Findings(
-        [line for each in loaded for line in each.lines()],
-        [line for each in loaded for line in each.warning_lines()],
+        [finding.line for each in checked for finding in each.problems],
+        [finding.line for each in checked for finding in each.warnings],
     )
+
+
+def examine(files: Sequence[str]) -> list[Checked]:
+    """Check each file, each file of a folder, and with `-` what is on standard input."""
+    names = dict.fromkeys(name for given in files for name in _list_files(given))
+    loaded = [_load(name) for name in sorted(names)]
+    _find_shared(loaded)
+    return [
+        Checked(each.file, each.job, _find(each, each.problems), _find(each, each.warnings))
+        for each in loaded
+    ]
+
+
+def _list_files(given: str) -> list[str]:
+    """The files of a folder and of those in it; what else was given is one itself."""
+    folder = FilePath(given)
+    if given == STDIN or not folder.is_dir():
+        return [given]
+    return [str(path) for ending in _ENDINGS for path in folder.rglob(ending)] or [given]
+
+
+def _load(name: str) -> Loaded:
+    if name != STDIN:
+        return load(name)
+    try:
+        return load_text(decode_text(sys.stdin.buffer.read(FILE_BYTES_MAX + 1)), "<stdin>")
+    except DocumentError as error:
+        return Loaded("<stdin>", problems=list(error.problems))
+
+
+def _find(loaded: Loaded, problems: list[Problem]) -> list[Finding]:
+    findings = {}
+    for problem in in_order(problems):
+        line = redact(problem.line(loaded.file), loaded.hidden)
+        findings[line] = Finding(line, make_excerpt(loaded.text, problem, loaded.hidden))
+    return list(findings.values())
 
 
 def _find_shared(loaded: list[Loaded]) -> None:
@@ -48,6 +116,6 @@ def _find_shared(loaded: list[Loaded]) -> None:
             value = value_of(each.job)
             first = first_of.setdefault(value, each)
             if first is not each:
-                _, position = messages.find(each.root, path)
+                position: Position = messages.find(each.root, path)[1]
                 rule = f"{show(value)} is also in {first.file}: {why}"
                 each.problems.append(Problem(position, dotted(path), rule, "change one of them"))

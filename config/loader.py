@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path as FilePath
 from typing import Annotated, Any, cast
@@ -28,6 +28,9 @@ from unskew.config.yaml.reader import Node, parse, read_text, walk
 from unskew.config.yaml.references import SECRET_IN_FILE, expand, is_reference
 from unskew.config.yaml.shorthands import write_out
 
+SET_FLAG = "--set"
+"""The option of the command line that replaces values of a file."""
+
 
 @dataclass
 class Loaded:
@@ -40,6 +43,9 @@ class Loaded:
     warnings: list[Problem] = field(default_factory=list)
     """Warnings about a job that can be used all the same."""
     hidden: set[str] = field(default_factory=set)
+    text: str = ""
+    """The whole file."""
+    flag: str = SET_FLAG
 
     def lines(self) -> list[str]:
         """The problems as printed, no secret in them."""
@@ -56,22 +62,44 @@ def load_job(path_or_name: str | FilePath, overrides: Mapping[str, object] | Non
     `overrides` replaces values by dotted path before anything is checked, for example
     `{"partitions": 8, "source.bootstrap_servers": "127.0.0.1:9092"}`.
     """
-    loaded = load(path_or_name, overrides)
+    loaded = load(path_or_name, overrides, flag="overrides:")
     if loaded.job is None or loaded.problems:
         raise UsageError(*loaded.lines())
     return loaded.job
 
 
-def load(path_or_name: str | FilePath, overrides: Mapping[str, object] | None = None) -> Loaded:
-    """Read and check one file; nothing is raised for what a file can have wrong."""
+def load(
+    path_or_name: str | FilePath,
+    overrides: Mapping[str, object] | None = None,
+    *,
+    flag: str = SET_FLAG,
+) -> Loaded:
+    """Read and check one file; nothing is raised for what a file can have wrong.
+
+    flag: what brought the overrides, as messages name it.
+    """
     path = resolve_job(path_or_name)
-    loaded = Loaded(str(path))
+    loaded = Loaded(str(path), flag=flag)
     try:
-        loaded.root, loaded.problems = parse(read_text(path))
+        loaded.text = read_text(path)
     except DocumentError as error:
         loaded.problems = list(error.problems)
         return loaded
-    _check(loaded, loaded.root, path.absolute().parent, overrides or {})
+    return _read(loaded, path.absolute().parent, overrides or {})
+
+
+def load_text(text: str, name: str) -> Loaded:
+    """Check a text as a file of this name in the working folder."""
+    return _read(Loaded(name, text=text), FilePath.cwd(), {})
+
+
+def _read(loaded: Loaded, folder: FilePath, overrides: Mapping[str, object]) -> Loaded:
+    try:
+        loaded.root, loaded.problems = parse(loaded.text)
+    except DocumentError as error:
+        loaded.problems = list(error.problems)
+        return loaded
+    _check(loaded, loaded.root, folder, overrides)
     return loaded
 
 
@@ -80,8 +108,7 @@ def _check(loaded: Loaded, root: Node, folder: FilePath, overrides: Mapping[str,
         rule = f"a job is a mapping of keys to values{messages.show_got(root)}"
         loaded.problems.append(Problem(root.position, "job", rule, 'begin with "name: ..."'))
         return
-    for path, value in overrides.items():
-        override(root, path, value)
+    made = [override(root, path, value) for path, value in overrides.items()]
     problems, loaded.hidden = expand(root)
     write_out(root)
     loaded.problems += problems
@@ -94,6 +121,16 @@ def _check(loaded: Loaded, root: Node, folder: FilePath, overrides: Mapping[str,
         loaded.problems += _find_literal_secrets(loaded.job, root, broken)
         loaded.hidden |= {text for _, text in _list_secrets(loaded.job)}
         loaded.warnings = [_locate_warning(root, warning) for warning in warnings(loaded.job)]
+    loaded.problems = [_name_flag(each, made, loaded.flag) for each in loaded.problems]
+    loaded.warnings = [_name_flag(each, made, loaded.flag) for each in loaded.warnings]
+
+
+def _name_flag(problem: Problem, made: list[Path], flag: str) -> Problem:
+    """The problem by the option that brought the value, where the file did not."""
+    for path in map(dotted, made):
+        if problem.path == path or problem.path.startswith((f"{path}.", f"{path}[")):
+            return replace(problem, flag=flag)
+    return problem
 
 
 def _locate_warning(root: Node, warning: JobWarning) -> Problem:

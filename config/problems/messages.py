@@ -165,8 +165,8 @@ def _describe_unknown_key(model: type[BaseModel], root: Node, path: Path) -> tup
             f"remove it, or change {dotted((*parents, 'type'))}",
         )
     unused = [name for name in known if parent is None or name not in parent.key_positions]
-    rule, advice = describe_unknown("key", key, unused)
     near = nearest(key, unused)
+    rule, advice = describe_unknown("key", key, known if near is None else [near])
     homes = find_homes(model, key) if near is None else []
     if homes:
         return rule, f"did you mean {' or '.join(homes[:3])}?"

@@ -26,10 +26,14 @@ class Problem:
     path: str
     rule: str
     suggestion: str = ""
+    flag: str = ""
+    """The option of the command line that brought the value, if the file did not."""
 
     def line(self, file: str) -> str:
         """`file:line:col: path: problem; suggestion`."""
         text = f"{self.path}: {add_suggestion(self.rule, self.suggestion)}"
+        if self.flag:
+            return f"{self.flag} {one_line(text)}"
         return f"{one_line(file)}:{self.position.line}:{self.position.column}: {one_line(text)}"
 
 
@@ -43,11 +47,15 @@ class DocumentError(Exception):
 
 def lines(file: str, problems: Iterable[Problem]) -> list[str]:
     """The printed problems of one file, in the order of their positions, each once."""
-    ordered = sorted(
+    return list(dict.fromkeys(problem.line(file) for problem in in_order(problems)))
+
+
+def in_order(problems: Iterable[Problem]) -> list[Problem]:
+    """The problems by their positions in the file."""
+    return sorted(
         problems,
         key=lambda problem: (problem.position, problem.path, problem.rule, problem.suggestion),
     )
-    return list(dict.fromkeys(problem.line(file) for problem in ordered))
 
 
 def dotted(path: Sequence[Part]) -> str:

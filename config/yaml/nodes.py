@@ -1,25 +1,36 @@
 """Plain values as nodes, put into a document that was read."""
 
+import re
 from collections.abc import Mapping, Sequence
 
-from unskew.config.problems.problem import Part, Position
+from unskew.config.problems.problem import Part, Path, Position
 from unskew.config.yaml.reader import Node
 from unskew.grouping.options.scalars import Scalar
 
 _OPTIONS = frozenset({"spark", "options"})
+_INDEX = re.compile(r"\[(\d+)\]")
 
 
-def override(root: Node, dotted_path: str, value: object) -> None:
-    """Put `value` at `dotted_path` (`sinks.0.topic`), making the mappings that lead there."""
+def override(root: Node, dotted_path: str, value: object) -> Path:
+    """Put `value` at `dotted_path` (`sinks[0].topic`), making the mappings that lead there.
+
+    Returns the path of what is not the file's any more: the value, or the first of the mappings.
+    """
     parts = _split_path(dotted_path)
-    node = root
-    for part in parts[:-1]:
-        node = _get_child(node, part)
+    node, depth = root, len(parts)
+    for at, part in enumerate(parts[:-1]):
+        child = _find_child(node, part)
+        if child is None:
+            child = Node(node.position, {})
+            _put(node, part, child)
+            depth = min(depth, at + 1)
+        node = child
     _put(node, parts[-1], node_of(value, node.position))
+    return tuple(parts[:depth])
 
 
 def _split_path(dotted_path: str) -> list[Part]:
-    words = dotted_path.split(".")
+    words = _INDEX.sub(r".\1", dotted_path).split(".")
     for index, word in enumerate(words[:-1]):
         if word in _OPTIONS:
             # Below it are names with dots of their own, such as spark.sql.session.timeZone.
@@ -39,14 +50,12 @@ def node_of(value: object, position: Position) -> Node:
     return Node(position, scalar, "" if scalar is None else str(scalar))
 
 
-def _get_child(node: Node, part: Part) -> Node:
+def _find_child(node: Node, part: Part) -> Node | None:
     if isinstance(node.value, list) and isinstance(part, int) and part < len(node.value):
         return node.value[part]
     if isinstance(node.value, dict) and str(part) in node.value:
         return node.value[str(part)]
-    made = Node(node.position, {})
-    _put(node, part, made)
-    return made
+    return None
 
 
 def _put(node: Node, part: Part, child: Node) -> None:

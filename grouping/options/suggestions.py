@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterable
 
-LISTED_MAX = 16
+LISTED_MAX = 40
 
 
 def nearest(word: str, words: Iterable[str], cutoff: float = 0.65) -> str | None:

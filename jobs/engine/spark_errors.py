@@ -60,7 +60,10 @@ _KNOWN = (
     ),
     (
         re.compile(r"UnknownTopicOrPartition|does not host this topic"),
-        "source or sinks: a topic is not there (any more); make it, or change the job",
+        (
+            "source or sinks: a topic is not there (any more); unskew topics JOB makes it, or"
+            " change the job"
+        ),
     ),
     (
         re.compile(r"Failed to find data source: kafka|ClassNotFoundException: .*kafka"),

@@ -16,6 +16,7 @@ BROKERS_DEFAULT = -1
 """As many partitions, or replicas, as the brokers' own settings say."""
 _REQUEST_SECONDS = 20.0
 _RETRY_SECONDS = 0.2
+_MAKES_TOPICS = "unskew topics JOB"
 _TOPICS_SHOWN = 8
 
 
@@ -134,7 +135,9 @@ def no_such_topic(where: str, topic: str, there: Iterable[str]) -> str:
     """The message about a topic that does not exist, given those that do."""
     known = sorted(name for name in there if not name.startswith("__"))
     near = nearest(topic, known)
-    advice = f'did you mean "{near}"?' if near else f"make it; there are {_listed(known)}"
+    advice = f"{_MAKES_TOPICS} makes it; there are {_listed(known)}"
+    if near:
+        advice = f'did you mean "{near}"? Otherwise {_MAKES_TOPICS} makes it'
     return f"{where}: no such topic; {advice}"
 
 

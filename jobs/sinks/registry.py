@@ -21,7 +21,7 @@ def dead_letters_of(job: Job) -> DeadLetters:
 
 def targets_of(job: Job) -> list[tuple[str, Target]]:
     """Sinks and dead letters, each with the path of its section."""
-    sinks = [(f"sinks.{index}", sink) for index, sink in enumerate(sinks_of(job))]
+    sinks = [(f"sinks[{index}]", sink) for index, sink in enumerate(sinks_of(job))]
     return [*sinks, ("dead_letters", dead_letters_of(job))]
 
 

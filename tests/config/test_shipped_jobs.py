@@ -1,5 +1,6 @@
 """The jobs that ship, the schema, and the three commands that read jobs."""
 
+import io
 import json
 import os
 import subprocess
@@ -44,7 +45,14 @@ def test_four_jobs_ship() -> None:
 
 def test_shipped_jobs_lint_clean_together(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lint", *shipped_names()]) == 0
-    assert capsys.readouterr() == ("", "")
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert [line.rpartition(": job ")[2] for line in printed.err.splitlines()] == [
+        "events_to_delta: kafka -> rows by level over 16 partitions -> table",
+        "hashtags: kafka -> hashtags by level over 16 partitions -> kafka, console",
+        "vwap: kafka -> vwap by level over 16 partitions -> kafka, files",
+        "word_count: kafka -> word_count by level over 16 partitions -> kafka",
+    ]
 
 
 @pytest.mark.parametrize("name", shipped_names())
@@ -195,8 +203,12 @@ def test_lint_finds_what_two_jobs_share(capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().out == (
         'b.yaml:1:7: name: "word_count" is also in a.yaml: their metrics and logs would mix;'
         " change one of them\n"
+        "    name: word_count\n"
+        "          ^\n"
         f'b.yaml:{line}:13: checkpoint: "checkpoints/word_count" is also in a.yaml: each job needs'
         " its own; change one of them\n"
+        "    checkpoint: ./checkpoints//word_count\n"
+        "                ^\n"
     )
 
 
@@ -205,15 +217,40 @@ def test_lint_takes_a_file_once_that_is_named_twice() -> None:
 
 
 def test_lint_prints_every_file_in_order(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("b.yaml").write_text("")
-    Path("a.yaml").write_text("- 1\n")
+    Path("jobs/deep").mkdir(parents=True)
+    Path("jobs/b.yaml").write_text("")
+    Path("jobs/deep/a.yml").write_text("- 1\n")
+    Path("jobs/notes.txt").write_text("no job")
 
-    assert main(["lint", "b.yaml", "a.yaml", "c.yaml"]) == 2
-    assert [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()] == [
-        "a.yaml",
-        "b.yaml",
+    assert main(["lint", "jobs", "c.yaml"]) == 2
+    printed = capsys.readouterr()
+    assert [line.partition(":")[0] for line in printed.out.splitlines()] == [
         "c.yaml",
+        "jobs/b.yaml",
+        "jobs/deep/a.yml",
+        "    - 1",
+        "    ^",
     ]
+    assert printed.err == "3 files checked: 3 problems\n"
+
+
+def test_lint_reads_standard_input_and_shows_no_secret(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = 'nam: a\nsinks: [{password: "hunter2", typ: x}]\n\tx: ['
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    assert main(["lint", "-"]) == 2
+    out = capsys.readouterr().out
+    assert out.startswith("<stdin>:3:1: yaml: ")
+    assert "hunter2" not in out
+
+    text = 'nam: a\nsinks: [{password: "hunter2", typ: x}]\n'
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    assert main(["lint", "-"]) == 2
+    out = capsys.readouterr().out
+    assert '<stdin>:1:1: nam: unknown key; did you mean "name"?\n    nam: a\n    ^\n' in out
+    assert "\n    sinks: [{password: ***\n                       ^\n" in out
+    assert "hunter2" not in out
 
 
 def test_explain_prints_yaml_or_json(capsys: pytest.CaptureFixture[str]) -> None:

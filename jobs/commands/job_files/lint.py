@@ -1,18 +1,24 @@
 """`unskew lint`: every problem of every job file, before anything is started."""
 
 import argparse
+import os
 import sys
+from collections.abc import Iterable, Iterator
+from typing import TextIO
 
 from unskew.config.errors import ExternalError, UsageError
-from unskew.config.lint import check
+from unskew.config.lint import Checked, Finding, examine
+from unskew.config.models.job import Job
 
 PROBLEMS_FOUND = 2
+_RED, _YELLOW, _GREEN, _DIM = "31;1", "33;1", "32;1", "2"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
     parser.description = (
-        "Check job files and print every problem as FILE:LINE:COLUMN: PATH: PROBLEM; SUGGESTION."
+        "Check job files and print every problem as FILE:LINE:COLUMN: PATH: PROBLEM; SUGGESTION,"
+        " with the line of the file below it; and on standard error what was checked."
         " Exits 2 if there is one, else 0. What only Spark can judge is printed as a warning, which"
         " does not change the exit code. With --against it also says which edits since a start"
         " that made the checkpoint keep it from going on there, and what the others mean."
@@ -21,7 +27,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "files",
         nargs="+",
         metavar="FILE",
-        help="a job file, or the name of a shipped job such as word_count",
+        help="a job file, a folder with YAML files in it, the name of a shipped job such as"
+        " word_count, or - for standard input",
     )
 
     parser.add_argument(
@@ -32,18 +39,56 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print problems and warnings; the exit code says whether there are problems."""
+    """Print problems, warnings and what was checked; the exit code says if there are problems."""
     if arguments.against and len(arguments.files) != 1:
         raise UsageError("lint: --against: compares one FILE with a checkpoint")
-    findings = check(arguments.files)
-    problems, notes = list(findings.problems), list(findings.warnings)
+    checked = examine(arguments.files)
+    problems = [finding for each in checked for finding in each.problems]
+    notes = [finding for each in checked for finding in each.warnings]
     if arguments.against and not problems:
         more, restart = _compare(arguments.files[0], arguments.against)
-        problems += more
-        notes += restart
-    for line in (*problems, *notes):
-        sys.stdout.write(line + "\n")
+        problems += [Finding(line) for line in more]
+        notes += [Finding(line) for line in restart]
+    _print_findings(problems, _RED)
+    _print_findings(notes, _YELLOW)
+    for line in _describe(checked, len(problems)):
+        print(line, file=sys.stderr)
     return PROBLEMS_FOUND if problems else 0
+
+
+def _print_findings(findings: Iterable[Finding], colour: str) -> None:
+    for line, excerpt in findings:
+        print(_paint(line, colour))
+        if excerpt:
+            source, _, caret = excerpt.rpartition("\n")
+            print(f"{_paint(source, _DIM)}\n{_paint(caret, colour)}")
+
+
+def _describe(checked: list[Checked], problems: int) -> Iterator[str]:
+    """What was checked: a line a job that is right, and how many files there were."""
+    for each in checked:
+        if each.job is not None and not each.problems:
+            ok = _paint("ok", _GREEN, sys.stderr)
+            yield f"{ok} {each.file}: {describe_job(each.job)}"
+    if problems:
+        of = "1 file" if len(checked) == 1 else f"{len(checked)} files"
+        yield f"{of} checked: {problems} problem{'s' if problems > 1 else ''}"
+
+
+def describe_job(job: Job) -> str:
+    """A job in a few words, from source to sinks."""
+    sinks = ", ".join(sink.type for sink in job.sinks)
+    return (
+        f"job {job.name}: {job.source.type} -> {job.operator.type} by {job.grouping.type} over"
+        f" {job.partitions} partition{'s' if job.partitions > 1 else ''} -> {sinks}"
+    )
+
+
+def _paint(text: str, colour: str, out: TextIO | None = None) -> str:
+    """In colour on a terminal that has not been told to do without."""
+    if not (out or sys.stdout).isatty() or os.environ.get("NO_COLOR"):
+        return text
+    return f"\x1b[{colour}m{text}\x1b[0m"
 
 
 def _compare(file: str, checkpoint: str) -> tuple[list[str], list[str]]:

@@ -59,6 +59,8 @@ def test_every_module_of_a_command_is_in_the_table(root: Path) -> None:
         (["lnit"], 'unskew: unknown command (got "lnit"); did you mean "lint"?'),
         (["broker", "--prot", "9092"], '--prot: unknown option; did you mean "--port"?'),
         (["lint", "a", "--jsn=1"], "--jsn: unknown option; one of -h, --help, --debug"),
+        (["lint", "--agianst", "a"], '--agianst: unknown option; did you mean "--against"?'),
+        (["--vrsion"], '--vrsion: unknown option; did you mean "--version"?'),
         (["schema", "more"], 'schema: "more": one word too many'),
         (
             ["run", "a", "--log", "jsno"],

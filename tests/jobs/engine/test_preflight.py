@@ -45,7 +45,7 @@ def test_a_new_checkpoint_does_not_replace_the_batches_of_another(
         " name another folder, or move them away"
     )
     assert list(error.value.problems) == [
-        f"sinks.1.path: {tmp_path}/out: {rule}",
+        f"sinks[1].path: {tmp_path}/out: {rule}",
         f"dead_letters.path: {tmp_path}/bad: {rule}",
     ]
 

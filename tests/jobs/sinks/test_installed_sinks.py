@@ -182,7 +182,7 @@ def test_it_is_asked_for_problems_before_spark_starts(tmp_path: Path) -> None:
     with pytest.raises(ExternalError) as raised:
         check(Pipeline(job, journal_of(job)))
     assert raised.value.problems == (
-        f"sinks.0: {tmp_path}/licence: does not exist; totals needs it",
+        f"sinks[0]: {tmp_path}/licence: does not exist; totals needs it",
     )
 
 
