@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.storm.faults import damage, drivers, executors, frozen, outages, queries
+from tests.storm.faults import damage, drivers, executors, frozen, outages, queries, reads
 from tests.storm.harness.counts import Counts
 from tests.storm.harness.in_process import Jvm, jvm
 from tests.storm.harness.services import Services
@@ -47,6 +47,7 @@ CASES: dict[str, Callable[[Storm, int, Path, Counts], None]] = {
     "queries": lambda s, seed, at, counts: queries.storm_queries(
         seed, at, s.services, s.jvm, counts
     ),
+    "reads": lambda s, seed, at, counts: reads.storm_reads(seed, at, counts),
     "crashes": lambda s, seed, at, counts: damage.storm_crashes(
         seed, at, s.services, s.jvm, counts
     ),

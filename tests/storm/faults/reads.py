@@ -9,12 +9,33 @@ import pyarrow as pa
 from tests.storm.faults.flip import flip
 from tests.storm.harness.counts import Counts, StormError
 from unskew.grouping.errors import SnapshotError
+from unskew.grouping.registry import GROUPINGS, create
 from unskew.grouping.snapshot import Snapshot
 from unskew.grouping.spark.journal import Journal
+from unskew.grouping.spark.rejected_file import COLUMNS
+from unskew.grouping.spark.report import PartitionReport
+from unskew.grouping.spark.routing_file import Routes, RoutingStats
 
 _CHECKED = (".state", ".routing", ".report")
 _REJECTED = ".rejected"
+_FLIPS = 100
 READ_AS_OTHERS = "read as another"
+
+
+def storm_reads(seed: int, folder: Path, counts: Counts) -> None:
+    """A journal of every grouping, without a job: each of its files is damaged and read."""
+    rng = random.Random(f"reads {seed}")
+    journal = Journal(str(folder))
+    for batch, name in enumerate(GROUPINGS):
+        partitions = rng.randint(1, 6)
+        state = create(name, partitions=partitions, seed=rng.randint(0, 9)).snapshot()
+        journal.write_state(batch, 0, state)
+        journal.write_routing(batch, 0, RoutingStats(rng.random()), Routes(rng.randint(0, 9), 7))
+        report = PartitionReport(records=rng.randint(0, 9), busy_seconds=rng.random())
+        journal.write_report(batch, 0, report.to_snapshot(partitions))
+        rejected = [f"{rng.random()}" for _ in range(rng.randint(1, 40))]
+        journal.write_rejected(batch, 0, pa.table(dict.fromkeys(COLUMNS, rejected)))
+    read_damaged(folder, rng, counts, _FLIPS)
 
 
 def read_damaged(journal: Path, rng: random.Random, counts: Counts, flips: int) -> None:
