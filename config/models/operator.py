@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from unskew.config.models.base import Model, is_expression
 from unskew.config.problems.problem import Path
 
+OPEN_KEYS = 100
+
 
 class OperatorOptions(Model):
     """An operator's options."""
@@ -20,6 +22,10 @@ class OperatorOptions(Model):
     def state(self) -> dict[str, object]:
         """What the merge's state depends on, by path: a checkpoint fixes it."""
         return {}
+
+    def opened_max(self) -> int:
+        """For how many keys a worker keeps open what an operator opens, if it opens anything."""
+        return OPEN_KEYS
 
     def files(self) -> list[str]:
         """The Python files that executors need."""

@@ -82,6 +82,12 @@ class PartitionReport(MeasuredLoad):
     """Rejected records by reason."""
     executor: str = ""
     """Where the partition's task ran, as HOST/PROCESS."""
+    open_hits: int = 0
+    """How often the operator found open what it needs for a key."""
+    open_misses: int = 0
+    """How often it had to open it."""
+    open_seconds: float = 0.0
+    """How long that took; `busy_seconds` is without it."""
 
     def to_snapshot(self, partitions: int) -> Snapshot:
         """The report as the journal keeps it."""
@@ -165,6 +171,9 @@ def _check_shown(report: PartitionReport, partitions: int) -> None:
     wrong = {
         "keys": type(report.keys) is not int,
         "state_bytes": type(report.state_bytes) is not int,
+        "open_hits": type(report.open_hits) is not int,
+        "open_misses": type(report.open_misses) is not int,
+        "open_seconds": not isinstance(report.open_seconds, int | float),
         "latency_counts": counts.ndim != 1 or counts.dtype.kind != "i",
         "heavy_names": not all(isinstance(name, str) for name in report.heavy_names),
         "sample_hashes": report.sample_hashes.ndim != 1 or report.sample_hashes.dtype != np.uint64,

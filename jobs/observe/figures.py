@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from unskew.grouping.spark.report import LATENCY_BOUNDS_SECONDS, WINDOW_ENDS
 from unskew.jobs.observe.batch import BatchDone
 from unskew.jobs.observe.batch_stats import BatchStats, show_key
@@ -26,6 +28,26 @@ def _stats(take: Callable[[BatchStats], Any]) -> Value:
 def _numbers(name: str) -> Value:
     """A number that each partition reported, by its name in the report."""
     return _stats(lambda stats: stats.numbers[name])
+
+
+def _opened(name: str) -> Value:
+    """What the operator opened in each partition; none if it opens nothing."""
+
+    def take(stats: BatchStats) -> Any:
+        asked = stats.numbers.get("open_hits", 0) + stats.numbers.get("open_misses", 0)
+        return stats.numbers[name] if np.any(asked) else None
+
+    return _stats(take)
+
+
+def _opened_sum(name: str) -> Value:
+    """The same, summed over the partitions."""
+
+    def take(done: BatchDone) -> Any:
+        values = _opened(name)(done)
+        return None if values is None else values.sum().item()
+
+    return take
 
 
 def _sum(name: str) -> Value:
@@ -222,6 +244,31 @@ FIGURES: tuple[Figure, ...] = (
         "Bytes of the partial results of all partitions.",
         _sum("state_bytes"), inspect="state_bytes",
         column=("bytes", "{:,}")),
+    Figure("open_hits", "counter",
+        "How often the operator needed what it opens for a key (`open`) and the worker had it.",
+        _opened_sum("open_hits")),
+    Figure("open_misses", "counter",
+        "How often the worker had to open it.",
+        _opened_sum("open_misses")),
+    Figure("open_seconds", "counter",
+        "How long that took, all partitions together; time at work (busy) is without it.",
+        _opened_sum("open_seconds")),
+    Figure("batch_open_hits", "",
+        "Hits of the last batch.",
+        _opened_sum("open_hits"), log="open_hits", inspect="open_hits",
+        column=("open hits", "{:,}")),
+    Figure("batch_open_misses", "",
+        "Misses of the last batch.",
+        _opened_sum("open_misses"), log="open_misses", inspect="open_misses",
+        column=("open misses", "{:,}")),
+    Figure("batch_open_seconds", "",
+        "Time of opening in the last batch.",
+        _opened_sum("open_seconds"), log="open_seconds", inspect="open_seconds",
+        column=("open s", "{:.3f}")),
+    Figure("partition_batch_open_seconds", "gauge",
+        "Time that a partition spent in opening what its keys need, in the last batch.",
+        _opened("open_seconds"), PARTITION, inspect="open_seconds",
+        column=("open s", "{:.3f}")),
     Figure("late_partials", "counter",
         "Results of a key and window in a batch, each of one record or many, that were dropped"
         " because the window was over.",

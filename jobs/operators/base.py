@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from unskew.config.models.base import is_expression
 from unskew.config.models.operator import OperatorOptions
+from unskew.jobs.operators.opened import opened_keys
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -137,6 +138,23 @@ class Operator(ABC):
         An operator that knows what each key took adds the column `seconds`.
         """
         return aggregate(rows, self.aggregations)
+
+    def open(self, key: Any) -> Any:
+        """What the work on a key needs and costs once: a model, a profile, a connection.
+
+        An operator may define it. `opened` calls it where the key is not open yet, and what it
+        returned is kept across batches; if that has a `close`, it is called to make room.
+        """
+        raise NotImplementedError("this operator opens nothing")
+
+    @classmethod
+    def opens(cls) -> bool:
+        """Does the class define `open`?"""
+        return cls.open is not Operator.open
+
+    def opened(self, key: Any) -> Any:
+        """What is open for a key in this process; it may be closed once another key is opened."""
+        return opened_keys(self).get(key, self.open)
 
     @property
     @abstractmethod

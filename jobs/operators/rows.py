@@ -21,10 +21,15 @@
         def result(self, state):
             return {"longest": state}
 
-Register the class under the entry point group `unskew.operators`; the entry's name is its `type` in
-YAML. `add` sees the rows of one pane and key in the order they came, each with the inputs and
+A job names its file (`type: python`), or a package brings it under the entry point group
+`unskew.operators`, where the entry's name is its `type` in YAML.
+
+`add` sees the rows of one pane and key in the order they came, each with the inputs and
 `key` and `event_time` as attributes. What `result` returns is merged by the SQL aggregates of
 `merge`, so it must be mergeable: `unskew.jobs.operators.mergeability` checks that.
+
+What a key costs once goes into `open(self, key)`: a row then has `opened`, which is what that
+returned and is kept across batches (`unskew.jobs.operators.opened`).
 
 The time of each key is measured and fed back, so groupings that balance time know what keys cost.
 A row costs some five microseconds besides what `add` does: where that is too much, override
@@ -34,17 +39,20 @@ A row costs some five microseconds besides what `add` does: where that is too mu
 import time
 from abc import abstractmethod
 from collections import namedtuple
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from unskew.jobs.operators.base import EVENT_TIME, KEY, NUMBER, SECONDS, Operator, aggregate
+from unskew.jobs.operators.opened import opened_keys
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+OPENED = "opened"
+"""The attribute of a row with what is open for its key."""
 
 
 class RowOperator(Operator):
@@ -77,18 +85,37 @@ class RowOperator(Operator):
 
         rows = numbered(rows)
         partials = aggregate(rows, [(NUMBER, "min", NUMBER)]).sort_by(NUMBER)
-        results, seconds = [], []
-        for group in self._groups(rows, partials.num_rows):
+        keys = partials[KEY].to_pylist()
+        read = self._group_reader(rows, partials.num_rows)
+        results: list[Mapping[str, Any]] = [{}] * len(keys)
+        seconds = [0.0] * len(keys)
+        for number in self._order(keys):
+            opened = (self.opened(keys[number]),) if self.opens() else ()
             started = time.perf_counter()
-            state = self.start()
-            for row in group:
-                state = self.add(state, row)
-            results.append(self.result(state))
-            seconds.append(time.perf_counter() - started)
+            results[number] = self._work(read(number, *opened))
+            seconds[number] = time.perf_counter() - started
         for name, kind in self._types.items():
             values = pa.array([result[name] for result in results], kind)
             partials = partials.append_column(name, values)
         return partials.append_column(SECONDS, pa.array(seconds, pa.float64()))
+
+    def _work(self, group: Iterator[Any]) -> Mapping[str, Any]:
+        state = self.start()
+        for row in group:
+            state = self.add(state, row)
+        return self.result(state)
+
+    def _order(self, keys: list[str]) -> Iterable[int]:
+        """The groups by number, such that each key is opened at most once for these rows.
+
+        Those that are open come first, so that they are used before they have to make room.
+        """
+        if not self.opens():
+            return range(len(keys))
+        opened = opened_keys(self)
+        return sorted(
+            range(len(keys)), key=lambda number: (keys[number] not in opened, keys[number])
+        )
 
     @cached_property
     def _types(self) -> "dict[str, pa.DataType]":
@@ -107,8 +134,11 @@ class RowOperator(Operator):
         _ = self._types
         return self.__dict__
 
-    def _groups(self, rows: "pa.Table", groups: int) -> Iterator[Iterator[Any]]:
-        """The rows of each group, by its number, in the order in which they came."""
+    def _group_reader(self, rows: "pa.Table", groups: int) -> Callable[..., Iterator[Any]]:
+        """Reads the rows of a group by its number, in the order in which they came.
+
+        What is open for the group's key, if anything, is given to it and is each row's `opened`.
+        """
         import pyarrow as pa
 
         from unskew.jobs.operators.arrow import numbers_of
@@ -118,8 +148,13 @@ class RowOperator(Operator):
         order = np.argsort(numbers, kind="stable")
         ends = np.searchsorted(numbers[order], np.arange(groups + 1)).tolist()
         make: Any = namedtuple  # noqa: PYI024 - the fields are known at run time only
-        row = make("Row", names)
+        row = make("Row", [*names, OPENED] if self.opens() else names)
         held = rows.select(names).take(pa.array(order))
-        for begin, end in pairwise(ends):
+
+        def read(number: int, *opened: Any) -> Iterator[Any]:
+            begin, end = ends[number], ends[number + 1]
             columns = [held[name].slice(begin, end - begin).to_pylist() for name in names]
-            yield map(row._make, zip(*columns, strict=True))
+            columns += [[value] * (end - begin) for value in opened]
+            return map(row._make, zip(*columns, strict=True))
+
+        return read

@@ -25,11 +25,12 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, model_validator
 
 from unskew.config.models.base import Location
-from unskew.config.models.operator import OperatorOptions
+from unskew.config.models.operator import OPEN_KEYS, OperatorOptions
 from unskew.config.problems.problem import Path as ProblemPath
 from unskew.grouping.options.broken_rules import rule_error
 from unskew.grouping.options.suggestions import did_you_mean
 from unskew.jobs.operators.base import Operator
+from unskew.jobs.operators.rows import OPENED, RowOperator
 
 
 def _absolute(text: str, info: ValidationInfo) -> str:
@@ -58,6 +59,12 @@ class PythonOptions(OperatorOptions):
     """The class, a `RowOperator` or another `Operator` of `unskew`."""
     options: dict[str, Any] = Field(default_factory=dict, examples=[{"least": 3}])
     """The options of the class."""
+    open_keys: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(
+        default=None, examples=[1_000]
+    )
+    """For how many keys each worker process keeps open what the class's `open(key)` returned, by
+    default 100. A worker meets the keys of other partitions in each batch, so what pays is room for
+    all keys of a batch."""
 
     @model_validator(mode="after")
     def _can_be_loaded(self) -> Self:
@@ -69,7 +76,25 @@ class PythonOptions(OperatorOptions):
             wrong = error.errors(include_url=False)[0]
             path = ".".join(map(str, ("options", *wrong["loc"])))
             raise rule_error(f"{path}: {wrong['msg']}", f"see {self.class_name}.Options") from None
+        self._check_open()
         return self
+
+    def _check_open(self) -> None:
+        """A rule_error where `open` would never be called, or its result could not be reached."""
+        chosen, name = self.implementation, self.class_name
+        if not chosen.opens():
+            if self.open_keys is not None:
+                raise rule_error(
+                    f"open_keys with a class that has open(self, key); {name} has none", "remove it"
+                )
+        elif chosen.native:
+            raise rule_error(
+                f"class: {name} has open, which plain Spark never calls", "write native = False"
+            )
+        elif issubclass(chosen, RowOperator) and OPENED in chosen(self.user_options).inputs:
+            raise rule_error(
+                f"class: {name} has an input {OPENED}, the name of what is open", "rename the input"
+            )
 
     @cached_property
     def implementation(self) -> type[Operator]:
@@ -106,6 +131,9 @@ class PythonOptions(OperatorOptions):
             "operator.partial_columns": dict(operator.partial_columns),
             "operator.merge": dict(operator.merge),
         }
+
+    def opened_max(self) -> int:
+        return self.open_keys or OPEN_KEYS
 
     def files(self) -> list[str]:
         return [self.file] if self.file else []

@@ -19,6 +19,7 @@ from unskew.grouping.spark.report import (
     sum_by_window_end,
 )
 from unskew.jobs.operators.base import KEY, KEY_HASH, PANE, RECORDS, SECONDS
+from unskew.jobs.operators.opened import OpenCounts
 from unskew.jobs.query.prepare import ARRIVED
 
 _LATENCIES_A_CHUNK = 4096
@@ -77,8 +78,9 @@ class Meter:
         )
         self._add_latencies(rows)
 
-    def report(self, rejected: dict[str, int]) -> PartitionReport:
-        """The report of all chunks, with the rejected records by reason."""
+    def report(self, rejected: dict[str, int], opened: OpenCounts | None = None) -> PartitionReport:
+        """The report of all chunks, with the rejected records by reason, and what was opened."""
+        opened = opened or OpenCounts()
         keys = self._sum_by_key()
         hashes: UInt64s = keys[KEY_HASH].to_numpy().astype(np.int64).view(np.uint64)
         counts = keys[RECORDS].to_numpy().astype(np.int64)
@@ -105,6 +107,9 @@ class Meter:
             window_records=ends[1],
             rejected=rejected,
             executor=_name_executor(),
+            open_hits=opened.hits,
+            open_misses=opened.misses,
+            open_seconds=opened.seconds,
         )
 
     def _add_latencies(self, rows: pa.Table) -> None:

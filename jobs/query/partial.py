@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
+from unskew.config.models.operator import OPEN_KEYS
 from unskew.config.models.window import Window
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.router import task_position
@@ -18,6 +19,7 @@ from unskew.jobs.operators.failing_rows import (
     failure_message,
     partials_of,
 )
+from unskew.jobs.operators.opened import begin_task
 from unskew.jobs.query.meter import Meter, make_windows
 from unskew.jobs.query.prepare import REJECTED
 from unskew.jobs.query.rejected import keep_rejected
@@ -40,6 +42,8 @@ class PartialStage:
     """The job's seed, which decides the home of each key."""
     window: Window | None = None
     """The job's windows, whose ends decide which records are late."""
+    open_keys: int = OPEN_KEYS
+    """For how many keys a worker keeps open what the operator opens."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Emit the partials of the task's rows; then write the partition's report."""
@@ -51,23 +55,28 @@ class PartialStage:
             make_windows(self.window),
             keys=tuple(self.operator.keys),
         )
+        opened = begin_task(self.operator, self.open_keys)
+
+        def clock() -> float:
+            return time.perf_counter() - opened.seconds
+
         rejected: list[pa.Table] = []
         names = [field.name for field in self.schema.fields]
         for rows in _chunk(batches):
             accepted, others = _split(rows)
             if others.num_rows:
                 rejected.append(others)
-            started = time.perf_counter()
+            started = clock()
             for part in partials_of(self.operator, accepted):
                 if part.partials is None:
                     rejected.append(self._reject_row(part))
                 else:
-                    meter.add(part.rows, part.partials, time.perf_counter() - started)
+                    meter.add(part.rows, part.partials, clock() - started)
                     yield from part.partials.select(names).to_batches()
-                started = time.perf_counter()
+                started = clock()
         reasons = keep_rejected(self.journal, batch, partition, rejected)
         self.journal.write_report(
-            batch, partition, meter.report(reasons).to_snapshot(self.partitions)
+            batch, partition, meter.report(reasons, opened).to_snapshot(self.partitions)
         )
 
     def _reject_row(self, part: Part) -> pa.Table:

@@ -92,6 +92,7 @@ class Pipeline:
             self.job.metrics.hot_key_names,
             self.job.seed,
             self.job.window,
+            self.job.operator.opened_max(),
         )
 
     def make_writer_stage(self) -> WriterStage:
