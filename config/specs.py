@@ -36,6 +36,7 @@ SINKS = Registry(
         "table": "unskew.jobs.sinks.table:TableSink",
         "postgres": "unskew.jobs.sinks.postgres:PostgresSink",
         "console": "unskew.jobs.sinks.console:ConsoleSink",
+        "python": "unskew.jobs.sinks.user_function:PythonSink",
         "memory": "unskew.jobs.sinks.memory:MemorySink",
     },
     entry_point_group="unskew.sinks",

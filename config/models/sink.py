@@ -26,6 +26,10 @@ class TargetOptions(Model):
         """The target's identity: two of one type and identity would overwrite each other."""
         return Identity("type", (self.model_dump_json(),))
 
+    def files(self) -> list[str]:
+        """The Python files that executors need."""
+        return []
+
     def folders(self) -> Mapping[str, str]:
         """The folders that it writes to, paths or URIs, by the field that names each."""
         return {}

@@ -42,6 +42,20 @@ def check_identity(job: Job) -> dict[str, Any] | None:
     return before
 
 
+def describe_changed_code(job: Job) -> str | None:
+    """A sentence about an operator's file that changed since the last run; None if it did not.
+
+    Another state of the merge is an error: partial columns and aggregates are what is fixed.
+    """
+    before, now = check_identity(job), job.operator.code()
+    if before is None or before.get("operator.code", now) == now:
+        return None
+    return (
+        "operator.file: has changed since the last run; its partial columns and its merge have not,"
+        " so totals go on"
+    )
+
+
 def compare_identity(job: Job) -> list[str]:
     """What a restart in the job's checkpoint means; an ExternalError if it cannot go on there."""
     before = check_identity(job)
@@ -54,6 +68,7 @@ def compare_identity(job: Job) -> list[str]:
             " totals go on"
             for name, old, new in routing
         ),
+        *filter(None, [describe_changed_code(job)]),
         f"checkpoint: {job.checkpoint}: the job goes on from there",
     ]
 

@@ -113,6 +113,7 @@ def _dry_run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
 def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
     # Spark, numba and Prometheus take a second to import: the job is checked before.
     from unskew.jobs.checkpoint.files import journal_of  # noqa: PLC0415
+    from unskew.jobs.checkpoint.identity import describe_changed_code  # noqa: PLC0415
     from unskew.jobs.checkpoint.lock import check_not_in_use  # noqa: PLC0415
     from unskew.jobs.engine.preflight import check  # noqa: PLC0415
     from unskew.jobs.engine.service import run_in_session  # noqa: PLC0415
@@ -141,6 +142,8 @@ def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
         stack.enter_context(hold_metrics_after_failure(job, health, board, status, stop))
         check(Pipeline(job, journal_of(job)))
         status.event("metrics", url=server.url, page=server.page_url)
+        if changed := describe_changed_code(job):
+            status.event("operator_changed", what=changed)
         try:
             run_in_session(job, board, health, page, status, stop=stop)
         except Exception:

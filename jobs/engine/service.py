@@ -29,6 +29,7 @@ from unskew.jobs.engine.table_writers import TableWriters
 from unskew.jobs.local.signals import GRACE_SECONDS, Stop
 from unskew.jobs.observe.batch import BatchDone, compute_lag, read_routing
 from unskew.jobs.observe.batch_stats import read_batch_stats
+from unskew.jobs.observe.filtered import keep_filtered
 from unskew.jobs.observe.follower import Follower
 from unskew.jobs.operators.registry import computed_by_spark
 from unskew.jobs.query.check_expressions import check_expressions
@@ -189,6 +190,7 @@ class Service:
             *self._sizes,
             written,
         )
+        keep_filtered(self.journal, done)
         for follower in self._followers:
             follower.batch_done(done)
         self.journal.purge(batch - KEPT_BATCHES)

@@ -109,6 +109,11 @@ class BatchDone:
         return self.stats.late_records if self.stats else None
 
     @property
+    def filters(self) -> bool:
+        """Were filtered records counted? They are in a job with a `where`."""
+        return OBSERVED in (self.progress.get("observedMetrics") or {})
+
+    @property
     def filtered_records(self) -> int:
         """Records of which a `where` of the job is not true; Spark may count a retry twice."""
         observed = self.progress.get("observedMetrics") or {}

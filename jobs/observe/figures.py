@@ -140,6 +140,10 @@ FIGURES: tuple[Figure, ...] = (
         "Records of which the job's or the operator's `where` is not true. Of a task that ran"
         " twice, both runs may count.",
         lambda done: done.filtered_records, log="filtered"),
+    Figure("batch_filtered_records", "gauge",
+        "The same, in the last batch; none in a job without a `where`.",
+        lambda done: done.filtered_records if done.filters else None,
+        inspect="filtered_records", column=("filtered", "{:,}")),
     Figure("records", "counter",
         "Records done; with grouping none, as Spark counts its input.",
         lambda done: done.records),

@@ -19,6 +19,7 @@ from unskew.jobs.observe.batch import BatchDone, read_routing
 from unskew.jobs.observe.batch_stats import HOT_KEYS, BatchStats, read_batch_stats
 from unskew.jobs.observe.figure import PARTITION, Figure, take_value
 from unskew.jobs.observe.figures import FIGURES
+from unskew.jobs.observe.filtered import read_filtered
 from unskew.jobs.observe.written import read_written_files
 
 _HOT_KEYS_A_BATCH = 100
@@ -178,7 +179,8 @@ def _read(checkpoint: str, journal: Journal, number: int) -> Batch | None:
     routing = read_routing(journal, number)
     written = journal.dead_letters_written(number) or not stats.rejected
     files = read_written_files(journal, number)
-    done = BatchDone(_read_progress(checkpoint, number), stats, routing, written=files)
+    progress = _read_progress(checkpoint, number) | read_filtered(journal, number)
+    done = BatchDone(progress, stats, routing, written=files)
     return Batch(done, stats, written)
 
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from unskew.config.models.grouping import NoGrouping
 from unskew.config.models.operator import OperatorOptions
-from unskew.config.models.window import NoWindow
+from unskew.config.models.window import NoWindow, Window
 from unskew.config.specs import OPERATORS
 from unskew.jobs.operators.base import WINDOW_BOUNDS, Operator
 
@@ -22,6 +22,12 @@ def result_key(job: "Job") -> tuple[str, ...]:
     """The columns that identify a result of the job: the window's bounds and the key's columns."""
     bounds = () if isinstance(job.window, NoWindow) else WINDOW_BOUNDS
     return (*bounds, *operator_for(job.operator).key_names)
+
+
+def result_columns(operator: Operator, window: Window) -> list[str]:
+    """The columns of a result: the window's bounds, the key's columns and the operator's."""
+    bounds = () if isinstance(window, NoWindow) else WINDOW_BOUNDS
+    return [*bounds, *operator.key_names, *operator.final]
 
 
 def computed_by_spark(job: "Job") -> bool:

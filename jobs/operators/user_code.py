@@ -11,10 +11,7 @@ gets a `pyarrow.Table`. Its module is named as its file is, and goes to the exec
 `addPyFile` sends it. A job file is trusted like code: to check it is to import what it names.
 """
 
-import importlib
-import importlib.util
 import json
-import sys
 from collections.abc import Mapping
 from functools import cached_property
 from hashlib import sha256
@@ -22,36 +19,21 @@ from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, model_validator
+from pydantic import Field, ValidationError, model_validator
 
-from unskew.config.models.base import Location
 from unskew.config.models.operator import OPEN_KEYS, OperatorOptions
 from unskew.config.problems.problem import Path as ProblemPath
 from unskew.grouping.options.broken_rules import rule_error
 from unskew.grouping.options.suggestions import did_you_mean
 from unskew.jobs.operators.base import Operator
 from unskew.jobs.operators.rows import OPENED, RowOperator
-
-
-def _absolute(text: str, info: ValidationInfo) -> str:
-    """A Python file; relative to the job file, kept as an absolute path."""
-    folder = (info.context or {}).get("folder", Path.cwd())
-    path = Path(folder, text).absolute()
-    if path.suffix != ".py" or not path.stem.isidentifier():
-        raise rule_error("a Python file, named as a module is", 'e.g. "file: scoring.py"')
-    if path.stem in sys.stdlib_module_names:
-        raise rule_error(f"a name that no module of Python's has, not {path.stem}", "rename it")
-    if not path.is_file():
-        raise rule_error("a file that is there", "it is looked for beside the job file")
-    return str(path)
+from unskew.jobs.operators.user_file import UserFile, load_user_module
 
 
 class PythonOptions(OperatorOptions):
     """An operator of the user's own."""
 
-    file: Annotated[Location, AfterValidator(_absolute)] | None = Field(
-        default=None, examples=["scoring.py"]
-    )
+    file: UserFile | None = Field(default=None, examples=["scoring.py"])
     """The Python file that has the class, relative to the job file; it is sent to the executors."""
     module: str | None = Field(default=None, examples=["company.scoring"])
     """In place of a file: the module that has it, installed here and on every executor."""
@@ -68,8 +50,6 @@ class PythonOptions(OperatorOptions):
 
     @model_validator(mode="after")
     def _can_be_loaded(self) -> Self:
-        if (self.file is None) == (self.module is None):
-            raise rule_error("one of file and module", "write file: scoring.py")
         try:
             _ = self.user_options
         except ValidationError as error:
@@ -99,7 +79,7 @@ class PythonOptions(OperatorOptions):
     @cached_property
     def implementation(self) -> type[Operator]:
         """The class."""
-        module = _load_module(self.file, self.module or "")
+        module = load_user_module(self.file, self.module)
         where = self.file or self.module
         chosen = getattr(module, self.class_name, None)
         if not (isinstance(chosen, type) and issubclass(chosen, Operator)):
@@ -177,37 +157,3 @@ class PythonOperator(Operator):
 def _is_own(value: Any, module: ModuleType) -> bool:
     is_operator = isinstance(value, type) and issubclass(value, Operator)
     return is_operator and value.__module__ == module.__name__
-
-
-def _load_module(file: str | None, name: str) -> ModuleType:
-    """Import the file under its own name, or the module; a rule_error says why it cannot be."""
-    try:
-        return importlib.import_module(name) if file is None else _load_file(Path(file))
-    except Exception as error:  # noqa: BLE001 - a user's code may raise anything on import
-        where = file or name
-        if isinstance(error, SyntaxError) and error.lineno:
-            where = f"{error.filename}:{error.lineno}"
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise rule_error(f"{where} cannot be imported: {reason}", "mend it") from None
-
-
-def _load_file(path: Path) -> ModuleType:
-    name = path.stem
-    loaded = sys.modules.get(name)
-    code = path.read_bytes()
-    if loaded is not None and getattr(loaded, "__unskew_code__", None) == (str(path), code):
-        return loaded
-    if loaded is not None and not hasattr(loaded, "__unskew_code__"):
-        raise ImportError(f"there is another module {name}; rename the file")
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    module.__unskew_code__ = (str(path), code)  # type: ignore[attr-defined]
-    return module

@@ -8,13 +8,19 @@ Arrow or a client before it writes: a test looks at `sys.modules`.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from pydantic import Field
+from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from unskew.config.models.sink import TargetOptions
+from unskew.config.models.window import Merge
+from unskew.config.rules.registry import Contradiction, agrees_with
+from unskew.config.specs import OPERATORS
+from unskew.grouping.options.broken_rules import rule_error
+from unskew.grouping.options.suggestions import did_you_mean
+from unskew.jobs.operators.registry import result_columns, result_key
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -22,6 +28,29 @@ if TYPE_CHECKING:
 
     from unskew.config.models.job import Job
     from unskew.jobs.sinks.table_log import TableFile
+
+COLUMNS_MAX = 500
+
+
+def _distinct(columns: Any) -> Any:
+    """Names that are told apart without their case, as tables do."""
+    seen = set()
+    for name in columns:
+        if not name.strip() or name.lower() in seen:
+            raise rule_error(f'names that are all different ("{name}")', "rename one")
+        seen.add(name.lower())
+    return columns
+
+
+_ColumnName = Annotated[str, Field(min_length=1, max_length=255)]
+SinkColumns = Annotated[
+    Annotated[
+        dict[_ColumnName, _ColumnName], Field(min_length=1, max_length=COLUMNS_MAX), Tag("renamed")
+    ]
+    | Annotated[list[_ColumnName], Field(min_length=1, max_length=COLUMNS_MAX), Tag("as they are")],
+    Discriminator(lambda columns: "as they are" if isinstance(columns, list) else "renamed"),
+    AfterValidator(_distinct),
+]
 
 
 @dataclass(frozen=True)
@@ -103,6 +132,71 @@ class Sink(Target):
 
     computes_every_row: ClassVar[bool] = True
     """Does `write` compute all rows of a batch? Where it does not, they are computed before it."""
+
+    columns: SinkColumns | None = Field(
+        default=None, examples=[{"customer": "key", "total": "revenue"}, ["key", "revenue"]]
+    )
+    """The columns of a result that are written, in this order: a list of their names, or for each
+    name that it has in the sink the column of the result; without it, all as they are."""
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """The columns of a result by their names in the sink; empty if they are all as they are."""
+        columns = self.columns or {}
+        return columns if isinstance(columns, Mapping) else {name: name for name in columns}
+
+    def choose(self, results: "DataFrame") -> "DataFrame":
+        """The results with the sink's own columns, as it writes them."""
+        from pyspark.sql import functions as sf
+
+        if not self.names:
+            return results
+        return results.select(
+            *[sf.col(f"`{column}`").alias(name) for name, column in self.names.items()]
+        )
+
+    def result_key(self, job: "Job") -> tuple[str, ...]:
+        """The columns that identify a result, by their names in the sink."""
+        in_sink = {column: name for name, column in reversed(self.names.items())}
+        return tuple(in_sink.get(column, column) for column in result_key(job))
+
+    def replaces_results(self, merge: Merge) -> bool:
+        """Is a result written in the place of an earlier one of the same window and key?"""
+        return False
+
+    @agrees_with("operator", "window", "merge")
+    def columns_are_results(
+        self, operator: Any, window: Any, merge: Merge
+    ) -> Iterator[Contradiction]:
+        """`columns` names columns of a result, the key's among them where the sink needs it."""
+        if not self.names:
+            return
+        made = OPERATORS.load(operator.type).of(operator)
+        if not made.merges:
+            yield Contradiction(
+                ("columns",),
+                f"columns contradicts operator.type {operator.type}: its rows have columns of"
+                " their own",
+                "write operator.columns",
+            )
+            return
+        known = result_columns(made, window)
+        by_name = isinstance(self.columns, Mapping)
+        for index, (name, column) in enumerate(self.names.items()):
+            if column not in known:
+                yield Contradiction(
+                    ("columns", name if by_name else index),
+                    f'no result of operator.type {operator.type} has a column "{column}"',
+                    did_you_mean(column, known),
+                )
+        key = known[: len(known) - len(made.final)]
+        missing = [column for column in key if column not in self.names.values()]
+        if missing and self.replaces_results(merge):
+            yield Contradiction(
+                ("columns",),
+                f"without {', '.join(missing)} the sink cannot tell which result is replaced",
+                f"add {', '.join(missing)}",
+            )
 
     @abstractmethod
     def write(self, results: "DataFrame", batch: Batch) -> None:

@@ -9,11 +9,10 @@ from unskew.config.models.base import Servers, Topic
 from unskew.config.models.kafka import KafkaOptions
 from unskew.config.models.sink import Identity
 from unskew.config.models.source import KafkaSource
-from unskew.config.models.window import NoWindow
+from unskew.config.models.window import Merge, NoWindow
 from unskew.config.rules.kafka import insecure_options, reader_of
 from unskew.config.rules.registry import Contradiction, agrees_with
 from unskew.jobs.kafka.options import connection_options
-from unskew.jobs.operators.registry import result_key
 from unskew.jobs.sinks.base import (
     Batch,
     DeadLetters,
@@ -117,15 +116,18 @@ class KafkaSink(KafkaTarget, Sink):
         options = self.client_options(job)
         return [WrittenTopic("topic", self.topic, options, {"cleanup.policy": policy})]
 
+    def replaces_results(self, merge: Merge) -> bool:
+        return True  # in a compacted topic
+
     def stream(self, results: "DataFrame", job: "Job") -> "DataStreamWriter | None":
         # Spark's own writer cannot leave a row out: only where none can be too large.
         if self._may_be_too_large(results, job):
             return None
-        writer = kafka_rows(results, result_key(job)).writeStream.format("kafka")
+        writer = kafka_rows(results, self.result_key(job)).writeStream.format("kafka")
         return writer.options(**self.client_options(job))
 
     def write(self, results: "DataFrame", batch: Batch) -> None:
-        rows = kafka_rows(results, result_key(batch.job))
+        rows = kafka_rows(results, self.result_key(batch.job))
         if self._may_be_too_large(results, batch.job):
             self._write_apart(rows, batch)
         else:
@@ -152,7 +154,7 @@ class KafkaSink(KafkaTarget, Sink):
 
     def _may_be_too_large(self, results: "DataFrame", job: "Job") -> bool:
         bound = job.max_key_bytes.bytes * _JSON_BYTES + _OTHER_BYTES
-        unbounded = _has_unbounded_columns(results, result_key(job))
+        unbounded = _has_unbounded_columns(results, self.result_key(job))
         return unbounded or bound > self._record_bytes_max(job)
 
     def _record_bytes_max(self, job: "Job") -> int:

@@ -15,11 +15,11 @@ from pydantic import AfterValidator, Field
 
 from unskew.config.models.base import IDENTIFIER
 from unskew.config.models.sink import Identity
+from unskew.config.models.window import Merge
 from unskew.config.rules.registry import Contradiction, agrees_with
 from unskew.config.types.postgres_address import check_address, is_verified, make_libpq_address
 from unskew.config.types.secrets import Secret
 from unskew.grouping.options.broken_rules import rule_error
-from unskew.jobs.operators.registry import result_key
 from unskew.jobs.sinks.base import Batch, Sink, UntakenTotal
 
 if TYPE_CHECKING:
@@ -104,10 +104,13 @@ class PostgresSink(Sink):
     def identity(self) -> Identity:
         return Identity("table", (self.url, self.table))
 
+    def replaces_results(self, merge: Merge) -> bool:
+        return True
+
     def problems(self, job: "Job") -> Iterator[str]:
         import psycopg
 
-        key = result_key(job)
+        key = self.result_key(job)
         wanted = ", ".join(key)
         try:
             with self._destination(job).connect() as connection:
@@ -147,7 +150,7 @@ class PostgresSink(Sink):
         password = self.password.get_secret_value() if self.password else None
         table = tuple(self.table.split("."))
         return Destination(
-            make_libpq_address(self.url), self.user, password, table, result_key(job)
+            make_libpq_address(self.url), self.user, password, table, self.result_key(job)
         )
 
 

@@ -15,8 +15,7 @@ from unskew.config.specs import OPERATORS
 from unskew.config.types.partition_columns import PartitionColumn, partition_column
 from unskew.grouping.options.broken_rules import rule_error
 from unskew.grouping.options.suggestions import did_you_mean
-from unskew.jobs.operators.base import WINDOW_BOUNDS
-from unskew.jobs.operators.registry import result_key
+from unskew.jobs.operators.registry import result_columns
 from unskew.jobs.sinks.base import Batch, Sink
 from unskew.jobs.sinks.delta import DeltaTarget, read_delta_layout
 from unskew.jobs.sinks.table_layout import (
@@ -138,8 +137,7 @@ class TableSink(Sink):
         made = OPERATORS.load(operator.type).of(operator)
         if not made.merges:
             return
-        bounds = () if window.type == "none" else WINDOW_BOUNDS
-        names = [*bounds, *made.key_names, *made.final]
+        names = list(self.names) or result_columns(made, window)
         for index, (name, expression) in enumerate(self.partition_columns):
             if expression is None and name.lower() not in {known.lower() for known in names}:
                 yield Contradiction(
@@ -147,6 +145,9 @@ class TableSink(Sink):
                     f'no result of operator.type {operator.type} has a column "{name}"',
                     did_you_mean(name, names),
                 )
+
+    def replaces_results(self, merge: Merge) -> bool:
+        return merge.output != "append"
 
     def problems(self, job: "Job") -> Iterator[str]:
         if self.format != "parquet":
@@ -210,7 +211,7 @@ class TableSink(Sink):
         if self._can_stream(batch.job):
             append(rows, target, batch)
         else:
-            merge(rows, target, result_key(batch.job))
+            merge(rows, target, self.result_key(batch.job))
 
     def _can_stream(self, job: "Job") -> bool:
         """Are rows only added? Spark's own sink cannot update them."""

@@ -27,7 +27,8 @@ def make_writer(results: DataFrame, job: Job, journal: Journal) -> DataStreamWri
     sinks = sinks_of(job)
     operator = operator_for(job.operator)
     top = operator.top
-    writer = sinks[0].stream(results, job) if len(sinks) == 1 and top is None else None
+    alone = len(sinks) == 1 and top is None
+    writer = sinks[0].stream(sinks[0].choose(results), job) if alone else None
     if writer is None:
         write_batch = _write_batch(job, top, results.sparkSession, journal)
         writer = results.writeStream.foreachBatch(write_batch)
@@ -65,7 +66,7 @@ def _write_batch(
             batch = Batch(batch_id, job, session, check_owner=journal.check_owner)
             for sink in sinks:
                 batch.check_owner()
-                sink.write(kept, batch)
+                sink.write(sink.choose(kept), batch)
             untaken.keep(batch)
         finally:
             kept.unpersist()

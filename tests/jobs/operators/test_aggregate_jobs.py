@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from tests.support.oracles import OPERATORS, START, WINDOWS, records
 from tests.support.running.in_process import Ran, utc, write_lines
 from unskew.config.errors import UsageError
+from unskew.jobs.observe.inspection import inspect
 
 pytestmark = pytest.mark.spark
 
@@ -126,6 +127,8 @@ def test_totals_of_a_users_own_are_those_of_python_and_accounts_balance(
     counted = [done.accounts for done in routed.batches if done.has_rows]
     assert [each.balance for each in counted] == [0, 0]
     assert sum(each.read for each in counted) == 602
+    inspected = inspect(routed.job.checkpoint).data()["batches"]
+    assert [each["filtered_records"] for each in inspected] == [each.filtered for each in counted]
     assert sum(each.counted for each in counted) == sum(value[0] for value in expected.values())
 
     plain = Ran(spark, tmp_path, "plain", grouping={"type": "none"}, **changes)

@@ -5,10 +5,15 @@ from typing import Any
 
 import pytest
 
-from unskew.config.errors import UsageError
+from unskew.config.errors import ExternalError, UsageError
 from unskew.config.loader import load_job
 from unskew.config.models.job import Job
-from unskew.jobs.checkpoint.identity import make_identity
+from unskew.jobs.checkpoint.identity import (
+    compare_identity,
+    describe_changed_code,
+    make_identity,
+    write_identity,
+)
 from unskew.jobs.commands.project.init import TEMPLATE
 from unskew.jobs.operators.registry import operator_for
 
@@ -19,7 +24,8 @@ def job_in(folder: Path, code: str = CODE, **operator: Any) -> Job:
     (folder / "job_scoring.py").write_text(code)
     (folder / "job.yaml").write_text((TEMPLATE / "job.yaml.txt").read_text())
     section = {"type": "python", "file": "job_scoring.py", "class": "Scoring", **operator}
-    return load_job(folder / "job.yaml", {"operator": section})
+    changes = {"operator": section, "checkpoint": str(folder / "checkpoint")}
+    return load_job(folder / "job.yaml", changes)
 
 
 def test_an_operator_is_what_its_file_says(tmp_path: Path) -> None:
@@ -74,3 +80,18 @@ def test_a_checkpoint_fixes_the_state_and_not_the_code(tmp_path: Path) -> None:
     assert same_state["operator.code"] != first["operator.code"]
     other_state = make_identity(job_in(tmp_path, CODE.replace("max(largest)", "min(largest)")))
     assert other_state["fixed"] != first["fixed"]
+
+
+def test_a_changed_file_is_named_and_taken_unless_it_changes_the_state(tmp_path: Path) -> None:
+    first = job_in(tmp_path)
+    write_identity(first)
+    (Path(first.checkpoint) / "offsets").mkdir()
+    assert describe_changed_code(first) is None
+    changed = job_in(tmp_path, CODE.replace(">= self", "> self"))
+    sentence = describe_changed_code(changed)
+    assert sentence is not None
+    assert sentence.startswith("operator.file: has changed since the last run;")
+    assert compare_identity(changed)[0] == sentence
+    other_state = job_in(tmp_path, CODE.replace("max(largest)", "min(largest)"))
+    with pytest.raises(ExternalError, match=r"operator\.merge: was .*max\(largest\)"):
+        describe_changed_code(other_state)
