@@ -117,7 +117,6 @@ def test_each_sink_gets_its_own_columns(spark: SparkSession, tmp_path: Path) -> 
 
     names = {"word": "key", "from": "window_start", "to": "window_end"}
     kafka = {**KAFKA, "columns": names}
-    kafka = {**KAFKA, "columns": names}
     (sink,) = sinks_of(
         job_over({"type": "files", "path": str(tmp_path / "in")}, tmp_path, "k", sinks=[kafka])
     )
