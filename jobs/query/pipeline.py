@@ -101,9 +101,9 @@ class Pipeline:
         return WriterStage(self.job.partitions, self.journal, named, self.job.seed)
 
     def _read_and_prepare(self, spark: SparkSession) -> tuple[DataFrame, Operator]:
-        for user in (self.job.operator, *self.job.sinks):
-            for file in user.files():
-                spark.sparkContext.addPyFile(file)
+        sinks = (file for sink in self.job.sinks for file in sink.files())
+        for file in (*self.job.operator.files(), *sinks):
+            spark.sparkContext.addPyFile(file)
         local = isinstance(self.job.grouping, LocalGrouping)
         raw = source.read(spark, self.job.source, self.job.partitions if local else None)
         return prepare_records(decode(raw, self.job.decode, source.COLUMNS), self.job)

@@ -157,7 +157,7 @@ class Sink(Target):
 
     def result_key(self, job: "Job") -> tuple[str, ...]:
         """The columns that identify a result, by their names in the sink."""
-        in_sink = {column: name for name, column in reversed(self.names.items())}
+        in_sink = {column: name for name, column in reversed(list(self.names.items()))}
         return tuple(in_sink.get(column, column) for column in result_key(job))
 
     def replaces_results(self, merge: Merge) -> bool:

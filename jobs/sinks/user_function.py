@@ -73,7 +73,7 @@ class PythonSink(Sink):
 
     def identity(self) -> Identity:
         chosen = (self.file, self.module, self.function)
-        return Identity("function", (*chosen, sorted(map(str, self.options.items()))))
+        return Identity("function", (*chosen, *sorted(map(str, self.options.items()))))
 
     def files(self) -> list[str]:
         return [self.file] if self.file else []

@@ -28,7 +28,7 @@ from unskew.jobs.operators.rows import RowOperator
 from unskew.jobs.query.partial import PartialStage
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "model_per_customer"
-OPENING_SECONDS = 0.02
+OPENING_SECONDS = 0.1
 
 
 class Resource:
@@ -113,18 +113,20 @@ def run_task(folder: Path, name: str, keys: list[str], open_keys: int) -> Partit
 def test_a_later_task_has_what_an_earlier_opened_and_the_time_is_counted_apart(
     tmp_path: Path,
 ) -> None:
+    started = time.perf_counter()
     first = run_task(tmp_path, "first", ["a", "bb", "a", "ccc"], open_keys=3)
+    taken = time.perf_counter() - started
     assert (first.open_hits, first.open_misses) == (0, 3)
     assert first.open_seconds >= 3 * OPENING_SECONDS
-    assert first.busy_seconds < OPENING_SECONDS
-    assert sum(first.heavy_seconds) < OPENING_SECONDS
+    assert first.busy_seconds + first.open_seconds <= taken
+    assert sum(first.heavy_seconds) <= first.busy_seconds
 
     second = run_task(tmp_path, "second", ["dddd", "bb", "ccc"], open_keys=3)
     assert (second.open_hits, second.open_misses) == (2, 1)
     assert Resource.closed == ["a"]
 
     run_task(tmp_path, "third", ["ccc"], open_keys=1)
-    assert Resource.closed == ["a", "bb", "dddd"]
+    assert Resource.closed == ["a", "bb", "ccc", "dddd"]
 
 
 def test_more_keys_than_there_is_room_for_are_opened_once_a_task(tmp_path: Path) -> None:

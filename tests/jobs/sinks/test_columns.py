@@ -23,7 +23,7 @@ from pathlib import Path
 
 
 def write(results, batch_id, folder="."):
-    rows = sorted(row.asDict().items() for row in results.collect())
+    rows = sorted(list(row.asDict().items()) for row in results.collect())
     Path(folder, f"{batch_id}.json").write_text(json.dumps(rows, default=str))
 
 
