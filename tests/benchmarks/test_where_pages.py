@@ -54,6 +54,14 @@ def test_the_page_says_who_wins_and_what_each_way_costs_at_worst(tmp_path: Path)
     assert [each.winners for each in read_outcomes(ROWS)] == [["local", "level"], ["level"]]
 
 
+def test_a_page_of_a_busy_machine_says_so(tmp_path: Path) -> None:
+    write_when(ROWS, tmp_path)
+    assert "busy machine" not in (tmp_path / "when.md").read_text()
+
+    write_when([ROWS[0] | {"load": 9.4}, ROWS[1]], tmp_path)
+    assert "busy machine (load 9.4 on two cores)" in (tmp_path / "when.md").read_text()
+
+
 def test_without_measured_cells_there_is_no_page(tmp_path: Path) -> None:
     write_when([], tmp_path)
 

@@ -75,15 +75,16 @@ def test_the_tutorial_from_top_to_bottom(root: Path, tmp_path: Path) -> None:
             (tmp_path / block.name).write_text(block.text)
     outputs = {line: shell.type(_INSTALL if line == "pip install ." else line) for line in lines}
     assert [line.split()[1] for line in outputs] == COMMANDS
-    compare, simulate, _, lint, run, inspect = outputs.values()
+    compare, predict, simulate, _, lint, run, inspect = outputs.values()
     assert "Use " in compare
+    assert "Take grouping level" in predict
     assert {"key", "level"} <= set(simulate.split())
     assert lint == ""
     assert totals_of("bot", run) == [str(number) for number in after["bot"]]
     check_balance(page, inspect, shell.type("unskew inspect checkpoints/scoring --json"))
 
 
-COMMANDS = ["compare", "simulate", "install", "lint", "run", "inspect"]
+COMMANDS = ["compare", "compare", "simulate", "install", "lint", "run", "inspect"]
 
 
 def typed_python(page: Path, shell: Shell) -> dict[str, list[int]]:
