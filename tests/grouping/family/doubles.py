@@ -241,7 +241,7 @@ class CallsAllBack(Key):
         self.set_active(range(self.setting.partitions))
 
 
-@breaks("a_snapshot_of_wrong_numbers_is_refused", "turn -1: taken")
+@breaks("a_snapshot_of_wrong_numbers_is_refused", "active 2: taken")
 class TakesAnyNumber(Turns):
     def check(self, snapshot: Snapshot) -> None:
         pass
