@@ -34,7 +34,7 @@ def test_shipped_jobs_are_right_by_the_schema_that_they_name(server: YamlServer)
 TYPES = {
     "decode": ["text", "json", "csv", "avro"],
     "source": ["kafka", "files"],
-    "sinks": ["kafka", "files", "table", "postgres", "console", "memory"],
+    "sinks": ["kafka", "files", "table", "postgres", "console", "python", "memory"],
 }
 CASES = [
     (
