@@ -6,6 +6,8 @@ RUN := .venv/bin/python
 UV := .venv/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet \
 	--no-emit-index-url --no-emit-find-links --no-annotate
 LOCKS := deploy/locks
+# tests/conftest.py says what is run first, and what on one worker.
+WORKERS := -n 2 --dist loadgroup --no-loadscope-reorder
 # Some machines switch bytecode off: hundreds of child processes of the tests would compile all sources.
 export PYTHONDONTWRITEBYTECODE =
 
@@ -24,10 +26,10 @@ demo: setup ## See it work: a real Kafka, a real Spark, a summary
 	@exec .venv/bin/unskew demo $(ARGS)
 
 test: setup ## All tests but the slow and the long ones
-	@exec $(RUN) -m pytest -n 2 --dist loadgroup -m "not slow and not long" $(ARGS)
+	@exec $(RUN) -m pytest $(WORKERS) -m "not slow and not long" $(ARGS)
 
 test-slow: setup ## Whole processes, restarts, and more cases of what `make test` shows
-	@exec $(RUN) -m pytest -n 2 --dist loadgroup -m "slow and not long" $(ARGS)
+	@exec $(RUN) -m pytest $(WORKERS) -m "slow and not long" $(ARGS)
 
 test-long: setup ## What takes longer still: whole images, compose, clusters, every grouping with every operator
 	@exec $(RUN) -m pytest -m long $(ARGS)

@@ -29,21 +29,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     """Put tests that share what is costly to start on one worker of pytest-xdist.
 
     That is the session of this process, the kernels of a grouping, and what a fixture starts for a
-    whole file. Child processes with a session of their own come first: they take the longest, and
-    go to whichever worker is free.
+    whole file. What takes longest begins first: the tests of that session, on one worker, then
+    child processes with a session of their own, on whichever worker is free.
     """
-    items.sort(key=lambda item: not _starts_a_session(item))
+    items.sort(key=_rank)
     for item in items:
         if item.get_closest_marker("xdist_group") is None and (group := _group(item)):
             item.add_marker(pytest.mark.xdist_group(group))
     return (yield)
 
 
-def _starts_a_session(item: pytest.Item) -> bool:
-    """Does the test start a Spark session in a process of its own?"""
-    return bool(item.get_closest_marker("spark")) and "spark" not in getattr(
-        item, "fixturenames", ()
-    )
+def _rank(item: pytest.Item) -> int:
+    """Before which others a test is run."""
+    if "spark" in getattr(item, "fixturenames", ()):
+        return 0
+    return 1 if item.get_closest_marker("spark") else 2
 
 
 def _group(item: pytest.Item) -> str:
