@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -12,6 +13,8 @@ from unskew.config.errors import ExternalError, UsageError
 if TYPE_CHECKING:
     from unskew.jobs.local.machine_constants import Calibration
 
+_BUSY_SHARE = 0.5
+"""Of the cores: with more load than this, a batch waits for others."""
 _UNITS = {"seconds": "s a batch", "us": "us", "ns": "ns"}
 
 
@@ -41,6 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     from unskew.jobs.engine.calibration_runs import measure_constants  # noqa: PLC0415
     from unskew.jobs.local import machine_constants  # noqa: PLC0415
 
+    _warn_if_busy()
     quiet_spark(debug=arguments.debug)
     constants = measure_constants(_report)
     calibration = machine_constants.Calibration.of_now(constants)
@@ -54,6 +58,15 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _print(calibration, file)
     return 0
+
+
+def _warn_if_busy() -> None:
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    if load > _BUSY_SHARE * cores:
+        _report(
+            f"the machine is busy (load {load:.1f} on {cores} cores), so that the constants will be"
+            " too large; measure again when it is quiet"
+        )
 
 
 def _print(calibration: "Calibration", file: Path) -> None:
