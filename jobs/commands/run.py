@@ -115,7 +115,7 @@ def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
     from unskew.jobs.checkpoint.files import journal_of  # noqa: PLC0415
     from unskew.jobs.checkpoint.identity import describe_changed_code  # noqa: PLC0415
     from unskew.jobs.checkpoint.lock import check_not_in_use  # noqa: PLC0415
-    from unskew.jobs.engine.preflight import check  # noqa: PLC0415
+    from unskew.jobs.engine.preflight import check_before_spark  # noqa: PLC0415
     from unskew.jobs.engine.service import run_in_session  # noqa: PLC0415
     from unskew.jobs.local.signals import Stop, signals_to  # noqa: PLC0415
     from unskew.jobs.observe.board import board_of  # noqa: PLC0415
@@ -140,7 +140,7 @@ def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
         server = stack.enter_context(MetricsServer(job.metrics, board, health, page))
         status: Any = Line(job.name) if live else Log(job.name, arguments.log)
         stack.enter_context(hold_metrics_after_failure(job, health, board, status, stop))
-        check(Pipeline(job, journal_of(job)))
+        check_before_spark(Pipeline(job, journal_of(job)))
         status.event("metrics", url=server.url, page=server.page_url)
         if changed := describe_changed_code(job):
             status.event("operator_changed", what=changed)

@@ -1,4 +1,7 @@
-"""Checks before Spark starts: master, folders, brokers, topics, databases, checkpoint.
+"""Checks before a query starts: master, folders, brokers, topics, databases, checkpoint.
+
+They come before Spark starts, which takes seconds. But where a job has SQL expressions, what Spark
+says of those comes first: it needs no other service, and brokers that are away are waited for.
 
 Only what is certainly wrong is an error here. Where Kafka asks for SASL or TLS, the options are
 those of the Java client, which no client here reads: there Spark's own error must do, as
@@ -12,6 +15,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from unskew.config.errors import ExternalError
 from unskew.config.models.job import Job
@@ -26,6 +30,7 @@ from unskew.jobs.checkpoint.spark_log import read_last_commit
 from unskew.jobs.engine.dead_letter_query import FOLDER as DEAD_LETTER_QUERY
 from unskew.jobs.kafka.admin import NoBrokerError, admin, no_answer, no_such_topic
 from unskew.jobs.kafka.options import find_security_options
+from unskew.jobs.query.check_expressions import check_expressions, has_expressions
 from unskew.jobs.query.pipeline import Pipeline
 from unskew.jobs.sinks.registry import targets_of
 
@@ -35,6 +40,21 @@ _MASTER = re.compile(
 )
 _PREFIX = "kafka."
 _CHECKPOINT = "checkpoint: "
+
+
+def check_before_spark(pipeline: Pipeline) -> None:
+    """The checks, unless Spark has something to judge first."""
+    if not has_expressions(pipeline.job):
+        check(pipeline)
+    elif problems := list(_check_master(pipeline.job)):
+        raise ExternalError(*problems)
+
+
+def check_expressions_first(spark: SparkSession, pipeline: Pipeline) -> None:
+    """What Spark says of the job's expressions, and then the checks that waited for that."""
+    check_expressions(spark, pipeline.job)
+    if has_expressions(pipeline.job):
+        check(pipeline)
 
 
 def check(pipeline: Pipeline) -> None:

@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from unskew.config.errors import UsageError
+from unskew.config.models.base import bare_column
 from unskew.config.models.job import Job
 from unskew.config.problems.problem import Path, dotted
 from unskew.jobs.operators.base import Operator
@@ -17,6 +18,13 @@ from unskew.jobs.query.prepare import prepare
 from unskew.jobs.query.source import COLUMNS, read_static
 
 _CONDITIONS = {("where",), ("operator", "where")}
+
+
+def has_expressions(job: Job) -> bool:
+    """Does the job have SQL that only Spark can judge? A column by its name lint has judged."""
+    texts = [job.where, job.event_time, *(job.select or {}).values()]
+    texts += [text for _, text in job.operator.expressions()]
+    return any(text is not None and bare_column(text) is None for text in texts)
 
 
 def check_expressions(spark: SparkSession, job: Job) -> None:
