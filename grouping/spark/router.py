@@ -18,7 +18,7 @@ from unskew.grouping.spark.agreed_file import agreed_before
 from unskew.grouping.spark.journal import KEPT_BATCHES, Journal
 from unskew.grouping.spark.report import feedback_from_reports
 from unskew.grouping.spark.routing_file import Routes, RoutingStats
-from unskew.grouping.spark.warm_up import warm_up
+from unskew.grouping.spark.warm_up import start_workers, warm_up
 
 PARTITION_KEY = "partition_key"
 _BATCH_ID = "streaming.sql.batchId"
@@ -65,6 +65,10 @@ class Router:
             if self.purges and source == 0:
                 self.journal.purge(batch - KEPT_BATCHES)
 
+    def load_kernels(self) -> None:
+        """Load what a task needs, in the process of its worker."""
+        warm_up(create(self.grouping, partitions=self.partitions, seed=self.seed, **self.options))
+
     def grouping_for(self, batch: int, source: int) -> Grouping:
         """The grouping of one source as the batches before this one left it."""
         sources = self.journal.newest_sources(batch) if self.journal else 0
@@ -106,6 +110,8 @@ def route_hashes(
         inputs.append(sf.unix_micros(column(timestamp)))
         body = router.route_timed
     warm_up(probe)
+    if frame.isStreaming:
+        start_workers(frame.sparkSession, router.load_kernels)
     # Routing is deterministic. Without the mark a filter on the result makes Spark evaluate it
     # twice.
     udf: Any = arrow_udf(body, returnType="int")  # type: ignore[call-overload]

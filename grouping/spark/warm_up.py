@@ -3,9 +3,17 @@
 numba compiles a kernel at its first call, which takes seconds. The tasks of a batch would all do so
 at the same time, and once more in the first batch that has reports to learn from: a minute on a few
 cores. Compiled here, the machine code is in the user's cache, and a task loads it in 50 ms.
+
+`start_workers` starts Spark's Python workers before a stream's first batch: each takes a second of
+processor time for its imports, and all of them do so at the same time.
 """
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
 import numpy as np
+import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from unskew.grouping.base import Feedback, Grouping
 from unskew.grouping.snapshot import Snapshot
@@ -32,6 +40,24 @@ def warm_up(grouping: Grouping) -> None:
         for _ in grouping.route_chunks([(hashes, times)] * 2):
             pass
         grouping.restore(Snapshot.from_bytes(grouping.snapshot().to_bytes()))
+
+
+def start_workers(spark: SparkSession, load: Callable[[], object]) -> None:
+    """Start a Python worker in each slot, which calls `load`; Spark keeps it for its next task."""
+    slots = max(1, spark.sparkContext.defaultParallelism)
+    empty: Any = spark.range(slots, numPartitions=slots).mapInArrow(_Start(load), "id BIGINT")
+    empty.write.format("noop").mode("overwrite").save()
+
+
+class _Start:
+    """The body of a worker's first task."""
+
+    def __init__(self, load: Callable[[], object]) -> None:
+        self._load = load
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        self._load()
+        yield from batches
 
 
 def _feedback(partitions: int) -> Feedback:
