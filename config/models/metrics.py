@@ -82,7 +82,9 @@ class Metrics(Model):
     """At most this many hot keys are shown."""
     hot_key_names: bool = False
     """Show hot keys by name; otherwise by their hash, since a key may be personal data."""
-
+    dead_letter_values: bool = False
+    """Show on the live page how the values of some rejected records begin; otherwise a hash of
+    each, since they may hold personal data."""
     hold_after_failure: Duration = Duration.parse("0 s")
     """After a failure the page stays this long, so that Prometheus sees it: under a supervisor,
     three times its scrape interval."""

@@ -21,18 +21,20 @@ from unskew.jobs.checkpoint.lock import lock_checkpoint
 from unskew.jobs.checkpoint.merge_state import MergePartition, read_merge_state
 from unskew.jobs.checkpoint.spark_log import read_last_commit
 from unskew.jobs.engine.dead_letter_query import DeadLetterQuery
+from unskew.jobs.engine.preflight import check_expressions_first
 from unskew.jobs.engine.rejected_share import RejectedShare
 from unskew.jobs.engine.retries import run_with_retries
 from unskew.jobs.engine.session import job_session, lock_in_jvm, renames_without_processes
 from unskew.jobs.engine.spark_errors import SPARK_ERRORS, PassingError, translate_spark_errors
+from unskew.jobs.engine.stage_times import StageTimes
 from unskew.jobs.engine.table_writers import TableWriters
 from unskew.jobs.local.signals import GRACE_SECONDS, Stop
 from unskew.jobs.observe.batch import BatchDone, compute_lag, read_routing
 from unskew.jobs.observe.batch_stats import read_batch_stats
 from unskew.jobs.observe.filtered import keep_filtered
 from unskew.jobs.observe.follower import Follower
+from unskew.jobs.observe.rejected_samples import read_rejected_samples
 from unskew.jobs.operators.registry import computed_by_spark
-from unskew.jobs.query.check_expressions import check_expressions
 from unskew.jobs.query.pipeline import Pipeline, set_trigger
 from unskew.jobs.sinks import dead_letters
 from unskew.jobs.sinks.untaken import TOTAL_NOT_TAKEN
@@ -58,6 +60,7 @@ class Service:
         self._pipeline = Pipeline(job, self.journal)
         self._dead_letter_query = DeadLetterQuery(self._pipeline)
         self._table_writers = TableWriters(job, spark)
+        self._stage_times = StageTimes(job, spark)
         self._followers = followers
         self._stop = stop or Stop()
         self._seen = -1
@@ -170,6 +173,12 @@ class Service:
 
     def _after_batch(self, batch: int, progress: dict[str, Any]) -> None:
         """Publish a finished batch's dead letters, and show its figures to the followers."""
+        samples = read_rejected_samples(
+            self.job.checkpoint,
+            self.journal,
+            batch,
+            values=self.job.metrics.dead_letter_values,
+        )
         self._publish(batch)
         # A size that cannot be read now is only missing from the displays: the job goes on.
         with suppress(OSError, pa.ArrowException):
@@ -189,6 +198,8 @@ class Service:
             read_routing(self.journal, batch),
             *self._sizes,
             written,
+            self._stage_times.read(progress["runId"]),
+            samples,
         )
         keep_filtered(self.journal, done)
         for follower in self._followers:
@@ -238,7 +249,7 @@ class _TaskCompletions:
 def run_in_session(job: Job, *followers: Follower, stop: Stop | None = None) -> None:
     """Run a job in a Spark session of its own, which is stopped at the end."""
     with translate_spark_errors(job), job_session(job) as spark:
-        check_expressions(spark, job)
+        check_expressions_first(spark, Pipeline(job, journal_of(job)))
         asked = stop or Stop()
         if not asked.asked:
             run_with_retries(job, lambda: Service(job, spark, followers, asked), followers, asked)

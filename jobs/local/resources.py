@@ -1,11 +1,14 @@
-"""Files that ship beside the code: in the checkout's `deploy/`, or in the wheel's `jobs/data/`."""
+"""Files that ship beside the code.
+
+In a checkout they are in `deploy/` and `docs/`, in the wheel in `jobs/data/`.
+"""
 
 from pathlib import Path
 
 _JOBS = Path(__file__).resolve().parent.parent
 
 
-def resource(name: str) -> Path:
-    """The path of a shipped file."""
+def resource(name: str, folder: str = "deploy") -> Path:
+    """The path of a shipped file, which is in this folder of a checkout."""
     packaged = _JOBS / "data" / name
-    return packaged if packaged.exists() else _JOBS.parent / "deploy" / name
+    return packaged if packaged.exists() else _JOBS.parent / folder / name

@@ -10,6 +10,8 @@ from typing import Any
 from unskew.grouping.spark.journal import Journal
 from unskew.jobs.checkpoint.merge_state import MergePartition
 from unskew.jobs.observe.batch_stats import BatchStats
+from unskew.jobs.observe.rejected_samples import RejectedSample
+from unskew.jobs.observe.stages import BatchStages
 from unskew.jobs.observe.written import WrittenFiles
 from unskew.jobs.operators.base import FILTERED_RECORDS, OBSERVED
 
@@ -67,6 +69,10 @@ class BatchDone:
     journal_batches: int = 0
     written: WrittenFiles | None = None
     """What the batch added to a table; None if the job has none, or that is not known."""
+    stages: BatchStages | None = None
+    """When Spark's stages ran; None if that is not known."""
+    samples: tuple[RejectedSample, ...] = ()
+    """Some of the rejected records."""
 
     @property
     def batch(self) -> int:
@@ -77,6 +83,11 @@ class BatchDone:
     def seconds(self) -> float:
         """How long the batch took."""
         return self._read_milliseconds("triggerExecution") / 1000
+
+    @property
+    def began(self) -> float:
+        """When the batch was triggered, as Unix time."""
+        return datetime.fromisoformat(self.progress["timestamp"]).timestamp()
 
     @property
     def parts(self) -> dict[str, float]:

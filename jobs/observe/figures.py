@@ -6,6 +6,7 @@ rows that have a name for it. So a new figure is a new row.
 
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,11 @@ import numpy as np
 from unskew.grouping.spark.report import LATENCY_BOUNDS_SECONDS, WINDOW_ENDS
 from unskew.jobs.observe.batch import BatchDone
 from unskew.jobs.observe.batch_stats import BatchStats, show_key
+from unskew.jobs.observe.batch_time import (
+    estimate_seconds_level,
+    estimate_seconds_under_key,
+    split_seconds,
+)
 from unskew.jobs.observe.figure import PARTITION, Buckets, Figure, Value
 from unskew.jobs.observe.written import WrittenFiles
 
@@ -125,7 +131,21 @@ FIGURES: tuple[Figure, ...] = (
         lambda _: 1, empty_batches=True),
     Figure("batch_seconds", "histogram",
         "How long batches with rows took, from trigger to commit.",
-        lambda done: done.seconds, bounds=BATCH_BOUNDS_SECONDS, page="seconds", log="seconds"),
+        lambda done: done.seconds, bounds=BATCH_BOUNDS_SECONDS, page="seconds", log="seconds",
+        line="took {:.1f} s"),
+    Figure("began", "",
+        "When the batch was triggered, as Unix time.",
+        lambda done: done.began, page="began"),
+    Figure("time_seconds", "",
+        "Where the batch's time went: the parts add up to it.",
+        split_seconds, page="parts"),
+    Figure("under_key_seconds", "",
+        "What the batch would have taken under the grouping `key`, if each record cost the same.",
+        estimate_seconds_under_key, page="under_key_seconds", log="under_key_seconds",
+        line="under key {:.1f} s"),
+    Figure("level_seconds", "",
+        "What the batch would have taken with equal partitions.",
+        estimate_seconds_level, page="level_seconds", log="level_seconds"),
     Figure("batch_part_seconds", "gauge",
         "How long each part of the last batch took.",
         lambda done: done.parts, ("part",)),
@@ -135,7 +155,7 @@ FIGURES: tuple[Figure, ...] = (
         lambda done: done.source_records),
     Figure("batch_source_records", "gauge",
         "The same, in the last batch.",
-        lambda done: done.source_records),
+        lambda done: done.source_records, page="source_records"),
     Figure("filtered_records", "counter",
         "Records of which the job's or the operator's `where` is not true. Of a task that ran"
         " twice, both runs may count.",
@@ -206,7 +226,10 @@ FIGURES: tuple[Figure, ...] = (
     Figure("slowest_busy_seconds", "",
         "How long that partition was busy.",
         _stats(lambda stats: float(stats.busy_seconds.max())), log="slowest_busy_seconds",
-        inspect="slowest_busy_seconds"),
+        page="slowest_busy_seconds", inspect="slowest_busy_seconds"),
+    Figure("mean_busy_seconds", "",
+        "How long the partitions were busy in the mean.",
+        _stats(lambda stats: float(stats.busy_seconds.mean())), page="mean_busy_seconds"),
     Figure("busy_seconds", "",
         "Time that all partitions together were busy.",
         _stats(lambda stats: float(stats.busy_seconds.sum())), inspect="busy_seconds",
@@ -296,6 +319,9 @@ FIGURES: tuple[Figure, ...] = (
         "Rejected records, by reason.",
         lambda done: dict(done.stats.rejected) if done.stats else {}, ("reason",),
         page="dead_letters", inspect="dead_letters"),
+    Figure("rejected_samples", "",
+        "Some of the rejected records.",
+        lambda done: [asdict(sample) for sample in done.samples], page="samples"),
     Figure("written_files", "counter",
         "Files added to the table that the job writes.",
         _written(lambda written: int(written.files.sum()))),

@@ -153,10 +153,10 @@ class Line(Follower):
 
 
 def format_line(done: BatchDone, figures: tuple[Figure, ...] = FIGURES) -> str:
-    """The batch in a few words: the figures that have a text for the line, and the time it took."""
+    """The batch in a few words: the figures that have a text for the line, its time first."""
     values = [(figure.line, take_value(figure, done)) for figure in figures if figure.line]
     words = [line.format(value) for line, value in values if value is not None]
-    return "  ".join([*words, f"took {done.seconds:.1f} s"])
+    return "  ".join(words)
 
 
 def summarize(done: BatchDone, figures: tuple[Figure, ...] = FIGURES) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from unskew.jobs.observe.batch_stats import BatchStats, HotKey
 from unskew.jobs.observe.board import Board
 from unskew.jobs.observe.health import Health
 from unskew.jobs.observe.page.page import LivePage
+from unskew.jobs.observe.stages import BatchStages, StageTime
 from unskew.jobs.observe.web.server import MetricsServer
 
 FLAGS = [
@@ -45,6 +47,7 @@ def skewed(
     partitions: int = 16,
     records: int = 20_000,
     z: float = 1.2,
+    began: float | None = None,
 ) -> BatchDone:
     """A batch of Zipf keys as this grouping, asked itself, would have spread it."""
     generator = np.random.default_rng(number)
@@ -75,9 +78,30 @@ def skewed(
             for at in np.argsort(-counts, kind="stable")[:10]
         ),
     )
-    taken = {"triggerExecution": int(load.max() / 8 + 250 + 40 * generator.random())}
+    began = time.time() if began is None else began
+    stages = _make_stages(began, float(stats.busy_seconds.max()), float(stats.busy_seconds.sum()))
+    ended = stages[-1].ended + 0.06 + 0.04 * generator.random()
+    at = datetime.fromtimestamp(began, UTC).isoformat(timespec="milliseconds")
     return BatchDone(
-        progress(number, durationMs={**taken, "addBatch": 1}), stats, Routing(2, 0.0213, 4, {})
+        progress(
+            number,
+            timestamp=at.replace("+00:00", "Z"),
+            numInputRows=records,
+            durationMs={"triggerExecution": int((ended - began) * 1000), "addBatch": 1},
+        ),
+        stats,
+        Routing(2, 0.0213, 4, {}),
+        stages=BatchStages(stages, partitions, shuffled=True, merges=True),
+    )
+
+
+def _make_stages(began: float, slowest: float, busy: float) -> tuple[StageTime, ...]:
+    """Reading, the work and the merge, with gaps between them."""
+    read, work, merge = began + 0.08, began + 0.36, began + 0.42 + slowest
+    return (
+        StageTime(read, read + 0.27, 0.5, reads_shuffle=False, writes=False),
+        StageTime(work, work + slowest + 0.05, busy, reads_shuffle=True, writes=False),
+        StageTime(merge, merge + 0.12, 0.2, reads_shuffle=True, writes=False),
     )
 
 

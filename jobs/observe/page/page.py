@@ -29,17 +29,26 @@ from unskew.jobs.observe.batch import BatchDone, Lag
 from unskew.jobs.observe.figure import Figure, take_value
 from unskew.jobs.observe.figures import FIGURES
 from unskew.jobs.observe.follower import Follower
-from unskew.jobs.observe.health import Health
+from unskew.jobs.observe.health import Health, trigger_seconds
+from unskew.jobs.observe.palette import write_css
 
 BATCHES_MAX = 120
 BYTES_MAX = 1 << 20
 DATA = "/batches.json"
+_SCRIPTS = ("words.js", "charts.js", "page.js")
 
 
 def _document() -> bytes:
-    """Read the page with its style in it, so that it is one response."""
-    page, style = (Path(__file__).with_name(f"page.{end}").read_bytes() for end in ("html", "css"))
-    return page.replace(b"<style></style>", b"<style>\n%b</style>" % style)
+    """Read the page with its style and its scripts in it, so that it is one response."""
+    page, style = (_read(f"page.{end}") for end in ("html", "css"))
+    script = b"".join(_read(name) for name in _SCRIPTS)
+    style = write_css().encode() + style
+    page = page.replace(b"<style></style>", b"<style>\n%b</style>" % style)
+    return page.replace(b"<script></script>", b"<script>\n%b</script>" % script)
+
+
+def _read(name: str) -> bytes:
+    return Path(__file__).with_name(name).read_bytes()
 
 
 DOCUMENT = _document()
@@ -106,7 +115,9 @@ class LivePage(Follower):
             "grouping": job.grouping.type,
             "operator": job.operator.type,
             "partitions": job.partitions,
+            "trigger_seconds": trigger_seconds(job),
             "hot_key_names": job.metrics.hot_key_names,
+            "values_shown": job.metrics.dead_letter_values,
             "port_fixed": job.metrics.port not in {"auto", 0},
             "started": clock(),
         }
@@ -183,6 +194,13 @@ def _figures(figures: Iterable[Figure], done: BatchDone) -> dict[str, Any]:
         value = take_value(figure, done)
         if isinstance(value, np.ndarray):
             value = value.round(6).tolist()
+        elif isinstance(value, float):
+            value = round(value, 6)
+        elif isinstance(value, dict):
+            value = {
+                key: round(part, 6) if isinstance(part, float) else part
+                for key, part in value.items()
+            }
         group, dot, name = figure.page.rpartition(".")
         if not dot:
             entry[name] = value

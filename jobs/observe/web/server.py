@@ -18,6 +18,7 @@ from prometheus_client.exposition import choose_encoder
 
 from unskew.config.errors import ExternalError
 from unskew.config.models.metrics import BasicAuth, Metrics, Tls
+from unskew.jobs.local.resources import resource
 from unskew.jobs.observe.board import Board
 from unskew.jobs.observe.health import Health
 from unskew.jobs.observe.page.page import DATA, DOCUMENT, HEADERS, LivePage
@@ -27,6 +28,9 @@ from unskew.jobs.observe.web.host_names import is_own
 _TEXTS_MAX = 4
 # How often the server's thread looks whether it is to stop.
 _STOP_CHECK_SECONDS = 0.1
+DOCS = ("glossary.md", "groupings.md", "metrics.md", "operating.md")
+"""The pages of documentation that the live page links to."""
+_DOCS_PATH = "/docs/"
 
 
 class MetricsServer:
@@ -147,12 +151,16 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer_reader(self, path: str, query: str) -> None:
         """Answer a request for the metrics, or for the page."""
         metrics, _, page = self.served
-        if path not in {"/metrics", *(("/", DATA) if page else ())}:
+        document = path.removeprefix(_DOCS_PATH) if path.startswith(_DOCS_PATH) else ""
+        if document not in DOCS and path not in {"/metrics", *(("/", DATA) if page else ())}:
             self._answer(404, "text/plain", b"there are /, /metrics, /healthz and /readyz\n")
         elif not self._may_read():
             self._answer(401, "text/plain", b"", ("WWW-Authenticate", 'Basic realm="unskew"'))
         elif path == "/":
             self._answer(200, "text/html; charset=utf-8", DOCUMENT, *HEADERS)
+        elif document:
+            text = resource(document, "docs").read_bytes()
+            self._answer(200, "text/plain; charset=utf-8", text, *HEADERS)
         elif path == DATA and page is not None:
             self._answer(200, "application/json", page.data(query), *HEADERS)
         else:

@@ -10,13 +10,13 @@ from unskew.jobs.observe.terminal import Line, Log, format_line, summarize
 
 def test_the_line_names_batch_rate_balance_slowest_and_lag() -> None:
     assert format_line(done(3)) == (
-        "batch 3  27 records/s  max/mean 1.50  slowest p0  lag 10  took 1.5 s"
+        "batch 3  took 1.5 s  under key 1.7 s  27 records/s  max/mean 1.50  slowest p0  lag 10"
     )
 
 
 def test_without_reports_the_line_has_what_spark_knows() -> None:
     plain = BatchDone(done(3).progress, None)
-    assert format_line(plain) == "batch 3  666 records/s  lag 10  took 1.5 s"
+    assert format_line(plain) == "batch 3  took 1.5 s  666 records/s  lag 10"
 
 
 def test_json_logs_are_an_object_a_line() -> None:
@@ -69,7 +69,7 @@ def test_the_live_line_is_rewritten_and_events_stay(monkeypatch: pytest.MonkeyPa
     assert pieces[2].startswith("q: starting Spark")
     assert pieces[3].startswith("q: waiting for records")
     assert [piece.count("batch 3") for piece in pieces[4:]] == [1, 1, 1]
-    assert pieces[4].startswith("q: batch 3, 0 s ago  27 records/s")
-    assert pieces[5].startswith("q: batch 3, 2 s ago  27 records/s")
+    assert pieces[4].startswith("q: batch 3, 0 s ago  took 1.5 s")
+    assert pieces[5].startswith("q: batch 3, 2 s ago  took 1.5 s")
     assert pieces[5].endswith("  2 dead letters  5 late records")
     assert pieces[6].startswith("q: stopped; last batch 3")

@@ -71,7 +71,8 @@ def test_the_live_page_has_it() -> None:
     assert entry["partitions"]["pauses"] == [6, 2]
 
 
-def test_the_terminal_and_the_log_have_it() -> None:
+def test_the_terminal_and_the_log_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     shown, logged = io.StringIO(), io.StringIO()
     Line("q", shown, lambda: 0.0, TABLE).batch_done(done(0))
     Log("q", "json", logged, lambda: 0.0, TABLE).batch_done(done(0))

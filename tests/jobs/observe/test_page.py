@@ -15,7 +15,7 @@ from unskew.jobs.observe.batch import BatchDone
 from unskew.jobs.observe.board import Board
 from unskew.jobs.observe.health import Health
 from unskew.jobs.observe.page.page import BATCHES_MAX, BYTES_MAX, DOCUMENT, HEADERS, LivePage
-from unskew.jobs.observe.web.server import MetricsServer
+from unskew.jobs.observe.web.server import DOCS, MetricsServer
 
 POLICY = dict(HEADERS)["Content-Security-Policy"]
 
@@ -36,9 +36,24 @@ def test_a_batch_has_the_numbers_of_its_reports() -> None:
     assert entry == {
         "batch": 3,
         "at": 1000.0,
+        "began": 1767225600.0,
         "seconds": 1.5,
+        "parts": {
+            "waiting": 0.27,
+            "read": 0.0,
+            "route": 0.0625,
+            "work": 0.5,
+            "merge": 0.0,
+            "commit": 0.03,
+            "rest": 0.6375,
+        },
+        "under_key_seconds": 1.65625,
+        "level_seconds": 1.375,
+        "slowest_busy_seconds": 0.5,
+        "mean_busy_seconds": 0.375,
+        "source_records": 999,
         "records": 40,
-        "records_per_second": 40 / 1.5,
+        "records_per_second": 26.666667,
         "lag": 10,
         "routing": {"sources": 2, "seconds": 0.125, "hot_keys": 4},
         "partitions": {
@@ -54,6 +69,7 @@ def test_a_batch_has_the_numbers_of_its_reports() -> None:
         "hot_keys": [["ffffffffffffffff", 20], ["0000000000000005", 10]],
         "watermark": None,
         "dead_letters": {"not_utf8": 2},
+        "samples": [],
     }
 
 
@@ -74,7 +90,9 @@ def test_the_head_says_what_runs_and_how_it_is() -> None:
         "grouping": "level",
         "operator": "word_count",
         "partitions": 2,
+        "trigger_seconds": 10.0,
         "hot_key_names": False,
+        "values_shown": False,
         "port_fixed": False,
         "started": 1000.0,
         "now": 1000.0,
@@ -144,12 +162,14 @@ def test_without_reports_there_are_no_partitions() -> None:
 
 
 def test_the_document_is_small_and_loads_nothing() -> None:
-    assert len(DOCUMENT) < 30_000
+    assert len(DOCUMENT) < 50_000
     links = re.findall(
         rb"(?:https?:)?//[\w.]+", re.sub(rb"^\s*//.*$", b"", DOCUMENT, flags=re.MULTILINE)
     )
     assert set(links) == {b"http://www.w3.org"}  # the name of SVG
-    assert re.findall(rb"(?:src|href)=[\"']?([^\"' >]+)", DOCUMENT)[1:] == [b"metrics", b"metrics"]
+    targets = re.findall(rb"(?:src|href)=[\"']?([^\"' >]+)", DOCUMENT)[1:]
+    pages = {f"docs/{name}".encode() for name in DOCS}
+    assert {target.partition(b"#")[0] for target in targets} == {b"metrics", *pages}
     assert b"innerHTML" not in DOCUMENT
     assert re.search(rb"<[^>]+\s(style|on\w+)=", DOCUMENT) is None
 

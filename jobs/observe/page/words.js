@@ -1,0 +1,82 @@
+'use strict';
+// Numbers and times as texts, and what each term means.
+const $ = (id) => document.getElementById(id);
+const whole = new Intl.NumberFormat('en');
+const short = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 });
+const two = new Intl.NumberFormat('en', { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+const percent = new Intl.NumberFormat('en', { style: 'percent', minimumFractionDigits: 1, maximumFractionDigits: 1 });
+
+const say = (id, text) => { const at = typeof id === 'string' ? $(id) : id; if (at.textContent !== text) at.textContent = text; };
+const times = (ratio) => `${two.format(ratio)} ×`;
+const some = (count, noun) => `${whole.format(count)} ${noun}${count === 1 ? '' : 's'}`;
+// Tenths of a second, or hundredths where the whole is below one.
+const figure = (value, of = value) => (of < 0.95 ? value.toFixed(2) : value < 100 ? value.toFixed(1) : whole.format(Math.round(value)));
+const seconds = (value) => `${figure(value)} s`;
+const clock = (at) => new Date(at * 1000).toLocaleTimeString('en-GB');
+const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
+const fullest = (values) => values.reduce((best, value, at) => (value > values[best] ? at : best), 0);
+function age(value) {
+  const s = Math.max(0, Math.round(value));
+  if (s < 60) return `${s} s`;
+  return s < 3600 ? `${Math.floor(s / 60)} min ${s % 60} s` : `${Math.floor(s / 3600)} h ${Math.floor(s / 60) % 60} min`;
+}
+function about(value) {
+  if (value < 90) return `${Math.max(1, Math.round(value))} s`;
+  return value < 5400 ? `${Math.round(value / 60)} min` : `${Math.round(value / 3600)} h`;
+}
+
+// The parts of a batch, in its order.
+const PARTS = ['waiting', 'read', 'route', 'work', 'merge', 'commit', 'rest'];
+const TERMS = {
+  batch: 'One micro-batch of the streaming query, from its trigger to its commit. It ends when its slowest partition ends.',
+  waiting: 'Asking the source what is new, planning the batch, and the gaps between Spark’s stages.',
+  read: 'Reading records from the source, decoding them, and writing them to the shuffle.',
+  route: 'Choosing a partition for each record: the grouping’s share of the tasks that read.',
+  work: 'From the first partition’s start to the last one’s end, with starting tasks and fetching rows. What the slowest was busy for beyond the mean is lost to skew.',
+  merge: 'Spark’s own aggregation of the partial results, with its state, and the sinks.',
+  commit: 'The offsets’ log before the batch, and all that follows its last stage.',
+  rest: 'Reading, merging and writing, where Spark does not say when its stages ran.',
+  'under key': 'The same batch, had each key been sent to one partition by its hash, as groupBy does. Each record is taken to cost what it cost here in the mean.',
+  skew: 'The time of the batch beyond what it would take with all partitions equal.',
+  throughput: 'Records of the source that the batch read, over its time. Below: how many arrive in the source, by the change of its newest offsets.',
+  lag: 'Records in Kafka that were not read yet when the batch began. The trend is that of the last batches.',
+  trigger: 'How often a batch is to begin. Batches that take longer make those behind them begin late.',
+  'max over mean': 'Records of the fullest partition over the mean: what the work of a batch is stretched by, if records cost the same.',
+  replication: '(Key, partition) pairs over distinct keys: 1 means that no key was split.',
+  watermark: 'Event time behind which windows are closed: records for those are late.',
+  'dead letters': 'Records that could not be used, kept with the reason; counted since the job started.',
+  partition: 'Where a record is sent: one task that works, numbered from 0.',
+  key: 'What the operator aggregates by; a grouping sees only its hash.',
+  head: 'The keys that the grouping treats as hot; where it treats none so, those of more than a partition’s fair share. All others are the tail.',
+  'fair shares': 'Records of the key over the mean load of a partition: above 1, a partition alone with it is too full.',
+};
+
+// A term's meaning is shown while the pointer or the focus is on it, and told to screen readers.
+function explain(root) {
+  for (const term of root.querySelectorAll('dfn[data-term]')) {
+    term.tabIndex = 0;
+    term.setAttribute('aria-describedby', 'tip');
+  }
+}
+function makeTerm(name, text) {
+  const term = document.createElement('dfn');
+  term.dataset.term = name;
+  term.textContent = text || name;
+  return term;
+}
+function showTip(event) {
+  const term = event.target.closest && event.target.closest('dfn[data-term]');
+  if (!term) return;
+  const tip = $('tip'), at = term.getBoundingClientRect();
+  say(tip, TERMS[term.dataset.term]);
+  tip.hidden = false;
+  const room = document.documentElement.clientWidth - tip.offsetWidth - 8;
+  tip.style.left = `${Math.max(8, Math.min(at.left, room)) + scrollX}px`;
+  const below = at.bottom + tip.offsetHeight + 12 < innerHeight;
+  tip.style.top = `${(below ? at.bottom + 6 : at.top - tip.offsetHeight - 6) + scrollY}px`;
+}
+function hideTip() { $('tip').hidden = true; }
+for (const kind of ['pointerover', 'focusin']) addEventListener(kind, showTip);
+addEventListener('focusout', hideTip);
+addEventListener('pointerout', (event) => { if (event.target.matches && event.target.matches('dfn')) hideTip(); });
+addEventListener('keydown', (event) => { if (event.key === 'Escape') hideTip(); });

@@ -1,0 +1,60 @@
+"""The colours of the live page and of the demo's picture, light and dark.
+
+Green is what runs, orange what `key` would give; the parts of a batch have a colour each, of which
+the work's is the strongest.
+"""
+
+from unskew.jobs.observe.batch_time import COMMIT, MERGE, READ, REST, ROUTE, WAITING, WORK
+
+LIGHT = {
+    "ground": "#f3f5f7",
+    "card": "#ffffff",
+    "text": "#14202b",
+    "muted": "#566472",
+    "line": "#dde3e8",
+    "routed": "#0e8478",
+    "key": "#c4510d",
+    "key-2": "#f0a873",
+    "good": "#0b7a4b",
+    "bad": "#b3261e",
+    "mark": "#14202b",
+    WAITING: "#aeb9c4",
+    READ: "#4f86c6",
+    ROUTE: "#8d5fc2",
+    WORK: "#0e8478",
+    MERGE: "#c9962b",
+    COMMIT: "#6d7a87",
+    REST: "#86a5c4",
+}
+DARK = {
+    "ground": "#0d1317",
+    "card": "#161f26",
+    "text": "#e8eef2",
+    "muted": "#9aabb8",
+    "line": "#2a3640",
+    "routed": "#2fc3b0",
+    "key": "#ff9b54",
+    "key-2": "#8a4c1e",
+    "good": "#4fd08f",
+    "bad": "#ff8a80",
+    "mark": "#ffffff",
+    WAITING: "#56636f",
+    READ: "#6fa5e8",
+    ROUTE: "#b48ae6",
+    WORK: "#2fc3b0",
+    MERGE: "#e2b750",
+    COMMIT: "#8f9dab",
+    REST: "#5d7e9f",
+}
+
+
+def write_css() -> str:
+    """The colours as CSS variables, by what the reader's system prefers."""
+    light, dark = (
+        "".join(f"--{name}:{value};" for name, value in colours.items())
+        for colours in (LIGHT, DARK)
+    )
+    return (
+        f":root{{{light}color-scheme:light}}"
+        f"@media(prefers-color-scheme:dark){{:root{{{dark}color-scheme:dark}}}}\n"
+    )

@@ -1,0 +1,91 @@
+"""Time on the live page: where it went, what skew costs, what the words mean."""
+
+import json
+import time
+from dataclasses import replace
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.support.live_page import Seen, followed, job, served, skewed
+from unskew.jobs.observe.rejected_samples import RejectedSample
+
+pytestmark = pytest.mark.e2e
+
+
+def test_the_first_sentence_is_where_the_time_went(running: Browser) -> None:
+    settings = job(grouping={"type": "key"})
+    page = followed(settings, range(1), records=160_000)
+    with served(page, settings) as server:
+        seen = Seen(running, server.page_url)
+        seen.wait("title", "^Batch 0$")
+        (entry,) = json.loads(page.data())["batches"]
+        parts = {name: f"{seconds:.1f}" for name, seconds in entry["parts"].items()}
+        work = f"{parts['work']} (slowest partition {entry['slowest_busy_seconds']:.1f}; mean 1.0)"
+        shown = ", ".join(
+            f"{name} {work if name == 'work' else text}"
+            for name, text in parts.items()
+            if text != "0.0"
+        )
+        assert seen.text("verdict") == f"Batch {entry['seconds']:.1f} s: {shown}."
+        lost = entry["seconds"] - entry["level_seconds"]
+        assert seen.text("cost") == f"Skew costs {lost:.1f} s of the {entry['seconds']:.1f} s."
+
+
+def test_lag_has_a_trend_and_arrivals_are_beside_the_throughput(running: Browser) -> None:
+    settings = job()
+    page, now = followed(settings), time.time()
+    for number in range(5):
+        batch = skewed(number, began=now + 10 * number)
+        # 20,000 are read every 10 s, and 5,000 arrive.
+        lag = {"lines": {"0": 100_000 - 15_000 * number}}
+        batch.progress["sources"] = [{"endOffset": '{"lines": {"0": 0}}', "latestOffset": lag}]
+        page.batch_done(batch)
+    with served(page, settings) as server:
+        seen = Seen(running, server.page_url)
+        seen.wait("title", "^Batch 4$")
+        assert (seen.text("lag"), seen.text("trend")) == ("40K", "caught up in about 27 s")
+        assert seen.text("arrivals") == "500/s arrive"
+        assert seen.text("used").endswith("% of it used")
+
+
+def test_every_term_is_explained_on_hover_and_on_focus(running: Browser) -> None:
+    settings = job()
+    with served(followed(settings, range(1)), settings) as server:
+        seen = Seen(running, server.page_url)
+        seen.wait("title", "^Batch 0$")
+        terms = seen.page.locator("dfn[data-term]")
+        named = set(terms.evaluate_all("all => all.map(term => term.dataset.term)"))
+        explained = set(seen.page.evaluate("Object.keys(TERMS)"))
+        assert named == explained
+        tip = seen.page.locator("#tip")
+        assert tip.is_hidden()
+        seen.page.locator(".tiles dfn").nth(1).hover()
+        assert tip.inner_text().startswith("Records in Kafka that were not read yet")
+        seen.page.locator("#job").hover()
+        assert tip.is_hidden()
+        seen.page.locator("#part-work dfn").focus()
+        assert tip.inner_text().startswith(
+            "From the first partition\N{RIGHT SINGLE QUOTATION MARK}s"
+        )
+        seen.page.keyboard.press("Escape")
+        assert tip.is_hidden()
+
+
+def test_dead_letters_have_samples_and_a_runbook(running: Browser) -> None:
+    settings = job()
+    page = followed(settings)
+    sample = RejectedSample("not_utf8", "lines", 2, 17, "9f86d081884c7d65")
+    page.batch_done(replace(skewed(0), samples=(sample,)))
+    with served(page, settings) as server:
+        seen = Seen(running, server.page_url)
+        seen.wait_for_rows("samples", [["lines/2 at 17", "not_utf8", "9f86d081884c7d65"]])
+        assert seen.text("value-head") == "Hash of the value"
+        for link in seen.page.locator("a[href^=docs]").evaluate_all("all => all.map(a => a.href)"):
+            answer = seen.page.request.get(link)
+            assert (answer.status, answer.headers["content-type"]) == (
+                200,
+                "text/plain; charset=utf-8",
+            )
+            named = link.partition(":~:text=%23%20")[2]
+            assert f"### {named}\n" in answer.text() if named else answer.text().startswith("# ")
