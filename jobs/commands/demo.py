@@ -39,13 +39,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Run it and print the summary; 1 if a total is wrong."""
     lines, png = _options(arguments)
     from unskew.jobs.demo import run as demo  # noqa: PLC0415 - on use: --help must not wait
-    from unskew.jobs.demo.results import draw, summary  # noqa: PLC0415
+    from unskew.jobs.demo.results import describe_left_out, draw, summary  # noqa: PLC0415
 
     quiet_spark(debug=arguments.debug)
     console = Console()
     outcomes = demo.run(list(dict.fromkeys(["key", arguments.grouping])), lines, console)
     console.print()
     console.print(summary(outcomes))
+    console.print(describe_left_out(outcomes), soft_wrap=True)
     console.print(
         f"Each word costs {demo.COST} after the shuffle, as a lookup or a model would. Plain counts"
         " need no grouping: Spark's own groupBy combines them before the shuffle.",

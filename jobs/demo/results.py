@@ -11,8 +11,9 @@ from rich.table import Table
 from unskew.config.errors import ExternalError
 from unskew.jobs.observe.batch import BatchDone
 from unskew.jobs.observe.batch_stats import BatchStats
+from unskew.jobs.observe.palette import LIGHT
 
-_COLOURS = ("#b5443c", "#2f6f8f")
+_COLOURS = (LIGHT["key"], LIGHT["routed"])
 _HEADINGS = (
     *("grouping", "batch s", "slowest", "max/mean", "worst"),
     *("words/s", "pairs/key", "dead", "totals"),
@@ -37,6 +38,13 @@ class Outcome:
     def warm(self) -> tuple[BatchDone, ...]:
         """All batches but the first, in which Python starts and kernels load."""
         return self.batches[1:] or self.batches
+
+    @property
+    def left_out(self) -> str:
+        """What the medians leave out."""
+        if len(self.warm) == len(self.batches):
+            return ""
+        return f"{self.grouping} {self.batches[0].seconds:.1f} s"
 
     @property
     def words_per_second(self) -> float:
@@ -71,6 +79,18 @@ def summary(outcomes: Sequence[Outcome]) -> Table:
     return table
 
 
+def describe_left_out(outcomes: Sequence[Outcome]) -> str:
+    """What `batch s`, `slowest` and `words/s` do not count."""
+    first = ", ".join(filter(None, (outcome.left_out for outcome in outcomes)))
+    return (
+        "batch s and the ratios are medians, slowest and worst the greatest of"
+        f" {len(outcomes[0].warm)} batches. Left out of the times is the first batch of each"
+        f" ({first}), in which Spark opens its state and compiles its plan."
+        if first
+        else "One batch each: its time has Spark's start of the query in it."
+    )
+
+
 def draw(path: Path, outcomes: Sequence[Outcome], flaring: range) -> None:
     """Loads of the worst batch and the time of every batch, into a PNG file."""
     from matplotlib.figure import Figure  # noqa: PLC0415 - an extra
@@ -96,7 +116,7 @@ def _times(axis: Any, outcomes: Sequence[Outcome], flaring: range) -> None:
         axis.plot(numbers, seconds, color=colour, marker=mark, label=outcome.grouping)
     axis.axvspan(flaring.start + 0.5, flaring.stop + 0.5, color="0.9", zorder=0)
     axis.set(title="one word flares up in the grey batches", ylim=(0, None))
-    axis.set(xlabel="batch (in the first, Python starts)", ylabel="seconds of a batch")
+    axis.set(xlabel="batch (without the first)", ylabel="seconds of a batch")
     axis.legend()
 
 

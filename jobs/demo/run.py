@@ -50,6 +50,12 @@ COST = "100 us"
 _TOPIC = "lines"
 _KAFKA_PARTITIONS = 4
 _LINES_A_SECOND = 1000
+_WORDS_A_LINE = 10
+_COST_SECONDS = 100e-6
+# Seconds on two cores, for the estimate alone: what starts, and what a batch costs beside its work.
+_START_SECONDS, _BATCH_SECONDS = 25.0, 1.0
+_LONGER_UNDER_KEY = 2.5
+"""The fullest partition over the mean, over the batches before, during and after the flare."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +78,17 @@ def run(groupings: list[str], lines: int, console: Console) -> list[Outcome]:
         raise ExternalError(f"demo: Kafka: {error.args[0].str()}") from error
 
 
+def estimate_seconds(groupings: list[str], lines: int) -> float:
+    """About how long it takes, from what each word costs and what a start costs."""
+    work = lines * _WORDS_A_LINE * _COST_SECONDS / PARTITIONS
+    longer = [_LONGER_UNDER_KEY if name == "key" else 1.1 for name in groupings]
+    return _START_SECONDS + sum(BATCHES * _BATCH_SECONDS + work * each for each in longer)
+
+
+def _describe_seconds(seconds: float) -> str:
+    return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} s"
+
+
 def _run(groupings: list[str], lines: int, console: Console) -> list[Outcome]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="unskew-demo-")))
@@ -82,6 +99,12 @@ def _run(groupings: list[str], lines: int, console: Console) -> list[Outcome]:
         console.print(
             f"{sum(written.counts.values()):,} words, {len(written.counts):,} different, one of"
             f" which flares up in the middle; {written.rejected} lines are broken on purpose",
+            soft_wrap=True,
+        )
+        console.print(
+            f"{BATCHES} batches under {' and then under '.join(groupings)}: about"
+            f" {_describe_seconds(estimate_seconds(groupings, lines))}; workers and kernels start"
+            " before the first batch",
             soft_wrap=True,
         )
         jobs = [job_of(name, broker, folder, lines) for name in groupings]
@@ -112,7 +135,7 @@ def write(broker: Broker, lines: int, folder: Path) -> Written:
         start=start,
         rate=float(_LINES_A_SECOND),
         records=lines,
-        words=10,
+        words=_WORDS_A_LINE,
         users=1,
         flare=FLARE_SHARE,
         flare_every=length,
