@@ -13,6 +13,8 @@ from unskew.config.models.job import Job
 from unskew.jobs.observe.stages import BatchStages, StageTime
 from unskew.jobs.operators.registry import operator_for
 
+_LISTENERS_MS = 500
+
 
 class StageTimes:
     """Reads the stages of one batch after the other; displays alone need them."""
@@ -27,6 +29,8 @@ class StageTimes:
     def read(self, run: str) -> BatchStages | None:
         """Read what a query's run did since the last call; None if Spark does not say."""
         try:
+            # What ended is in the store once Spark's listeners have heard of it.
+            self._context().listenerBus().waitUntilEmpty(_LISTENERS_MS)
             numbers = {stage for job in self._read_new_jobs(run) for stage in job["stageIds"]}
             stages = [self._read_stage(number) for number in sorted(numbers)]
         except (Py4JError, ValueError, KeyError):
@@ -60,9 +64,12 @@ class StageTimes:
         )
 
     def _store(self) -> Any:
+        return self._context().statusStore()
+
+    def _context(self) -> Any:
         # Spark's public status has no times.
         context: Any = self._spark.sparkContext
-        return context._jsc.sc().statusStore()  # noqa: SLF001
+        return context._jsc.sc()  # noqa: SLF001
 
     def _to_data(self, value: Any) -> dict[str, Any]:
         """As one text: a call into the JVM for each number would take longer."""
