@@ -52,11 +52,16 @@ OMITTED = {
     ): "sends the journal's location to tasks",
     Call("grouping/spark/router.py", "task_position"): "asks Spark for batch and partition",
     Call("grouping/spark/warm_up.py", "warm_up"): "routes made-up records",
+    Call("grouping/spark/warm_up.py", "start_workers"): "starts Spark's Python workers",
     Call("grouping/spark/locations.py", "open_location"): "opens a filesystem",
     Call("jobs/operators/registry.py", "operator_for"): "makes an operator of its options",
     Call("jobs/operators/registry.py", "computed_by_spark"): "looks at the job",
     Call("jobs/kafka/options.py", "connection_options"): "makes options for Spark",
     Call("jobs/engine/service.py", "Service._publish"): "writes rejected records",
+    Call("jobs/engine/stage_times.py", "StageTimes.read"): "asks Spark when its stages ran",
+    Call(
+        "jobs/observe/rejected_samples.py", "read_rejected_samples"
+    ): "reads some rejected records for the live page",
     Call("jobs/observe/health.py", "Health.state"): "tells the query's state",
 }
 PASSED_OVER = (
