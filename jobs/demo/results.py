@@ -11,7 +11,7 @@ from rich.table import Table
 from unskew.config.errors import ExternalError
 from unskew.jobs.observe.batch import BatchDone
 from unskew.jobs.observe.batch_stats import BatchStats
-from unskew.jobs.observe.palette import LIGHT
+from unskew.jobs.observe.page.palette import LIGHT
 
 _COLOURS = (LIGHT["key"], LIGHT["routed"])
 _HEADINGS = (

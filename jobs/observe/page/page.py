@@ -30,7 +30,7 @@ from unskew.jobs.observe.figure import Figure, take_value
 from unskew.jobs.observe.figures import FIGURES
 from unskew.jobs.observe.follower import Follower
 from unskew.jobs.observe.health import Health, trigger_seconds
-from unskew.jobs.observe.palette import write_css
+from unskew.jobs.observe.page.palette import write_css
 
 BATCHES_MAX = 120
 BYTES_MAX = 1 << 20
