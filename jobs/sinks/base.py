@@ -134,7 +134,7 @@ class Sink(Target):
     """Does `write` compute all rows of a batch? Where it does not, they are computed before it."""
 
     columns: SinkColumns | None = Field(
-        default=None, examples=[{"customer": "key", "total": "revenue"}, ["key", "revenue"]]
+        default=None, examples=[{"word": "key", "total": "count"}, ["key", "count"]]
     )
     """The columns of a result that are written, in this order: a list of their names, or for each
     name that it has in the sink the column of the result; without it, all as they are."""

@@ -36,12 +36,21 @@ NEEDS = {
     "operator.rows": {"decode": EVENTS, "sinks": [TABLE]},
     "sinks.files": APPEND,
     "sinks.table": {"decode": EVENTS, "operator": {"type": "rows"}},
+    "sinks.table.columns": {"decode": {"type": "text"}, "operator": {"type": "word_count"}},
     "window.tumbling": WINDOWED,
     "window.sliding": WINDOWED,
 }
 TEXT = {"decode": {"type": "text"}}
 EACH = [(section, entry) for section in sections() for entry in section.entries]
 NAMES = [entry.path for _, entry in EACH]
+OPENS = """
+    def open(self, key):
+        return key
+"""
+ALERTS = """
+def write(results, batch_id, channel="fraud"):
+    pass
+"""
 AVRO = '{"type": "record", "name": "t", "fields": [{"name": "symbol", "type": "string"}]}'
 
 
@@ -65,6 +74,8 @@ def job_with(section: Section, entry: Entry) -> dict[str, Any]:
         written |= {"subscribe": ["lines"]}
     if section.path == "operator.python" and "module" not in written:
         written |= {"file": "scoring.py"}
+    if section.path == "sinks.python" and "module" not in written:
+        written |= {"file": "alerts.py"}
     if inner:
         written = {inner: written}
     if where == "sinks":
@@ -76,6 +87,13 @@ def job_with(section: Section, entry: Entry) -> dict[str, Any]:
     return job | {where: {**before, **written} if keep else written}
 
 
+def write_module(folder: Path, name: str, code: str) -> None:
+    """A module beside the job, and the same in a package."""
+    (folder / "company").mkdir()
+    for parent in (folder, folder / "company"):
+        (parent / f"{name}.py").write_text(code)
+
+
 @pytest.mark.parametrize(("section", "entry"), EACH, ids=NAMES)
 def test_every_example_is_clean_in_a_whole_job(
     section: Section, entry: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -83,10 +101,10 @@ def test_every_example_is_clean_in_a_whole_job(
     monkeypatch.setenv("PGPASSWORD", "s3cret")
     monkeypatch.setenv("METRICS_PASSWORD", "s3cret")
     if section.path == "operator.python":
-        code = (TEMPLATE / "scoring.py.txt").read_text()
-        (tmp_path / "scoring.py").write_text(code)
-        (tmp_path / "company").mkdir()
-        (tmp_path / "company" / "scoring.py").write_text(code)
+        write_module(tmp_path, "scoring", (TEMPLATE / "scoring.py.txt").read_text() + OPENS)
+        monkeypatch.syspath_prepend(tmp_path)
+    if section.path == "sinks.python":
+        write_module(tmp_path, "alerts", ALERTS)
         monkeypatch.syspath_prepend(tmp_path)
     if section.path == "decode.avro":
         (tmp_path / "trade.avsc").write_text(AVRO)
