@@ -25,6 +25,7 @@ _MEANING = {
 }
 _LINES = ("#c4453c", "#3b6fb6", "#4c9f70")
 _WIDTH = 860
+_LETTER_WIDTH = 7
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -36,7 +37,7 @@ body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 900px; margin: 2em auto
 h1 {{ font-size: 1.4em; }} h2 {{ font-size: 1.1em; margin-top: 2em; }}
 .advice {{ font-size: 1.1em; background: #eef4ee; border-left: 5px solid #4c9f70;
   padding: .8em 1em; }}
-table {{ border-collapse: collapse; }}
+table {{ border-collapse: collapse; }} .wide {{ overflow-x: auto; }}
 td, th {{ padding: .2em .9em; text-align: right; border-bottom: 1px solid #dde3e8; }}
 td:first-child, th:first-child {{ text-align: left; overflow-wrap: anywhere; }}
 tr.chosen {{ font-weight: bold; background: #eef4ee; }}
@@ -109,10 +110,11 @@ def _draw_bars(answer: Answer) -> str:
             )
             at += width
         parts.append(f'<text x="{at + 6:.1f}" y="{top + 16}">{each.seconds:.2f} s</text>')
-    for number, (name, meaning) in enumerate(_MEANING.items()):
-        x, y = left + number * 113, total - 18
+    x, y = left, total - 18
+    for name, meaning in _MEANING.items():
         parts.append(f'<rect x="{x}" y="{y}" width="11" height="11" fill="{_COLORS[name]}"/>')
-        parts.append(f'<text x="{x + 15}" y="{y + 10}">{meaning}</text>')
+        parts.append(_label(x + 15, y + 10, meaning))
+        x += 36 + _LETTER_WIDTH * len(meaning)
     return "".join([*parts, "</svg>"])
 
 
@@ -209,4 +211,4 @@ def _list_keys(answer: Answer) -> str:
 
 def _make_table(heads: Sequence[str], rows: Sequence[str]) -> str:
     head = "".join(f"<th>{name}</th>" for name in heads)
-    return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
+    return f'<div class="wide"><table><tr>{head}</tr>{"".join(rows)}</table></div>'
