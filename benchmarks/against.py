@@ -12,7 +12,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -20,6 +21,8 @@ from benchmarks.tables import Row, Table, show
 
 ROOT = Path(__file__).resolve().parent.parent
 RATIO_MAX = 1.03
+Figures = dict[str, float]
+Pair = tuple[Figures, Figures]
 # Uses only what both checkouts have: one broker and one session for each table. Older ones have
 # the engine's benchmark in modules beside this one.
 _MEASURE = """
@@ -61,21 +64,21 @@ def measure(checkout: Path, groupings: Sequence[str]) -> dict[str, float]:
     raise SystemExit(f"{checkout}: measured nothing (exit code {done.returncode}):\n{done.stderr}")
 
 
-def pairs_of(
-    other: Path, count: int, groupings: Sequence[str]
-) -> list[tuple[dict[str, float], dict[str, float]]]:
-    """So many pairs (other, this), each side first in turn."""
-    pairs = []
+def run_pairs(other: Path, count: int, measure: Callable[[Path], Figures]) -> list[Pair]:
+    """Measure so many pairs (other, this), each side first in turn."""
+    pairs: list[Pair] = []
     for number in range(count):
         order = (other, ROOT) if number % 2 == 0 else (ROOT, other)
-        seconds = {checkout: measure(checkout, groupings) for checkout in order}
+        seconds = {checkout: measure(checkout) for checkout in order}
         pairs.append((seconds[other], seconds[ROOT]))
-        print(f"pair {number + 1} of {count}: {_ratios(pairs[-1:])}", file=sys.stderr, flush=True)
+        print(f"pair {number + 1} of {count}: {ratios_of(pairs[-1:])}", file=sys.stderr, flush=True)
     return pairs
 
 
-def _ratios(pairs: Sequence[tuple[dict[str, float], dict[str, float]]]) -> dict[str, list[float]]:
-    return {name: [round(new[name] / old[name], 3) for old, new in pairs] for name in pairs[0][0]}
+def ratios_of(pairs: Sequence[Pair]) -> dict[str, list[float]]:
+    """The ratios this / other, by what was measured on both sides."""
+    names = [name for name in pairs[0][0] if name in pairs[0][1]]
+    return {name: [round(new[name] / old[name], 3) for old, new in pairs] for name in names}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -85,7 +88,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--pairs", type=int, default=7)
     parser.add_argument("--groupings", default="level", help="by default level")
     chosen = parser.parse_args(arguments)
-    pairs = pairs_of(chosen.other.resolve(), chosen.pairs, chosen.groupings.split(","))
+    measured = partial(measure, groupings=chosen.groupings.split(","))
+    pairs = run_pairs(chosen.other.resolve(), chosen.pairs, measured)
     rows: list[Row] = [
         {
             "batch of": name,
@@ -96,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             "most": max(ratios),
             "meets": "yes" if median(ratios) <= RATIO_MAX else "no: time",
         }
-        for name, ratios in _ratios(pairs).items()
+        for name, ratios in ratios_of(pairs).items()
     ]
     formats = {
         "batch of": "<22",

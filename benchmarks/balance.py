@@ -1,12 +1,13 @@
 """Balance and state of groupings against the lines that they must meet, as tables.
 
-`python -m benchmarks.balance [heads] [fish] [level] [sources]`, all four without a name.
+`python -m benchmarks.balance [heads] [fish] [level] [level-later] [sources] [small]`, all without
+a name.
 
 `heads` sends every cell of the paper's simulations through the groupings that treat the head of a
 stream apart. A row is the median of some seeds: the imbalance over all sources together,
 (max - mean) / records; the (key, partition) pairs; and what the paper's formula gives for the exact
 head, `sum(head) min(f, choices) + sum(tail) min(f, 2)`. The other tables are the simulator's
-(`benchmarks/simulated.py`).
+(`benchmarks/simulated.py`, `benchmarks/level_batches.py`).
 """
 
 import argparse
@@ -21,7 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.simulated import Options, fish, level, sources
+from benchmarks.level_batches import level_later
+from benchmarks.simulated import Options, fish, level, small, sources
 from benchmarks.tables import MEETS, Row, Table, machine, show, verdict
 from unskew.grouping.algorithms.d_choices import solve_choices
 from unskew.grouping.hashing import mix64
@@ -223,7 +225,9 @@ TABLES: dict[str, Callable[[Options], Table]] = {
     "heads": heads,
     "fish": fish,
     "level": level,
+    "level-later": level_later,
     "sources": sources,
+    "small": small,
 }
 
 

@@ -147,8 +147,8 @@ class Grouping(ABC):
         """What follows from the states that all sources left in a batch: the same for each."""
         return {}
 
-    def made_up_agreement(self) -> Arrays:
-        """Something like what `agree` answers, to compile what only later batches call."""
+    def made_up_agreement(self, keys: UInt64s) -> Arrays:
+        """What sources might agree on that had `keys`, to compile what only later batches call."""
         return {}
 
     def set_active(self, partitions: Sequence[int]) -> None:
@@ -175,12 +175,14 @@ class Grouping(ABC):
 
     def restore(self, snapshot: Snapshot) -> None:
         """Go on from `snapshot`, which must be of this grouping with these settings and options."""
+        snapshot = self._upgrade(snapshot)
         self.check(snapshot)
         self.state = {name: snapshot.arrays[name].copy() for name in self.state}
         self._active_changed()
 
     def check(self, snapshot: Snapshot) -> None:
         """Raise a SnapshotError if this grouping could not go on from `snapshot`."""
+        snapshot = self._upgrade(snapshot)
         expected = {
             "grouping": self.name,
             "version": self.version,
@@ -203,6 +205,10 @@ class Grouping(ABC):
         """Raise a SnapshotError if arrays of the right types and bounds contradict each other."""
         for check in self.checks:
             check(state)
+
+    def _upgrade(self, snapshot: Snapshot) -> Snapshot:
+        """What an older version left, as this one would have; as it is where it cannot be read."""
+        return snapshot
 
     @abstractmethod
     def _route(self, keys: UInt64s, timestamps: Int64s | None, out: Int32s) -> None:

@@ -31,6 +31,8 @@ Departures:
   eighth more records (at least 32, at most 100,000), and with every micro-batch.
 - `memory: batch` lets loads begin at zero in every micro-batch, and the counts fade by `decay`
   (`grouping.parts.heads`). With a single batch, or `memory: stream`, both are the paper's.
+- Of several sources with few records a partition each, a record whose candidates are all full goes
+  to the least loaded partition of all (`grouping.parts.small_shares`).
 
 | paper | here |
 |---|---|
@@ -61,7 +63,7 @@ from pydantic import Field
 
 from unskew.grouping.base import Feedback, Float64s, Int32s, Int64s, Setting, UInt64s
 from unskew.grouping.kernels import kernel
-from unskew.grouping.parts.heads import HeadGrouping, HeadParams
+from unskew.grouping.parts.small_shares import SmallShareGrouping, SmallShareParams
 from unskew.grouping.parts.two_choices import (
     UInt8s,
     draw_another,
@@ -83,7 +85,7 @@ the least loaded stopped: a load that none of them is below, and a position befo
 above it; and scratch. It follows from the state, and changes no route."""
 
 
-class DChoicesParams(HeadParams):
+class DChoicesParams(SmallShareParams):
     """Options of D-Choices."""
 
     epsilon: float = Field(default=1e-4, gt=0.0, le=1.0)
@@ -93,7 +95,7 @@ class DChoicesParams(HeadParams):
     epsilon. Off is the paper's."""
 
 
-class DChoices(HeadGrouping):
+class DChoices(SmallShareGrouping):
     """d partitions for the head, two choices for the tail."""
 
     name = "d_choices"
@@ -148,7 +150,8 @@ class DChoices(HeadGrouping):
             hot = self._mark_head(keys[part])
             _route_marked(
                 keys[part], hot, self.choices, state["loads"], self._least, self._order,
-                self._first, self._salts, state["active"], self.active, self._cache, out[part],
+                self._first, self._salts, state["active"], self.active, self._cache, self.full,
+                out[part],
             )  # fmt: skip
             start = part.stop
 
@@ -221,6 +224,7 @@ def _route_marked(
     mask: UInt8s,
     active: Int32s,
     cache: Cache,
+    full: int,
     out: Int32s,
 ) -> None:
     row_keys, sizes, candidates, levels, positions, taken = cache
@@ -252,6 +256,8 @@ def _route_marked(
                 levels[row] = level
             positions[row] = position
             partition = np.int64(candidates[row, position])
+        if loads[partition] >= full:
+            partition = least_loaded(loads, order, least)
         loads[partition] += 1
         out[i] = partition
 

@@ -43,7 +43,7 @@ Departures, and why:
 |---|---|
 | N_epoch, alpha, K_max, theta | `epoch_records`, `alpha`, `counters`, `threshold` |
 | c_k, f_k, f_top | `counter_counts`, over `epoch[TOTAL]`, `epoch[TOP]` over it |
-| CHK: index, d | `halvings`, `wanted` in `_route_all` |
+| CHK (Alg. 2): line 1; index, d, M_k | `_is_hot`; `chk` (`grouping.parts.fish_candidates`) |
 | d_min, M_k | `candidates_min`, `candidates` |
 | W_num | number of active partitions |
 | A | a prefix of the ring's `walk`, kept in `lists` |
@@ -87,6 +87,7 @@ from unskew.grouping.parts import ring
 from unskew.grouping.parts.fish_candidates import (
     Everyone,
     Lists,
+    chk,
     least_of,
     least_of_all,
     look_up,
@@ -97,7 +98,7 @@ from unskew.grouping.parts.fish_candidates import (
 from unskew.grouping.parts.ring import Ring
 from unskew.grouping.parts.sketches import decaying
 from unskew.grouping.parts.sketches.decaying import RECORDS, TOP, TOTAL
-from unskew.grouping.parts.sketches.space_saving import Counters, admit, find
+from unskew.grouping.parts.sketches.space_saving import Counters, count
 
 _MICROSECONDS = 1e6
 _NO_TIMES = np.empty(0, np.int64)
@@ -318,21 +319,13 @@ def _route_all(
         if epoch[RECORDS] >= rule.epoch_records:
             candidates_min[0] = _candidates_min(counters, epoch, rule, n)
             decaying.decay(counters, epoch, rule.alpha)
-        slot = find(counters, key)
-        if slot < 0:
-            slot = admit(counters, key)
+        slot, is_new = count(counters, key)
+        if is_new:
             candidates[slot] = 0
             lengths[slot] = 0
-        else:
-            counts[slot] += 1.0
-        count = counts[slot]
-        decaying.counted(epoch, count)
-        wanted = np.int64(2)
-        if count > rule.threshold * epoch[TOTAL] and count - errors[slot] >= rule.records_min:
-            # Algorithm 2; the exponent of the ratio is floor(log2(f_top / f_k)) + 1.
-            halvings = np.int64(math.frexp(epoch[TOP] / count)[1]) - 1
-            wanted = max(n >> halvings, candidates_min[0], np.int64(candidates[slot]))
-            candidates[slot] = wanted
+        decaying.counted(epoch, counts[slot])
+        hot = _is_hot(counts[slot], errors[slot], epoch, rule)
+        wanted = chk(hot, epoch[TOP], counts[slot], candidates_min[0], candidates, slot, n)
         if wanted >= n:
             if not ready:
                 set_up(partitions, waits, winners, waiting)
@@ -353,6 +346,12 @@ def _route_all(
 
 
 @kernel
+def _is_hot(recent: float, error: float, epoch: Float64s, rule: _Rule) -> bool:
+    """Algorithm 2, line 1: f_k > theta; and the key has been seen often enough."""
+    return recent > rule.threshold * epoch[TOTAL] and recent - error >= rule.records_min
+
+
+@kernel
 def _candidates_min(counters: Counters, epoch: Float64s, rule: _Rule, n: np.int64) -> int:
     """d_min at an epoch's end: the average hot key's share of the partitions."""
     if rule.candidates_min > 0:
@@ -361,8 +360,7 @@ def _candidates_min(counters: Counters, epoch: Float64s, rule: _Rule, n: np.int6
     mass = 0.0
     keys = 0
     for slot in range(counters.used[0]):
-        certain = counts[slot] - errors[slot] >= rule.records_min
-        if certain and counts[slot] > rule.threshold * epoch[TOTAL]:
+        if _is_hot(counts[slot], errors[slot], epoch, rule):
             mass += counts[slot]
             keys += 1
     if keys == 0:

@@ -38,14 +38,14 @@ cut of the share that is not `route_chunks`' is a piece too until `begin_batch`.
 
 Several sources. Where keys are alike, the largest keys of a source's share are a matter of
 chance, and each source splits others. So every source leaves the counts of its share in its state,
-and all make the same plan of them (`grouping.parts.agreed_homes`): homes that are level, and a few
-keys that all may split over the same partitions. A source fills partitions with those, and moves
-others only above its slack. What is left of its own deviations mostly cancels in the sum over
+and all make the same plan of them (`grouping.parts.level.agreed_homes`): homes that are level, and
+a few keys that all may split over the same partitions. A source fills partitions with those, and
+moves others only above its slack. What is left of its own deviations mostly cancels in the sum over
 sources. Sources are exact on their own, without a plan, where that costs at most 1.05 pairs a key;
 where the batch has too few records for a plan to stay below 1.02 times the mean, unless `slack`
 allows more; and where the plan does not fit: a source whose share departs from it by more than
 chance is exact, and a plan that gave uneven loads is not used in the next batch
-(`grouping.parts.agreement`).
+(`grouping.parts.level.agreement`).
 docs/level.md has the proofs, and what is possible without talking within the batch.
 
 Pairs over keys in the first batch, and then in the second with the largest load over the mean; 10^6
@@ -102,6 +102,7 @@ distributed micro-batch stream processing systems, SIGMOD 2020; Apache Iceberg, 
 `MapAssignment`.
 """
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, Literal
 
@@ -122,10 +123,10 @@ from unskew.grouping.base import (
 )
 from unskew.grouping.contents import require
 from unskew.grouping.hashing import salts
-from unskew.grouping.parts import agreement
-from unskew.grouping.parts.agreed_homes import Where
 from unskew.grouping.parts.key_costs import check_costs, empty_costs, learn, ticks_of
-from unskew.grouping.parts.levelled import (
+from unskew.grouping.parts.level import agreement
+from unskew.grouping.parts.level.agreed_homes import Where
+from unskew.grouping.parts.level.levelled import (
     Levelled,
     Partitions,
     Share,
@@ -133,10 +134,10 @@ from unskew.grouping.parts.levelled import (
     level_as_agreed,
     level_exactly,
 )
-from unskew.grouping.parts.levelling import assign
-from unskew.grouping.parts.share_pairs import Piece, SharePairs
+from unskew.grouping.parts.level.levelling import assign
+from unskew.grouping.parts.level.share_pairs import Piece, SharePairs
 from unskew.grouping.parts.sketches.exact_counts import ExactCounts
-from unskew.grouping.snapshot import Arrays
+from unskew.grouping.snapshot import Arrays, Snapshot
 
 _NO_TICKS = np.empty(0, np.int64)
 
@@ -159,7 +160,7 @@ class LevelParams(GroupingParams):
     slack: Annotated[float, Field(ge=0.0, le=1.0)] | None = Field(None, examples=[0.05])
     """How far a source may go above its capacity, as a part of it, where several sources agree on
     homes by the counts of the batch before; 0: they do not, and each is exact on its own. Default:
-    3 sqrt(n / records of its share), what chance does to a share, and only where all sources
+    2.5 sqrt(n / records of its share), what chance does to a share, and only where all sources
     together then stay below 1.02 times the mean. With `balance: records`."""
 
     @model_validator(mode="after")
@@ -275,9 +276,9 @@ class Level(Grouping):
         """The plan of all sources for the next batch; empty where each is exact on its own."""
         return agreement.agree(states, self._where_to_agree(), self.params.slack)
 
-    def made_up_agreement(self) -> Arrays:
-        """A plan like those of `agree`, of made-up counts."""
-        return agreement.made_up_plan(self._where_to_agree()) if self._plans else {}
+    def made_up_agreement(self, keys: UInt64s) -> Arrays:
+        """A plan for `keys`, however little it would gain."""
+        return agreement.made_up_plan(keys, self._where_to_agree()) if self._plans else {}
 
     def _where_to_agree(self) -> Where:
         salts_ = np.array([self._home, self._order, self._start], np.uint64)
@@ -285,6 +286,14 @@ class Level(Grouping):
 
     def _take_agreed(self, agreed: Arrays) -> None:
         agreement.begin(self.state, agreed)
+
+    def _upgrade(self, snapshot: Snapshot) -> Snapshot:
+        # Version 1 had no memory of what was counted: it is empty, as before the first batch.
+        if (snapshot.grouping, snapshot.version) != (self.name, 1):
+            return snapshot
+        memory = agreement.empty_memory(self.setting.partitions)
+        arrays = {**snapshot.arrays, **memory}
+        return dataclasses.replace(snapshot, version=self.version, arrays=arrays)
 
     def _route(self, keys: UInt64s, timestamps: Int64s | None, out: Int32s) -> None:
         self._share_pairs.clear()

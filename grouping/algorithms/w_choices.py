@@ -10,7 +10,8 @@ found in O(1), amortised. State: 68 bytes a counter (4/theta = 20 n of them) and
 Departures: the margin against false heads and the two different choices (`grouping.parts.heads`,
 `grouping.algorithms.partial_key`), and `memory: batch`, which lets loads begin at zero in every
 micro-batch, while the counts fade by `decay` (with a single batch, or `memory: stream`, both are
-the paper's).
+the paper's). Of several sources with few records a partition each, a cold key's record goes to the
+least loaded partition when both of its two are full (`grouping.parts.small_shares`).
 
 | paper | here |
 |---|---|
@@ -33,15 +34,15 @@ are not enough: balancing at scale in distributed stream processing", ICDE 2016.
 
 from unskew.grouping.base import Int32s, Int64s, UInt64s
 from unskew.grouping.kernels import kernel
-from unskew.grouping.parts.heads import HeadGrouping, HeadParams
+from unskew.grouping.parts.small_shares import SmallShareGrouping, SmallShareParams
 from unskew.grouping.parts.two_choices import UInt8s, least_loaded, less_loaded_of_two
 
 
-class WChoicesParams(HeadParams):
+class WChoicesParams(SmallShareParams):
     """Options of W-Choices."""
 
 
-class WChoices(HeadGrouping):
+class WChoices(SmallShareGrouping):
     """All partitions for the head, two choices for the tail."""
 
     name = "w_choices"
@@ -58,6 +59,7 @@ class WChoices(HeadGrouping):
             self._salts,
             state["active"],
             self.active,
+            self.full,
             out,
         )
 
@@ -72,6 +74,7 @@ def _route_marked(
     salts: UInt64s,
     mask: UInt8s,
     active: Int32s,
+    full: int,
     out: Int32s,
 ) -> None:
     for i in range(keys.size):
@@ -79,5 +82,7 @@ def _route_marked(
             partition = least_loaded(loads, order, least)
         else:
             partition = less_loaded_of_two(keys[i], loads, salts, mask, active)
+            if loads[partition] >= full:
+                partition = least_loaded(loads, order, least)
         loads[partition] += 1
         out[i] = partition

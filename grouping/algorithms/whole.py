@@ -194,7 +194,7 @@ class Whole(Grouping):
         agreed["bucket_records"] = np.sum([state["bucket_records"] for state in states], axis=0)
         return agreed
 
-    def made_up_agreement(self) -> Arrays:
+    def made_up_agreement(self, keys: UInt64s) -> Arrays:
         """What this source would agree on alone."""
         return self.agree([self.state])
 

@@ -1,1 +1,1 @@
-"""What groupings are made of: choices among partitions, heads, placements."""
+"""What groupings are made of: choices among partitions, heads, shares made level."""

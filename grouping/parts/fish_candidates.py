@@ -1,4 +1,4 @@
-"""Which of its candidates a record takes in `fish`: the choice of algorithm 3, lines 12-19.
+"""How many candidates a key of `fish` has, algorithm 2, and which a record takes, algorithm 3.
 
 Hot keys' candidates are looked up on the ring once and kept. Where all active partitions are
 candidates, a tree knows the least waiting time. It is not `grouping.parts.tournament`, because
@@ -7,6 +7,7 @@ keys, and its arrays come one by one, as numba counts references to a tuple's (w
 `fish` is a third slower).
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -60,6 +61,29 @@ def new_everyone(order: Int32s) -> Everyone:
     """The active partitions; of those with equal waiting times the first in `order` wins."""
     leaves = 1 << (order.size - 1).bit_length()
     return Everyone(order, np.full(2 * leaves, np.inf), np.zeros(2 * leaves, np.int32))
+
+
+@kernel
+def chk(
+    hot: bool,
+    top: float,
+    recent: float,
+    least: np.int64,
+    before: Int32s,
+    slot: np.int64,
+    n: np.int64,
+) -> np.int64:
+    """Algorithm 2: how many of n partitions are a key's candidates; M_k is in `before[slot]`.
+
+    `top` and `recent` stand for f_top and f_k, `least` for d_min.
+    """
+    if not hot:
+        return np.int64(2)
+    # frexp's exponent is floor(log2(top / recent)) + 1.
+    index = np.int64(math.frexp(top / recent)[1]) - 1
+    candidates = max(n >> index, least, np.int64(before[slot]))
+    before[slot] = candidates
+    return candidates
 
 
 @kernel

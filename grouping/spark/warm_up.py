@@ -36,7 +36,8 @@ def warm_up(grouping: Grouping) -> None:
         # Like the arrays that a task gets from Arrow: numba compiles others for writable arrays.
         array.flags.writeable = False
     for feedback in (None, *[_feedback(grouping.setting.partitions)] * 2):
-        grouping.begin_batch(feedback, grouping.made_up_agreement() if feedback else None)
+        agreed = grouping.made_up_agreement(hashes) if feedback else None
+        grouping.begin_batch(feedback, agreed)
         for _ in grouping.route_chunks([(hashes, times)] * 2):
             pass
         grouping.restore(Snapshot.from_bytes(grouping.snapshot().to_bytes()))

@@ -9,6 +9,7 @@ import pytest
 from benchmarks import balance, kernels, posg_tables
 from benchmarks.balance import Cell, Subject, imbalance_max
 from benchmarks.kernels import Row
+from benchmarks.simulated import SMALL_GROUPINGS
 from benchmarks.tables import Table, show, verdict
 from unskew.grouping.registry import GROUPINGS
 
@@ -53,6 +54,30 @@ def test_every_grouping_meets_three_numbers_of_sources(
     assert [(row[3], row[4]) for row in rows] == [
         (name, sources) for name in GROUPINGS for sources in ("1", "5", "48")
     ]
+
+
+def test_level_is_followed_from_batch_to_batch(capsys: pytest.CaptureFixture[str]) -> None:
+    call(balance.main, f"level-later {TINY} --partitions 10")
+
+    rows = rows_of(capsys)[2:]
+    assert [(row[0], row[1], row[3]) for row in rows] == [
+        ("zipf", "1.4", sources) for sources in ("1", "5", "48")
+    ]
+    assert all(float(row[5]) >= float(row[8]) or float(row[6]) > 1.02 for row in rows)
+
+
+def test_small_batches_are_judged_where_they_are_levelled(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    call(balance.main, f"small {TINY}")
+
+    verdicts = {row[2]: row[-1] for row in rows_of(capsys)[2:]}
+    assert {name for name, meets in verdicts.items() if meets == "yes"} == {
+        "level",
+        "w_choices",
+        "d_choices",
+    }
+    assert set(verdicts) == set(SMALL_GROUPINGS)
 
 
 def test_rows_are_written_as_json_too(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Several sources of `level` that agree on homes by what all of them counted before."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 from unskew.grouping.algorithms.level import Level, LevelParams
 from unskew.grouping.base import Int32s, Setting, UInt64s
 from unskew.grouping.hashing import mix64
-from unskew.grouping.parts.agreed_homes import add_counts, exact_extra
+from unskew.grouping.parts.level.agreed_homes import add_counts, exact_extra
+from unskew.grouping.parts.level.agreement import empty_memory
 from unskew.grouping.simulation.simulate import begin_all
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.router import Router
@@ -158,6 +160,29 @@ def test_a_restored_source_goes_on_by_the_same_plan() -> None:
     for part in (batch[3::12], batch[9::12]):
         assert np.array_equal(routers[3].route(part), other.route(part))
     assert routers[3].snapshot().checksum() == other.snapshot().checksum()
+
+
+def test_a_job_goes_on_from_states_that_were_left_before_there_was_a_memory(
+    tmp_path: Path,
+) -> None:
+    """Version 1 of the state: without counts and plan, and without the option `slack`."""
+    batches = [stream(0.0, 120_000, number, KEYS[:3000]) for number in range(3)]
+    fresh, journal = make(64, 6, slack=0.2), Journal(str(tmp_path))
+    routes = play(fresh, batches[0])
+    for source, router in enumerate(fresh):
+        now = router.snapshot()
+        arrays = {name: a for name, a in now.arrays.items() if name not in empty_memory(64)}
+        options = {name: value for name, value in now.options.items() if name != "slack"}
+        journal.write_state(0, source, replace(now, version=1, arrays=arrays, options=options))
+
+    router = Router("level", 64, 1, 6, {}, journal)
+    for number in (1, 2):
+        for source in range(6):
+            grouping = router.grouping_for(number, source)
+            routes[source::6] = grouping.route(batches[number][source::6])
+            journal.write_state(number, source, grouping.snapshot())
+        assert largest(routes, 64) <= 1.01
+    assert grouping.state["counted_keys"].size > 0
 
 
 def test_pairs_of_being_exact_are_counted_as_they_are() -> None:

@@ -172,11 +172,11 @@ def choose(
     homes: Int32s,
     surplus: Int64s,
     salt: np.uint64,
-) -> Int32s:
-    """The largest keys of each partition with a surplus, at least enough for it, largest first.
+) -> tuple[Int32s, Int64s, UInt64s]:
+    """The largest keys of each partition with a surplus, at least enough for it, in no order.
 
-    Sums by power of two, then by 32nd of the last one needed, find the border without a sort of
-    all keys; hashes decide between equals.
+    Of each its number, its work, and the hash that decides between equals. Sums by power of two,
+    then by 32nd of the last one needed, find the border without a sort of all keys.
     """
     need = surplus.copy()
     ranks = np.full(known, -1, np.int8)
@@ -214,40 +214,7 @@ def choose(
             works[count] = _work(entries, ticks, i)
             orders[count] = mix64(entries[i, 0] ^ salt)
             count += 1
-    sort_down(works, orders, chosen, count)
-    return chosen
-
-
-@kernel
-def _sift(major: Int64s, minor: UInt64s, items: Int32s, root: int, size: int) -> None:
-    a, b, item = major[root], minor[root], items[root]
-    while True:
-        child = 2 * root + 1
-        if child >= size:
-            break
-        right = child + 1
-        if right < size and (
-            major[right] < major[child]
-            or (major[right] == major[child] and minor[right] < minor[child])
-        ):
-            child = right
-        if a < major[child] or (a == major[child] and b <= minor[child]):
-            break
-        major[root], minor[root], items[root] = major[child], minor[child], items[child]
-        root = child
-    major[root], minor[root], items[root] = a, b, item
-
-
-@kernel
-def sort_down(major: Int64s, minor: UInt64s, items: Int32s, count: int) -> None:
-    """Sort the first `count` items, largest (major, minor) first: a heap sort, in place."""
-    for root in range(count // 2 - 1, -1, -1):
-        _sift(major, minor, items, root, count)
-    for last in range(count - 1, 0, -1):
-        major[0], major[last] = major[last], major[0]
-        minor[0], minor[last] = minor[last], minor[0]
-        items[0], items[last] = items[last], items[0]
-        _sift(major, minor, items, 0, last)
+    return chosen, works, orders
 
 
 @kernel
@@ -258,14 +225,15 @@ def give(
     surplus: Int64s,
     chosen: Int32s,
     salt: np.uint64,
-    moved: Int64s,
-) -> Int32s:
-    """How many records each chosen key gives into `moved`; those that give, smallest gift first.
+) -> tuple[Int32s, Int64s, Int64s, UInt64s]:
+    """Which of the chosen keys, largest first, give how many records; `surplus` is used up.
 
-    `surplus` is used up. Gifts in the same power of two go by hash.
+    Of each giver also the power of two of its gift's work and the hash that decides in the same
+    power: the order in which gifts are moved.
     """
     givers = np.empty(chosen.size, np.int32)
     gifts = np.empty(chosen.size, np.int64)
+    powers = np.empty(chosen.size, np.int64)
     orders = np.empty(chosen.size, np.uint64)
     count = 0
     for i in chosen:
@@ -276,15 +244,12 @@ def give(
         # What is left is less than a record of this key: a smaller key's would cost one more pair.
         surplus[p] = surplus[p] - gift * tick if gift == records else 0
         if gift > 0:
-            moved[count] = gift
             givers[count] = i
-            gifts[count] = -log2(gift * tick)
+            gifts[count] = gift
+            powers[count] = log2(gift * tick)
             orders[count] = mix64(entries[i, 0] ^ salt)
             count += 1
-    positions = np.arange(count).astype(np.int32)
-    sort_down(gifts, orders, positions, count)
-    moved[:count] = moved[:count][positions]
-    return givers[:count][positions]
+    return givers[:count], gifts[:count], powers[:count], orders[:count]
 
 
 @kernel

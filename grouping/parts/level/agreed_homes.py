@@ -29,10 +29,10 @@ from numpy.typing import NDArray
 from unskew.grouping.base import Float64s, Int32s, Int64s, UInt64s
 from unskew.grouping.hashing import mix64
 from unskew.grouping.kernels import kernel
-from unskew.grouping.parts.levelling import home_loads
+from unskew.grouping.parts.level.levelling import home_loads
 from unskew.grouping.snapshot import Arrays
 
-AGREED_PAIRS = 0.045
+AGREED_PAIRS = 0.0475
 """Pairs of shared keys beyond one a key, over keys."""
 MASS_LEAST = 3.5
 MASS_MOST = 8.0
@@ -181,6 +181,8 @@ def shared_sizes(expected: Float64s, partitions: int, sources: int) -> Int64s:
     wanted = above + deviation * np.array([MASS_LEAST, MASS_MOST])
     least, most = np.searchsorted(np.cumsum(expected), wanted) + 1
     count = min(max(large, min(budget, least), min(budget // 2, most)), expected.size)
+    # As many whole keys for each partition: where all are alike, half a key is half a percent.
+    count = max(large, count - (count - expected.size) % partitions)
     shared = expected[:count]
     needed = np.minimum(np.maximum(2, np.ceil(_ROOM * shared / fair) + 1), partitions)
     # In proportion to their records, as many as the budget allows.
@@ -194,6 +196,8 @@ def shared_sizes(expected: Float64s, partitions: int, sources: int) -> Int64s:
         else:
             high = middle
     whole: Int64s = sizes.astype(np.int64)
+    spare = max(budget - int((whole - 1).sum()), 0)
+    whole[:spare] += whole[:spare] < partitions
     return whole
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew.grouping.base import Float64s, Int32s, Int64s, UInt64s
-from unskew.grouping.parts.agreed_homes import Plan
-from unskew.grouping.parts.levelling import choose, give, home_loads, move_surplus, targets
-from unskew.grouping.parts.shared_keys import fill_shared
+from unskew.grouping.parts.level.agreed_homes import Plan
+from unskew.grouping.parts.level.levelling import choose, give, home_loads, move_surplus, targets
+from unskew.grouping.parts.level.shared_keys import fill_shared
 from unskew.grouping.parts.sketches.exact_counts import ExactCounts
 
 _DEPARTURE = 4.5
@@ -102,14 +102,19 @@ def _at_home(codes: Int32s, loads: Int64s) -> Levelled:
 def _move(
     share: Share, where: Partitions, codes: Int32s, loads: Int64s, surplus: Int64s, rooms: Int64s
 ) -> Levelled:
-    """Largest keys first; keys whose code is no partition of `surplus` stay out of it."""
+    """The largest keys give, the smallest gifts are moved first.
+
+    Keys whose code is no partition of `surplus` stay out of it.
+    """
     entries, ticks = share.counts.entries, share.ticks
-    _, start, order = where.salts
-    chosen = choose(entries, codes.size, ticks, codes, surplus, order)
-    moved = np.empty(chosen.size, np.int64)
-    givers = give(entries, ticks, codes, surplus, chosen, order, moved)
+    _, start, salt = where.salts
+    chosen, works, orders = choose(entries, codes.size, ticks, codes, surplus, salt)
+    chosen = chosen[np.lexsort((~orders, -works))]
+    givers, gifts, powers, orders = give(entries, ticks, codes, surplus, chosen, salt)
+    first = np.lexsort((~orders, powers))
+    givers, gifts = givers[first], gifts[first]
     cursors, partitions, records = move_surplus(
-        entries, ticks, givers, moved, rooms, start, where.mask, where.active, codes, loads
+        entries, ticks, givers, gifts, rooms, start, where.mask, where.active, codes, loads
     )
     return Levelled(codes, givers, cursors, partitions, records, loads)
 
@@ -130,11 +135,10 @@ def level_as_agreed(
     sizes = np.where(shared >= 0, records[shared], 0)
     seen = np.concatenate([loads[where.active], sizes])
     expected = np.concatenate([plan.whole_records[where.active], plan.shared_records])
-    loads += share.base
-    # Also for a share that departs: so `warm_up`, whose shares are made up, compiles it.
-    given = fill_shared(sizes, plan.shared_first, plan.shared_partitions, source, loads)
     if _departs(seen, expected, sources):
         return None
+    loads += share.base
+    given = fill_shared(sizes, plan.shared_first, plan.shared_partitions, source, loads)
     most = np.ceil(loads.sum() / where.active.size * (1.0 + slack))
     # Shared keys are at no partition, so `choose` does not meet them.
     codes[shared[shared >= 0]] = share.base.size

@@ -8,8 +8,8 @@ all of them, so all decide alike for the batch to come:
    next batch: every source is exact on its own, no plan;
 2. so few records that chance alone makes some partition fuller than `LARGEST_MAX` times the mean,
    whatever the plan, and the job allows no more: likewise;
-3. otherwise a plan. If the last one gave loads above what is allowed, as it does when keys change
-   all the time, it is reckoned but not used, until one would have been good.
+3. otherwise a plan. If the last one gave loads above what is allowed, by more than chance, as it
+   does when keys change all the time, it is reckoned but not used, until one would have been good.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from unskew.grouping.base import Int32s, Int64s, UInt64s
 from unskew.grouping.contents import check_distinct, require
-from unskew.grouping.parts.agreed_homes import (
+from unskew.grouping.parts.level.agreed_homes import (
     Counted,
     Plan,
     Where,
@@ -34,9 +34,11 @@ KEYS_MAX = 2**14
 """Keys of a source's share that it leaves counts of, those with most records."""
 EXACT_MAX = 1.045
 LARGEST_MAX = 1.02
-OWN_DEVIATIONS = 3.0
+OWN_DEVIATIONS = 2.5
 _CHANCE = 1.7
 """About how many standard deviations a plan leaves the fullest of 100 partitions above the mean."""
+_SPREAD = 0.8
+"""Of all partitions, in the same unit: chance alone leaves at most that, 0.65 being usual."""
 _WORTH = 0.8
 """A plan is used if it makes at most this part of the pairs that being exact makes."""
 _PLAN = Plan._fields
@@ -144,13 +146,15 @@ def agree(states: Sequence[Arrays], where: Where, slack: float | None) -> dict[s
     if plan.extra > _WORTH * exact:
         return {}
     loads = np.sum([state["plan_loads"] for state in states], axis=0)[where.active]
-    good = loads.max() <= largest * loads.mean()
+    deviations = loads / max(float(loads.mean()), 1.0) - 1.0
+    by_chance = np.sqrt(np.mean(deviations**2)) <= _SPREAD / np.sqrt(fair)
+    good = by_chance or deviations.max() <= largest - 1.0
     return {**plan._asdict(), "plan_used": np.array([good], np.int64)}
 
 
-def made_up_plan(where: Where) -> dict[str, NDArray[Any]]:
-    """A plan for counts of no batch: to compile what makes and follows one."""
-    keys = np.arange(1, 100 * where.active.size + 1, dtype=np.uint64)
-    counted = Counted(keys, np.full(keys.size, 100, np.int64))
+def made_up_plan(keys: UInt64s, where: Where) -> dict[str, NDArray[Any]]:
+    """The plan for a batch of `keys`, whatever it costs: to compile what makes and follows one."""
+    distinct, records = np.unique(keys, return_counts=True)
+    counted = Counted(distinct, records.astype(np.int64))
     plan = make_plan(counted, empty_memory(where.mask.size), 2, where)
     return {**plan._asdict(), "plan_used": np.ones(1, np.int64)}
