@@ -238,8 +238,16 @@ class DynamicKey(Grouping):
 
     @property
     def _spaces(self) -> Spaces:
-        names = ("keys", "counts", "widths", "checked", "sizes")
-        return Spaces(*(self.state[name] for name in names), self._bounds, self._table, self._salt)
+        return Spaces(
+            keys=self.state["keys"],
+            counts=self.state["counts"],
+            widths=self.state["widths"],
+            checked=self.state["checked"],
+            sizes=self.state["sizes"],
+            bounds=self._bounds,
+            table=self._table,
+            salt=self._salt,
+        )
 
     @property
     def _sample_records(self) -> int:

@@ -51,7 +51,7 @@ def choose_best_task(
 @kernel
 def should_scale_out(may_grow: bool, least_load: np.int64, threshold: float) -> bool:
     """Algorithm 5."""
-    return may_grow and least_load >= threshold
+    return bool(may_grow and least_load >= threshold)
 
 
 @kernel
