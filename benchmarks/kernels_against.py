@@ -22,14 +22,10 @@ from benchmarks.tables import MEETS, Row, Table, machine, show, verdict
 from unskew.grouping.registry import GROUPINGS
 
 RATIO_MIN = 0.97
-# Uses only what both checkouts have. Older ones are imported without the name in front.
+# Uses only what both checkouts have under the same name.
 _MEASURE = """
 import json, sys
-from benchmarks.kernels import WARM_BATCHES, Bench
-try:
-    from unskew.grouping.registry import GROUPINGS, create
-except ImportError:
-    from grouping.registry import GROUPINGS, create
+from benchmarks.kernels import GROUPINGS, WARM_BATCHES, Bench, create
 
 bench, rates = Bench(1_000_000), {}
 for name in filter(GROUPINGS.__contains__, sys.argv[1:]):
