@@ -86,6 +86,19 @@ def simulate(
     return _Simulation(trace, spec, scenario, clock).run(progress)
 
 
+def _make_up_feedback(partitions: int) -> Feedback:
+    """Reports in which each partition had one key."""
+    ones, numbers = np.ones(partitions, np.int64), np.arange(partitions)
+    return Feedback(
+        ones,
+        ones.astype(np.float64),
+        numbers.astype(np.int32),
+        numbers.astype(np.uint64),
+        ones,
+        ones.astype(np.float64),
+    )
+
+
 class _Simulation:
     def __init__(self, trace: Trace, spec: GroupingSpec, scenario: Scenario, clock: Clock) -> None:
         self._trace = trace
@@ -122,11 +135,13 @@ class _Simulation:
     def _warm_up(self) -> None:
         # Kernels are compiled or loaded on their first call, which is not the rate of routing.
         router = self._spec.create(self._scenario, 0)
-        router.begin_batch(None)
         keys = next(self._trace.chunks()).keys[:_WARM_UP_KEYS]
         times = self._timestamps(0, keys.size) if router.wants_timestamps else None
-        for _ in router.route_chunks([(keys, times)]):
-            pass
+        for feedback in (None, _make_up_feedback(self._scenario.partitions)):
+            if feedback is None or router.wants_feedback:
+                router.begin_batch(feedback)
+                for _ in router.route_chunks([(keys, times)]):
+                    pass
 
     def _run_batch(
         self, cursor: Cursor, start: int, stop: int, progress: Progress | None

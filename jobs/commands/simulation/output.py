@@ -134,7 +134,7 @@ def _label(report: SimulationReport) -> str:
 @contextmanager
 def _bars(count: int) -> Iterator[Progress]:
     bars = Progress(
-        TextColumn("{task.description:18}"),
+        TextColumn("{task.description:28}"),
         BarColumn(),
         TaskProgressColumn(),
         TextColumn("max/mean {task.fields[ratio]:.3f}"),
@@ -148,9 +148,10 @@ def _bars(count: int) -> Iterator[Progress]:
 
 
 def _task(bars: Progress, name: str, records: int) -> Report_Progress:
-    task = bars.add_task(name, total=records, ratio=1.0)
+    # A first use compiles the grouping's kernels, for seconds, before anything is routed.
+    task = bars.add_task(f"compiling {name}", total=records, ratio=1.0)
 
     def update(done: int, ratio: float) -> None:
-        bars.update(task, completed=done, ratio=ratio)
+        bars.update(task, description=name, completed=done, ratio=ratio)
 
     return update
