@@ -38,6 +38,10 @@ EXPORTED = {
     "unskew_batch_part_seconds": ("gauge", "part"),
     "unskew_source_records_total": ("counter",),
     "unskew_filtered_records_total": ("counter",),
+    "unskew_batch_filtered_records": ("gauge",),
+    "unskew_open_hits_total": ("counter",),
+    "unskew_open_misses_total": ("counter",),
+    "unskew_open_seconds_total": ("counter",),
     "unskew_batch_source_records": ("gauge",),
     "unskew_records_total": ("counter",),
     "unskew_batch_records": ("gauge",),
@@ -46,6 +50,7 @@ EXPORTED = {
     "unskew_partition_batch_under_key_records": ("gauge", "partition"),
     "unskew_partition_busy_seconds_total": ("counter", "partition"),
     "unskew_partition_batch_busy_seconds": ("gauge", "partition"),
+    "unskew_partition_batch_open_seconds": ("gauge",),  # no value: nothing was opened
     "unskew_partition_latency_seconds": ("histogram", "partition"),
     "unskew_partition_state_keys": ("gauge", "partition"),
     "unskew_partition_state_bytes": ("gauge", "partition"),
