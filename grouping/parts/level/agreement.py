@@ -39,7 +39,7 @@ _CHANCE = 1.7
 """About how many standard deviations a plan leaves the fullest of 100 partitions above the mean."""
 _SPREAD = 0.8
 """Of all partitions, in the same unit: chance alone leaves at most that, 0.65 being usual."""
-_WORTH = 0.8
+_WORTH = 0.95
 """A plan is used if it makes at most this part of the pairs that being exact makes."""
 _PLAN = Plan._fields
 _LISTS = (
