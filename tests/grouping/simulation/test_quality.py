@@ -71,6 +71,21 @@ def test_fish_is_as_fast_as_shuffle_under_drift(partitions: int, zipf: float) ->
     assert fish.pairs <= 2.6 * key.pairs
 
 
+def test_counts_of_the_whole_life_are_of_no_use_where_hot_keys_change_all_the_time() -> None:
+    """As docs/fish-findings.md has it: a new random ranking every 10,000 records."""
+    trace = "zipf-drift:z=1.4,drift_share=1,runs=20,ranking=random,keys=100000,records=200000"
+    scenario = {"partitions": 128, "sources": 5, "cost_us": 100.0, "arrival_per_second": 1.28e6}
+    fish, w_choices, d_choices = (
+        run(name, trace, **scenario).execution for name in ("fish", "w_choices", "d_choices")
+    )
+
+    assert fish is not None
+    assert w_choices is not None
+    assert d_choices is not None
+    assert d_choices.execution_seconds > 1.25 * fish.execution_seconds
+    assert w_choices.latency_p99_ms > 10 * fish.latency_p99_ms
+
+
 @pytest.mark.parametrize("grouping", GROUPINGS)
 def test_more_sources_do_not_degrade_balance(grouping: str) -> None:
     trace = "zipf:z=1.4,keys=10000,records=300000"
