@@ -1,6 +1,5 @@
 """A project of one's own: `unskew init` writes it, `unskew test` tries it."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -49,29 +48,3 @@ def test_a_new_project_gives_what_it_expects_and_a_broken_operator_does_not(
     assert "partial results do not merge" in broken.stdout
     assert "'score': 3000" in broken.stdout
     assert "'score': 4250" in broken.stdout
-
-
-@pytest.mark.spark
-@pytest.mark.slow
-def test_a_job_of_rows_is_tried_without_the_law_of_merging(tmp_path: Path) -> None:
-    job = {
-        "name": "to_table",
-        "source": {"type": "files", "path": str(tmp_path)},
-        "decode": {"type": "json", "schema": "user STRING, n BIGINT"},
-        "operator": "rows",
-        "sinks": [{"type": "table", "path": str(tmp_path / "table"), "partition_by": ["user"]}],
-        "checkpoint": str(tmp_path / "checkpoint"),
-        "dead_letters": {"type": "files", "path": str(tmp_path / "dead")},
-    }
-    (tmp_path / "job.yaml").write_text(json.dumps(job))
-    lines = ['{"user": "b", "n": 1}', '{"user": "a"}', "{", '{"user": "b", "n": 1}']
-    (tmp_path / "samples.jsonl").write_text("\n".join(lines))
-    rows = ['{"user":"a","n":null}', '{"user":"b","n":1}']
-    (tmp_path / "expected.jsonl").write_text("\n".join(rows))
-    tried = unskew("test", str(tmp_path / "job.yaml"))
-    assert tried.stdout.splitlines() == [
-        '+ {"user":"b","n":1}',
-        "results: 3, as expected 2",
-        "rejected: 1 not_decoded",
-    ], tried.stderr
-    assert tried.returncode == 1
