@@ -71,7 +71,7 @@ from unskew.grouping.base import (
 from unskew.grouping.hashing import mix64, pick, pick_active, salts
 from unskew.grouping.kernels import kernel
 from unskew.grouping.parts.sketches import space_saving
-from unskew.grouping.parts.sketches.space_saving import Counters, count
+from unskew.grouping.parts.sketches.space_saving import Counters, admit, find
 
 RECORDS_A_PARTITION = 1000
 """Learned by default, over all sources: a partition's load is then known to 3 %."""
@@ -229,7 +229,11 @@ def _learn(
 ) -> None:
     for i in range(keys.size):
         key = keys[i]
-        count(counters, key)
+        slot = find(counters, key)
+        if slot < 0:
+            admit(counters, key)
+        else:
+            counters.counts[slot] += 1.0
         buckets[pick(key, salt, buckets.size)] += 1
         out[i] = pick_active(key, salt, mask, active)
 

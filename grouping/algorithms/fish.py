@@ -98,7 +98,7 @@ from unskew.grouping.parts.fish_candidates import (
 from unskew.grouping.parts.ring import Ring
 from unskew.grouping.parts.sketches import decaying
 from unskew.grouping.parts.sketches.decaying import RECORDS, TOP, TOTAL
-from unskew.grouping.parts.sketches.space_saving import Counters, count
+from unskew.grouping.parts.sketches.space_saving import Counters, admit, find
 
 _MICROSECONDS = 1e6
 _NO_TIMES = np.empty(0, np.int64)
@@ -319,10 +319,13 @@ def _route_all(
         if epoch[RECORDS] >= rule.epoch_records:
             candidates_min[0] = _candidates_min(counters, epoch, rule, n)
             decaying.decay(counters, epoch, rule.alpha)
-        slot, is_new = count(counters, key)
-        if is_new:
+        slot = find(counters, key)
+        if slot < 0:
+            slot = admit(counters, key)
             candidates[slot] = 0
             lengths[slot] = 0
+        else:
+            counts[slot] += 1.0
         decaying.counted(epoch, counts[slot])
         hot = _is_hot(counts[slot], errors[slot], epoch, rule)
         wanted = chk(hot, epoch[TOP], counts[slot], candidates_min[0], candidates, slot, n)

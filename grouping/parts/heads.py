@@ -148,6 +148,10 @@ def mark_head(
     theta, caution = rule
     for i in range(keys.size):
         seen[0] += 1
-        slot, _ = space_saving.count(counters, keys[i])
+        slot = space_saving.find(counters, keys[i])
+        if slot < 0:
+            slot = space_saving.admit(counters, keys[i])
+        else:
+            counters.counts[slot] += 1.0
         certain = counters.counts[slot] - counters.errors[slot]
         hot[i] = slot if certain >= hot_from(seen[0], theta, caution) else -1

@@ -23,7 +23,10 @@ equal least counts the one on top of the heap goes, where the paper leaves it op
 >>> state = arrays(capacity=2)
 >>> counters = view(state)
 >>> for key in np.array([5, 5, 5, 8, 9], np.uint64):
-...     slot, is_new = count(counters, key)
+...     if find(counters, key) < 0:
+...         slot = admit(counters, key)
+...     else:
+...         counters.counts[find(counters, key)] += 1
 >>> counters.keys.tolist(), counters.counts.tolist(), counters.errors.tolist()
 ([5, 9], [3.0, 2.0], [0.0, 1.0])
 
@@ -143,16 +146,6 @@ def admit(counters: Counters, key: np.uint64) -> np.int64:
     counters.errors[slot] = least
     _enter(counters.table, key, slot)
     return slot
-
-
-@kernel
-def count(counters: Counters, key: np.uint64) -> tuple[np.int64, bool]:
-    """Count one record of `key`; its counter, and whether it has just got it."""
-    slot = find(counters, key)
-    if slot < 0:
-        return admit(counters, key), True
-    counters.counts[slot] += 1.0
-    return slot, False
 
 
 @kernel
