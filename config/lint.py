@@ -85,9 +85,16 @@ def examine(files: Sequence[str]) -> list[Checked]:
 def _list_files(given: str) -> list[str]:
     """The files of a folder and of those in it; what else was given is one itself."""
     folder = FilePath(given)
-    if given == STDIN or not folder.is_dir():
+    if given == STDIN or not _is_folder(folder):
         return [given]
     return [str(path) for ending in _ENDINGS for path in folder.rglob(ending)] or [given]
+
+
+def _is_folder(path: FilePath) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # a name that no file can have: reading it says why
+        return False
 
 
 def _load(name: str) -> Loaded:
@@ -100,10 +107,10 @@ def _load(name: str) -> Loaded:
 
 
 def _find(loaded: Loaded, problems: list[Problem]) -> list[Finding]:
-    findings = {}
+    findings, lines = {}, loaded.text.splitlines()
     for problem in in_order(problems):
         line = redact(problem.line(loaded.file), loaded.hidden)
-        findings[line] = Finding(line, make_excerpt(loaded.text, problem, loaded.hidden))
+        findings[line] = Finding(line, make_excerpt(lines, problem, loaded.hidden))
     return list(findings.values())
 
 

@@ -1,7 +1,7 @@
 """The line of a file that a problem is about, with a caret below; no secret in it."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from unskew.config.problems.problem import Problem
 from unskew.config.types.secrets import find_address_passwords, holds_secret, redact
@@ -9,16 +9,19 @@ from unskew.grouping.options.broken_rules import MISSING
 from unskew.grouping.options.printed import HIDDEN
 
 WIDTH = 100
-_KEY = re.compile(r"([\w.-]+)[\"']?\s*[:=]\s*(?!\s|$)")
+LINE_MAX = 1000
+"""Of a longer line nothing is shown: it would be searched for secrets, and no one reads it."""
+_KEY = re.compile(r"(?<![\w.-])([\w.-]+)[\"']?\s*[:=]\s*(?!\s|$)")
 _INDENT = "    "
 
 
-def make_excerpt(text: str, problem: Problem, hidden: Iterable[str]) -> str:
+def make_excerpt(lines: Sequence[str], problem: Problem, hidden: Iterable[str]) -> str:
     """The problem's line and a caret; empty where the file does not have what it is about."""
-    lines = text.splitlines()
     if problem.flag or problem.rule == MISSING or not 0 < problem.position.line <= len(lines):
         return ""
     line = lines[problem.position.line - 1]
+    if len(line) > LINE_MAX:
+        return ""
     name = re.split(r"[\].\[\"]+", problem.path.rstrip('"]'))[-1]
     if holds_secret(name) and name not in line:
         return ""  # a secret that begins on a line of its own

@@ -82,6 +82,11 @@ def test_numbers_are_those_of_the_reports(
         "late_records": 0,
         "watermark": None,
         "watermark_behind_seconds": None,
+        # The job has no `where`, and no operator with `open`.
+        "filtered_records": None,
+        "open_hits": None,
+        "open_misses": None,
+        "open_seconds": None,
         # The job writes no table.
         "written_files": None,
         "written_bytes": None,
@@ -100,6 +105,9 @@ def test_numbers_are_those_of_the_reports(
             "busy_seconds": 1.0,
             "state_keys": 2,
             "state_bytes": 200,
+            "open_hits": None,
+            "open_misses": None,
+            "open_seconds": None,
             "written_files": None,
             "written_bytes": None,
             "executor": "host/7",
