@@ -105,8 +105,6 @@ def test_numbers_are_those_of_the_reports(
             "busy_seconds": 1.0,
             "state_keys": 2,
             "state_bytes": 200,
-            "open_hits": None,
-            "open_misses": None,
             "open_seconds": None,
             "written_files": None,
             "written_bytes": None,
