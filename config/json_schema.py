@@ -13,6 +13,7 @@ from unskew.config.registry import RegistryError
 from unskew.config.shipped import SCHEMA_FILE
 from unskew.config.specs import SECTIONS, section_model
 from unskew.config.types.units import ByteSize, Duration
+from unskew.config.yaml.results_list import SECTION as RESULTS
 from unskew.config.yaml.shorthands import SHORTENED
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -67,6 +68,7 @@ def _make_schema(models: Mapping[str, Sequence[type[Model]]]) -> dict[str, Any]:
         for choice in (section, *section.get("anyOf", ())):
             if "discriminator" in choice:
                 _choose_by_type(choice)
+    _allow_results(body, definitions)
     return {"$schema": DIALECT, **body, "$defs": definitions}
 
 
@@ -138,6 +140,31 @@ def _allow_text(section: dict[str, Any]) -> None:
     whole = dict(section)
     section.clear()
     section.update({"anyOf": [whole, {"type": "string"}], **kept})
+
+
+def _allow_results(body: dict[str, Any], definitions: Mapping[str, Any]) -> None:
+    """Accept `operators`, the short form of several results with their sinks."""
+    fields = body["properties"]
+    result = definitions["ResultOptions"]
+    entry = {
+        **result,
+        "properties": {
+            **result["properties"],
+            "type": {"const": "aggregate"},
+            "sinks": fields["sinks"],
+        },
+        "required": [*result["required"], "sinks"],
+    }
+    fields[RESULTS] = {
+        "type": "array",
+        "description": "In place of operator and sinks: several results of one stream, each with"
+        " its own key, where, columns and sinks.",
+        "items": entry,
+        "minItems": 1,
+    }
+    alone = ["operator", "sinks"]
+    body["required"] = [name for name in body["required"] if name not in alone]
+    body["anyOf"] = [{"required": alone}, {"required": [RESULTS]}]
 
 
 def _choose_by_type(section: dict[str, Any], *, others: bool = False) -> None:

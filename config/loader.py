@@ -26,6 +26,7 @@ from unskew.config.warnings import JobWarning, warnings
 from unskew.config.yaml.nodes import override
 from unskew.config.yaml.reader import Node, parse, read_text, walk
 from unskew.config.yaml.references import SECRET_IN_FILE, expand, is_reference
+from unskew.config.yaml.results_list import write_out_results
 from unskew.config.yaml.shorthands import write_out
 
 SET_FLAG = "--set"
@@ -111,7 +112,8 @@ def _check(loaded: Loaded, root: Node, folder: FilePath, overrides: Mapping[str,
     made = [override(root, path, value) for path, value in overrides.items()]
     problems, loaded.hidden = expand(root)
     write_out(root)
-    loaded.problems += problems
+    in_results, paths = write_out_results(root)
+    loaded.problems += [*problems, *in_results]
     model = _make_model(root, loaded.problems)
     # A value that could not even be read is wrong in every other way too: once is enough.
     broken = {problem.position for problem in loaded.problems}
@@ -121,6 +123,8 @@ def _check(loaded: Loaded, root: Node, folder: FilePath, overrides: Mapping[str,
         loaded.problems += _find_literal_secrets(loaded.job, root, broken)
         loaded.hidden |= {text for _, text in _list_secrets(loaded.job)}
         loaded.warnings = [_locate_warning(root, warning) for warning in warnings(loaded.job)]
+    loaded.problems = [_name_as_written(each, paths) for each in loaded.problems]
+    loaded.warnings = [_name_as_written(each, paths) for each in loaded.warnings]
     loaded.problems = [_name_flag(each, made, loaded.flag) for each in loaded.problems]
     loaded.warnings = [_name_flag(each, made, loaded.flag) for each in loaded.warnings]
 
@@ -130,6 +134,14 @@ def _name_flag(problem: Problem, made: list[Path], flag: str) -> Problem:
     for path in map(dotted, made):
         if problem.path == path or problem.path.startswith((f"{path}.", f"{path}[")):
             return replace(problem, flag=flag)
+    return problem
+
+
+def _name_as_written(problem: Problem, paths: Mapping[str, str]) -> Problem:
+    """The problem with its path as the file has it, where a short form was written out."""
+    for begin, written in paths.items():
+        if problem.path.startswith(begin):
+            return replace(problem, path=written + problem.path.removeprefix(begin))
     return problem
 
 

@@ -19,6 +19,7 @@ from unskew.config.registry import Registry, RegistryError
 OPERATORS = Registry(
     {
         "aggregate": "unskew.jobs.operators.aggregate:Aggregate",
+        "results": "unskew.jobs.operators.results:Results",
         "word_count": "unskew.jobs.operators.word_count:WordCount",
         "vwap": "unskew.jobs.operators.vwap:Vwap",
         "hashtags": "unskew.jobs.operators.hashtags:Hashtags",

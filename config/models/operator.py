@@ -23,6 +23,10 @@ class OperatorOptions(Model):
         """What the merge's state depends on, by path: a checkpoint fixes it."""
         return {}
 
+    def result_names(self) -> list[str]:
+        """The names of the results of a job that has several; none of any other job."""
+        return []
+
     def opened_max(self) -> int:
         """For how many keys a worker keeps open what an operator opens, if it opens anything."""
         return OPEN_KEYS

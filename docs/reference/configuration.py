@@ -29,7 +29,9 @@ editors. YAML is read as version 1.2: `yes` is a text, not true. Nothing unknown
 may be references: `${env:NAME}`, `${env:NAME:-default}` and `${file:/path}`; a secret must be one.
 `unskew run --set PATH=VALUE` replaces a value for one run, for example `--set grouping.type=key`.
 Durations and sizes have a unit: `10 s`, `5 minutes`, `64 MiB`. What a grouping does, costs and
-guarantees is in [groupings.md](groupings.md).
+guarantees is in [groupings.md](groupings.md). In place of `operator` and `sinks`, a job with
+several results has `operators`: a list in which each entry has its own sinks
+([aggregate.md](aggregate.md)).
 
 """
 
@@ -132,7 +134,8 @@ def _inside(path: str, field: dict[str, Any], models: dict[str, Any]) -> Iterato
 def _targets(field: dict[str, Any]) -> list[str]:
     """The models that a field may hold."""
     schemas = [field, *field.get("oneOf", []), *field.get("anyOf", [])]
-    schemas += [choice for each in schemas for choice in each.get("items", {}).get("oneOf", [])]
+    items = [each["items"] for each in schemas if "items" in each]
+    schemas += [choice for each in items for choice in (each, *each.get("oneOf", []))]
     return [each["$ref"].rpartition("/")[2] for each in schemas if "$ref" in each]
 
 

@@ -80,6 +80,8 @@ class PartitionReport(MeasuredLoad):
     """How many records have each of `window_ends`, as `sum_by_window_end` limits them."""
     rejected: Mapping[str, int] = field(default_factory=dict)
     """Rejected records by reason."""
+    results: Mapping[str, int] = field(default_factory=dict)
+    """Records by result, in a job with several."""
     executor: str = ""
     """Where the partition's task ran, as HOST/PROCESS."""
     open_hits: int = 0
@@ -183,6 +185,7 @@ def _check_shown(report: PartitionReport, partitions: int) -> None:
         "home_records": report.home_records.shape != homes.shape,
         "window_records": report.window_records.shape != report.window_ends.shape,
         "rejected": not all(type(count) is int for count in dict(report.rejected).values()),
+        "results": not all(type(count) is int for count in dict(report.results).values()),
     }
     for name in (name for name, is_wrong in wrong.items() if is_wrong):
         raise SnapshotError(f"journal: {KIND}: {name}: its values make no sense")

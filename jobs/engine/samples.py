@@ -16,12 +16,13 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from unskew.config.loader import load_job
+from unskew.config.loader import load, load_job
 from unskew.config.models.job import Job
+from unskew.config.yaml.results_list import SECTION, read_result_names
 from unskew.jobs.engine.service import Service
 from unskew.jobs.engine.session import job_session
 from unskew.jobs.engine.spark_errors import translate_spark_errors
-from unskew.jobs.operators.base import EVENT_TIME, KEY_HASH, PANE, Operator
+from unskew.jobs.operators.base import EVENT_TIME, KEY_HASH, PANE, RESULT, Operator
 from unskew.jobs.operators.mergeability import mergeability_violations
 from unskew.jobs.operators.registry import result_key
 from unskew.jobs.query.decode import decode
@@ -49,7 +50,7 @@ class Tried:
 
 def try_out(job_file: str, samples: Path, folder: Path) -> Tried:
     """Run the job over the lines of `samples`; what it writes goes to `folder`."""
-    job = load_job(job_file, _overrides(samples, folder))
+    job = load_job(job_file, _overrides(job_file, samples, folder))
     with translate_spark_errors(job), job_session(job) as spark:
         Service(job, spark).run()
         prepared, operator = _prepare_static(spark, job, samples)
@@ -60,12 +61,12 @@ def try_out(job_file: str, samples: Path, folder: Path) -> Tried:
         )
 
 
-def _overrides(samples: Path, folder: Path) -> dict[str, object]:
+def _overrides(job_file: str, samples: Path, folder: Path) -> dict[str, object]:
     (folder / "in").mkdir()
     (folder / "in" / "samples.jsonl").write_bytes(samples.read_bytes())
     return {
         "source": {"type": "files", "path": str(folder / "in")},
-        "sinks": [{"type": "memory", "table": _TABLE}],
+        **put_sinks_in_memory(job_file),
         "dead_letters": {"type": "files", "path": str(folder / "dead_letters")},
         "checkpoint": str(folder / "checkpoint"),
         "trigger": {"type": "available_now"},
@@ -84,14 +85,38 @@ def _read_json(table: DataFrame) -> list[str]:
     return [row[0] for row in table.drop("batch_id").select(whole).collect()]
 
 
+def put_sinks_in_memory(job_file: str) -> dict[str, object]:
+    """Overrides by which each result goes to a table of its own in memory, and nowhere else."""
+    # Not from the job: what its file has wrong may be what the overrides replace.
+    root = load(job_file).root
+    names = [] if root is None else read_result_names(root)
+    if root is None or not names:
+        return {"sinks": [{"type": "memory", "table": _table_of(None)}]}
+    sinks = [{"type": "memory", "table": _table_of(name), "result": name} for name in names]
+    if SECTION in root.key_positions:
+        return {f"{SECTION}[{index}].sinks": [sink] for index, sink in enumerate(sinks)}
+    return {"sinks": sinks}
+
+
+def _table_of(result: str | None) -> str:
+    return f"{_TABLE}_{result}" if result else _TABLE
+
+
 def _read_results(spark: SparkSession, job: Job) -> list[dict[str, Any]]:
-    """The last result of each window and key."""
-    key = result_key(job)
+    """The last result of each window and key; of several results each row names its own."""
+    names = job.operator.result_names()
+    if not names:
+        return _read_table(spark, job, None)
+    return [{RESULT: name} | row for name in names for row in _read_table(spark, job, name)]
+
+
+def _read_table(spark: SparkSession, job: Job, name: str | None) -> list[dict[str, Any]]:
+    key = result_key(job, name)
     last = {}
-    for text in _read_json(spark.table(_TABLE).orderBy("batch_id")):
+    for text in _read_json(spark.table(_table_of(name)).orderBy("batch_id")):
         result: dict[str, Any] = json.loads(text)
-        last[json.dumps([result[name] for name in key])] = result
-    return [last[name] for name in sorted(last)]
+        last[json.dumps([result[column] for column in key])] = result
+    return [last[group] for group in sorted(last)]
 
 
 def _prepare_static(spark: SparkSession, job: Job, samples: Path) -> tuple[DataFrame, Operator]:

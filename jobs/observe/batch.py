@@ -13,7 +13,7 @@ from unskew.jobs.observe.batch_stats import BatchStats
 from unskew.jobs.observe.rejected_samples import RejectedSample
 from unskew.jobs.observe.stages import BatchStages
 from unskew.jobs.observe.written import WrittenFiles
-from unskew.jobs.operators.base import FILTERED_RECORDS, OBSERVED
+from unskew.jobs.operators.base import FILTERED_BY_RESULT, FILTERED_RECORDS, OBSERVED
 
 PARTS = {
     "latestOffset": "latest_offset",
@@ -131,12 +131,22 @@ class BatchDone:
         return int((observed.get(OBSERVED) or {}).get(FILTERED_RECORDS) or 0)
 
     @property
+    def filtered_by_result(self) -> dict[str, int]:
+        """Records that each result's `where` did not want, in a job with several."""
+        observed = (self.progress.get("observedMetrics") or {}).get(OBSERVED) or {}
+        return {
+            name.removeprefix(FILTERED_BY_RESULT): int(count or 0)
+            for name, count in observed.items()
+            if name.startswith(FILTERED_BY_RESULT)
+        }
+
+    @property
     def accounts(self) -> Accounts | None:
         """What became of the records; None where Spark alone works on them, which counts no late.
 
-        For operators that take one key from each record.
+        For operators that take one key from each record; of several results each has its own.
         """
-        if self.stats is None or self.late_records is None:
+        if self.stats is None or self.late_records is None or self.stats.results:
             return None
         late = self.late_records
         rejected = sum(self.stats.rejected.values())

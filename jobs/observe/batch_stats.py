@@ -56,6 +56,8 @@ class BatchStats:
     """Records all whose windows were over; None if the watermark is no longer known."""
     executors: Mapping[int, str] = field(default_factory=dict)
     """The executor that each partition was on, as HOST/PROCESS."""
+    results: Mapping[str, int] = field(default_factory=dict)
+    """Records by result, in a job with several."""
 
     @property
     def total(self) -> int:
@@ -114,6 +116,7 @@ def read_batch_stats(
     written = read_written_files(journal, batch)
     under_key = np.zeros(size, np.int64)
     rejected: Counter[str] = Counter()
+    results: Counter[str] = Counter()
     for partition, report in reports.items():
         for name, column in (measured | numbers).items():
             column[partition] = getattr(report, name)
@@ -121,6 +124,7 @@ def read_batch_stats(
             latencies[partition] = report.latency_counts
         under_key[report.home_partitions] += report.home_records
         rejected.update(report.rejected)
+        results.update(report.results)
     if written is not None and written.seconds.size == size and written.seconds.any():
         # A writer is busy outside of Python: its report has only the time to receive the rows.
         measured["busy_seconds"] = written.seconds
@@ -132,6 +136,7 @@ def read_batch_stats(
         under_key=under_key,
         replication=estimate_replication(reports),
         rejected=dict(rejected),
+        results=dict(results),
         hot_keys=_merge_hot_keys(reports, hot_keys, read_hash_key(checkpoint)),
         late_records=_count_late_records(checkpoint, batch, reports.values()),
         executors={partition: report.executor for partition, report in reports.items()},

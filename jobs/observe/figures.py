@@ -296,6 +296,13 @@ FIGURES: tuple[Figure, ...] = (
         "Time that a partition spent in opening what its keys need, in the last batch.",
         _opened("open_seconds"), PARTITION, inspect="open_seconds",
         column=("open s", "{:.3f}")),
+    Figure("result_records", "counter",
+        "Records of each result, in a job with several (`operators`).",
+        _stats(lambda stats: dict(stats.results) or None), ("result",),
+        log="result_records", inspect="result_records"),
+    Figure("result_filtered_records", "counter",
+        "Records of which a result's own `where` is not true.",
+        lambda done: done.filtered_by_result or None, ("result",)),
     Figure("late_partials", "counter",
         "Results of a key and window in a batch, each of one record or many, that were dropped"
         " because the window was over.",

@@ -10,6 +10,7 @@ Spark, numba or datasketches before it works on rows: a test looks at `sys.modul
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from unskew.config.models.base import is_expression
@@ -34,6 +35,10 @@ WINDOW_BOUNDS = ("window_start", "window_end")
 # In Spark's progress of a batch: the name of the job's observation, and of what it counts.
 OBSERVED = "unskew"
 FILTERED_RECORDS = "filtered_records"
+# Before the name of a result: how many records it did not want.
+FILTERED_BY_RESULT = "filtered_by_"
+# The column of results that names the result of a row, in a job with several.
+RESULT = "result"
 # A row's group by pane and key, counted from 0, where an operator works on groups itself.
 NUMBER = "number"
 
@@ -52,6 +57,8 @@ class Operator(ABC):
     merges: ClassVar[bool] = True
     """Are there partials, and a merge that makes results of them? If not, the rows themselves are
     what is written."""
+    parts: "Mapping[str, Operator]" = MappingProxyType({})
+    """The operators of several results, by their names; empty if the job has one result."""
     native: ClassVar[bool] = True
     """Can plain Spark do all of the work by `direct`? If not, `grouping: none` partitions by the
     key's hash, as Spark does, and then calls `partial` too."""
@@ -170,6 +177,10 @@ class Operator(ABC):
     def final(self) -> Mapping[str, str]:
         """The columns of a result, as SQL expressions over the totals; by default the totals."""
         return {name: name for name in self.merge}
+
+    def columns_of(self, result: str) -> Mapping[str, str]:
+        """The columns of one of several results by their names in it, without window bounds."""
+        raise KeyError(result)
 
     @property
     def top(self) -> tuple[str, int] | None:

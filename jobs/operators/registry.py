@@ -18,10 +18,16 @@ def operator_for(options: OperatorOptions) -> Operator:
     return operator.of(options)
 
 
-def result_key(job: "Job") -> tuple[str, ...]:
+def operator_of_result(options: OperatorOptions, result: str | None) -> Operator:
+    """The operator that makes a result: one of several, or the job's only one."""
+    operator = operator_for(options)
+    return operator.parts.get(result, operator) if result else operator
+
+
+def result_key(job: "Job", result: str | None = None) -> tuple[str, ...]:
     """The columns that identify a result of the job: the window's bounds and the key's columns."""
     bounds = () if isinstance(job.window, NoWindow) else WINDOW_BOUNDS
-    return (*bounds, *operator_for(job.operator).key_names)
+    return (*bounds, *operator_of_result(job.operator, result).key_names)
 
 
 def result_columns(operator: Operator, window: Window) -> list[str]:

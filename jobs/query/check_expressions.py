@@ -14,10 +14,10 @@ from unskew.jobs.operators.base import Operator
 from unskew.jobs.operators.registry import operator_for
 from unskew.jobs.query.decode import decode
 from unskew.jobs.query.expressions import add_values
-from unskew.jobs.query.prepare import prepare
+from unskew.jobs.query.pipeline import prepare_records
 from unskew.jobs.query.source import COLUMNS, read_static
 
-_CONDITIONS = {("where",), ("operator", "where")}
+_CONDITION = "where"
 
 
 def has_expressions(job: Job) -> bool:
@@ -35,13 +35,17 @@ def check_expressions(spark: SparkSession, job: Job) -> None:
     problems = list(_find_problems(decoded, own))
     if not problems:
         rows = add_values(decoded, job.select) if job.select else decoded
-        others = [(("operator", *path), text) for path, text in job.operator.expressions()]
+        others = [(_path_in_file(path), text) for path, text in job.operator.expressions()]
         problems += _find_problems(rows, [(("event_time",), job.event_time), *others])
-    operator = operator_for(job.operator)
-    if not problems and operator.merges:
-        problems += _find_wrong_results(decoded, operator, job)
+    if not problems and operator_for(job.operator).merges:
+        problems += _find_wrong_results(decoded, job)
     if problems:
         raise UsageError(*problems)
+
+
+def _path_in_file(path: Path) -> Path:
+    """Where an operator's expression stands in the file."""
+    return ("operators", *path[1:]) if path[0] == "results" else ("operator", *path)
 
 
 def _find_problems(rows: DataFrame, texts: list[tuple[Path, str]]) -> Iterator[str]:
@@ -51,23 +55,28 @@ def _find_problems(rows: DataFrame, texts: list[tuple[Path, str]]) -> Iterator[s
         except (AnalysisException, ParseException) as error:
             yield f"{dotted(path)}: {text}: {_shorten(error)}"
             continue
-        if path in _CONDITIONS and kind != "boolean":
+        if path[0] != "select" and path[-1] == _CONDITION and kind != "boolean":
             yield f"{dotted(path)}: {text}: a condition (got {kind.upper()}); write a comparison"
 
 
-def _find_wrong_results(decoded: DataFrame, given: Operator, job: Job) -> Iterator[str]:
+def _find_wrong_results(decoded: DataFrame, job: Job) -> Iterator[str]:
     """What is wrong with a result's columns: they see the totals and nothing else."""
-    prepared, operator = prepare(decoded, given, job)
+    prepared, operator = prepare_records(decoded, job)
     if not operator.native:
         return
     totals = prepared.groupBy(*operator.keys).agg(
         *[sf.expr(text).alias(name) for name, text in operator.direct.items()]
     )
-    for name, text in operator.final.items():
-        try:
-            _ = totals.select(sf.expr(text)).schema
-        except (AnalysisException, ParseException) as error:
-            yield f"operator.columns.{name}: outside of its aggregates: {_shorten(error)}"
+    parts: list[tuple[Path, Operator]] = [
+        (("operators", index), part) for index, part in enumerate(operator.parts.values())
+    ]
+    for path, part in parts or [(("operator",), operator)]:
+        for name, text in part.final.items():
+            try:
+                _ = totals.select(sf.expr(text)).schema
+            except (AnalysisException, ParseException) as error:
+                where = dotted((*path, "columns", name))
+                yield f"{where}: outside of its aggregates: {_shorten(error)}"
 
 
 def _shorten(error: AnalysisException) -> str:

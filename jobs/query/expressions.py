@@ -14,7 +14,12 @@ from pyspark.sql import functions as sf
 
 from unskew.config.models.base import bare_column
 from unskew.config.models.job import Job
-from unskew.jobs.operators.base import FILTERED_RECORDS, OBSERVED, Operator
+from unskew.jobs.operators.base import (
+    FILTERED_BY_RESULT,
+    FILTERED_RECORDS,
+    OBSERVED,
+    Operator,
+)
 from unskew.jobs.query.decode import REJECT_REASON
 
 EXPRESSION_FAILED = "expression_failed"
@@ -59,15 +64,23 @@ def select_wanted(decoded: DataFrame, job: Job, where: str | None) -> DataFrame:
     return rows if where is None else _mark_filtered(rows, where)
 
 
-def drop_filtered(rows: DataFrame) -> DataFrame:
+def drop_filtered(rows: DataFrame, unwanted: Mapping[str, Column] | None = None) -> DataFrame:
     """The rows without the filtered ones, which are counted: Spark's progress of the batch has it.
 
-    A task that ran twice may count twice, as it does for Spark's own count of its input.
+    Of several results each counts what it does not want, by a condition on the other rows. A task
+    that ran twice may count twice, as it does for Spark's own count of its input.
     """
-    if FILTERED not in rows.columns:
+    filtered = sf.col(FILTERED) if FILTERED in rows.columns else sf.lit(False)
+    counts = [
+        sf.count_if(~filtered & condition).alias(f"{FILTERED_BY_RESULT}{result}")
+        for result, condition in (unwanted or {}).items()
+    ]
+    if FILTERED in rows.columns:
+        counts.append(sf.count_if(FILTERED).alias(FILTERED_RECORDS))
+    if not counts:
         return rows
-    counted = rows.observe(OBSERVED, sf.count_if(FILTERED).alias(FILTERED_RECORDS))
-    return counted.where(~sf.col(FILTERED))
+    counted = rows.observe(OBSERVED, *counts)
+    return counted.where(~filtered) if FILTERED in rows.columns else counted
 
 
 def _mark_filtered(rows: DataFrame, condition: str) -> DataFrame:

@@ -3,6 +3,7 @@
 import os
 import platform
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -64,6 +65,9 @@ class Meter:
         default_factory=lambda: np.zeros(len(LATENCY_BOUNDS_SECONDS) + 1, np.int64)
     )
     latency_seconds: float = 0.0
+    by_result: bool = False
+    """Does `key` name the result that a row is of, in a job with several?"""
+    results: Counter[str] = field(default_factory=Counter)
     counted: list[pa.Table] = field(default_factory=list)
 
     def add(self, rows: pa.Table, partials: pa.Table, seconds: float) -> None:
@@ -76,6 +80,11 @@ class Meter:
         self.counted.append(
             partials.select([KEY_HASH, RECORDS, *panes, *self._list_name_columns(), *timed])
         )
+        if self.by_result:
+            counts = partials.group_by(KEY).aggregate([(RECORDS, "sum")])
+            self.results.update(
+                dict(zip(*(counts[n].to_pylist() for n in (KEY, f"{RECORDS}_sum")), strict=True))
+            )
         self._add_latencies(rows)
 
     def report(self, rejected: dict[str, int], opened: OpenCounts | None = None) -> PartitionReport:
@@ -107,6 +116,7 @@ class Meter:
             window_records=ends[1],
             rejected=rejected,
             executor=_name_executor(),
+            results=self.results,
             open_hits=opened.hits,
             open_misses=opened.misses,
             open_seconds=opened.seconds,
@@ -131,7 +141,7 @@ class Meter:
     def _read_names(self, keys: pa.Table) -> tuple[str, ...]:
         """The names of keys; of one of several columns, all of them."""
         columns = [_read_texts(keys[name]) for name in self.keys]
-        return tuple(map(", ".join, zip(*columns, strict=True)))
+        return tuple(", ".join(filter(None, parts)) for parts in zip(*columns, strict=True))
 
     def _sum_by_key(self) -> pa.Table:
         """One row a key: its hash, its name if that is shown, its records, its time if measured."""
@@ -158,6 +168,7 @@ def _name_executor() -> str:
 
 
 def _read_texts(keys: pa.ChunkedArray) -> tuple[str, ...]:
-    """Keys as texts; Spark's strings may hold bytes that are none."""
+    """Keys as texts, a null as an empty one; Spark's strings may hold bytes that are none."""
     texts = keys if pa.types.is_string(keys.type) else keys.cast(pa.string())
-    return tuple(key.decode(errors="replace") for key in texts.cast(pa.binary()).to_pylist())
+    keys_or_none = texts.cast(pa.binary()).to_pylist()
+    return tuple((key or b"").decode(errors="replace") for key in keys_or_none)

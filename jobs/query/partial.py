@@ -54,6 +54,7 @@ class PartialStage:
             self.seed,
             make_windows(self.window),
             keys=tuple(self.operator.keys),
+            by_result=bool(self.operator.parts),
         )
         opened = begin_task(self.operator, self.open_keys)
 

@@ -21,6 +21,7 @@ from unskew.jobs.query import source
 from unskew.jobs.query.decode import decode
 from unskew.jobs.query.partial import PartialStage
 from unskew.jobs.query.prepare import ARRIVED, keep_accepted, keep_rejected, prepare
+from unskew.jobs.query.prepare_results import prepare_results
 from unskew.jobs.query.prepare_rows import prepare_rows, select_table_columns
 from unskew.jobs.query.writer_stage import WriterStage
 
@@ -133,6 +134,8 @@ class Pipeline:
 def prepare_records(decoded: DataFrame, job: Job) -> tuple[DataFrame, Operator]:
     """The rows that the job routes, whether they are merged or written as they are."""
     operator = operator_for(job.operator)
+    if operator.parts:
+        return prepare_results(decoded, operator, job)
     return (prepare if operator.merges else prepare_rows)(decoded, operator, job)
 
 

@@ -62,8 +62,8 @@ def prepare(decoded: DataFrame, given: Operator, job: Job) -> tuple[DataFrame, O
         *operator.inputs,
         EVENT_TIME,
         ARRIVED,
-        _compute_pane(job.window).alias(PANE),
-        _compute_hash(operator).alias(KEY_HASH),
+        compute_pane(job.window).alias(PANE),
+        compute_hash(operator).alias(KEY_HASH),
         (record if carried else rejected).alias(REJECTED),
     )
     return prepared, operator
@@ -121,9 +121,7 @@ def _evaluate(decoded: DataFrame, given: Operator, job: Job) -> tuple[DataFrame,
     reason = sf.coalesce(
         sf.col(REJECT_REASON),
         *[sf.when(sf.col(name).isNull(), NULL_KEY) for name in operator.keys],
-        sf.when(sf.col(EVENT_TIME).isNull(), NO_EVENT_TIME),
-        sf.when(_is_out_of_range(sf.col(EVENT_TIME)), EVENT_TIME_OUT_OF_RANGE),
-        *_reject_future(job.max_future),
+        *reject_times(job),
     )
     return rows.withColumn(REJECT_REASON, reason), evaluated.types
 
@@ -189,7 +187,7 @@ def _is_too_long(key: Column, job: Job) -> Column:
     return sf.octet_length(key) > job.max_key_bytes.bytes
 
 
-def _compute_pane(window: Window) -> Column:
+def compute_pane(window: Window) -> Column:
     """Start of the row's pane: an interval of event time whose rows share all windows."""
     if isinstance(window, NoWindow):
         return sf.lit(0).cast("bigint")
@@ -198,6 +196,15 @@ def _compute_pane(window: Window) -> Column:
     if isinstance(window, SlidingWindow):
         width = math.gcd(width, window.slide.amount)
     return micros - sf.pmod(micros, sf.lit(width))
+
+
+def reject_times(job: Job) -> list[Column]:
+    """The reasons of a record whose event time cannot be used, each null for all others."""
+    return [
+        sf.when(sf.col(EVENT_TIME).isNull(), NO_EVENT_TIME),
+        sf.when(_is_out_of_range(sf.col(EVENT_TIME)), EVENT_TIME_OUT_OF_RANGE),
+        *_reject_future(job.max_future),
+    ]
 
 
 def _is_out_of_range(at: Column) -> Column:
@@ -220,7 +227,7 @@ def _reject_future(most: Duration | None) -> list[Column]:
     return [sf.when(future, EVENT_TIME_IN_THE_FUTURE)]
 
 
-def _compute_hash(operator: Operator) -> Column:
+def compute_hash(operator: Operator) -> Column:
     """The hash by which groupings route a key; rejected rows are spread evenly over partitions.
 
     By their value too: lines of a file share the offset of their split.

@@ -17,10 +17,15 @@ from pydantic import AfterValidator, Discriminator, Field, Tag
 from unskew.config.models.sink import TargetOptions
 from unskew.config.models.window import Merge
 from unskew.config.rules.registry import Contradiction, agrees_with
-from unskew.config.specs import OPERATORS
 from unskew.grouping.options.broken_rules import rule_error
 from unskew.grouping.options.suggestions import did_you_mean
-from unskew.jobs.operators.registry import result_columns, result_key
+from unskew.jobs.operators.base import RESULT, WINDOW_BOUNDS
+from unskew.jobs.operators.registry import (
+    operator_for,
+    operator_of_result,
+    result_columns,
+    result_key,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -133,6 +138,8 @@ class Sink(Target):
     computes_every_row: ClassVar[bool] = True
     """Does `write` compute all rows of a batch? Where it does not, they are computed before it."""
 
+    result: str | None = Field(default=None, examples=["by_user"])
+    """In a job with several results (`operators`), the one that is written."""
     columns: SinkColumns | None = Field(
         default=None, examples=[{"word": "key", "total": "count"}, ["key", "count"]]
     )
@@ -145,24 +152,44 @@ class Sink(Target):
         columns = self.columns or {}
         return columns if isinstance(columns, Mapping) else {name: name for name in columns}
 
-    def choose(self, results: "DataFrame") -> "DataFrame":
-        """The results with the sink's own columns, as it writes them."""
+    def choose(self, results: "DataFrame", job: "Job") -> "DataFrame":
+        """The rows of the sink's result, with the columns that it writes."""
         from pyspark.sql import functions as sf
 
+        rows = results
+        if self.result is not None:
+            bounds = {name: name for name in WINDOW_BOUNDS if name in results.columns}
+            columns = bounds | dict(operator_for(job.operator).columns_of(self.result))
+            rows = results.where(sf.col(RESULT) == self.result)
+            rows = rows.select(*[sf.col(column).alias(name) for name, column in columns.items()])
         if not self.names:
-            return results
-        return results.select(
+            return rows
+        return rows.select(
             *[sf.col(f"`{column}`").alias(name) for name, column in self.names.items()]
         )
 
     def result_key(self, job: "Job") -> tuple[str, ...]:
         """The columns that identify a result, by their names in the sink."""
         in_sink = {column: name for name, column in reversed(list(self.names.items()))}
-        return tuple(in_sink.get(column, column) for column in result_key(job))
+        return tuple(in_sink.get(column, column) for column in result_key(job, self.result))
 
     def replaces_results(self, merge: Merge) -> bool:
         """Is a result written in the place of an earlier one of the same window and key?"""
         return False
+
+    @agrees_with("operator")
+    def takes_a_result(self, operator: Any) -> Iterator[Contradiction]:
+        """`result` names one of several results; a job with one has no names."""
+        names = operator.result_names()
+        if self.result is None and names:
+            yield Contradiction(
+                ("result",),
+                "missing, and the job has several results",
+                f"add result: {names[0]}",
+            )
+        elif self.result is not None and self.result not in names:
+            near = did_you_mean(self.result, names) if names else "remove it"
+            yield Contradiction(("result",), f'no result is named "{self.result}"', near)
 
     @agrees_with("operator", "window", "merge")
     def columns_are_results(
@@ -171,7 +198,7 @@ class Sink(Target):
         """`columns` names columns of a result, the key's among them where the sink needs it."""
         if not self.names:
             return
-        made = OPERATORS.load(operator.type).of(operator)
+        made = operator_of_result(operator, self.result)
         if not made.merges:
             yield Contradiction(
                 ("columns",),

@@ -23,8 +23,8 @@ class ConsoleSink(Sink):
     """At most this many rows a micro-batch."""
 
     def identity(self) -> Identity:
-        return Identity("type", ())
+        return Identity("type", (self.result,))
 
     def write(self, results: "DataFrame", batch: Batch) -> None:
-        print(f"batch {batch.id}")
+        print(f"batch {batch.id}" + (f": {self.result}" if self.result else ""))
         results.show(self.rows, truncate=False)

@@ -15,7 +15,7 @@ from unskew.config.specs import OPERATORS
 from unskew.config.types.partition_columns import PartitionColumn, partition_column
 from unskew.grouping.options.broken_rules import rule_error
 from unskew.grouping.options.suggestions import did_you_mean
-from unskew.jobs.operators.registry import result_columns
+from unskew.jobs.operators.registry import operator_of_result, result_columns
 from unskew.jobs.sinks.base import Batch, Sink
 from unskew.jobs.sinks.delta import DeltaTarget, read_delta_layout
 from unskew.jobs.sinks.table_layout import (
@@ -134,7 +134,7 @@ class TableSink(Sink):
         self, operator: OperatorOptions, window: Any
     ) -> Iterator[Contradiction]:
         """What a table of results is partitioned by are columns of a result."""
-        made = OPERATORS.load(operator.type).of(operator)
+        made = operator_of_result(operator, self.result)
         if not made.merges:
             return
         names = list(self.names) or result_columns(made, window)

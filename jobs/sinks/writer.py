@@ -28,7 +28,7 @@ def make_writer(results: DataFrame, job: Job, journal: Journal) -> DataStreamWri
     operator = operator_for(job.operator)
     top = operator.top
     alone = len(sinks) == 1 and top is None
-    writer = sinks[0].stream(sinks[0].choose(results), job) if alone else None
+    writer = sinks[0].stream(sinks[0].choose(results, job), job) if alone else None
     if writer is None:
         write_batch = _write_batch(job, top, results.sparkSession, journal)
         writer = results.writeStream.foreachBatch(write_batch)
@@ -66,7 +66,7 @@ def _write_batch(
             batch = Batch(batch_id, job, session, check_owner=journal.check_owner)
             for sink in sinks:
                 batch.check_owner()
-                sink.write(sink.choose(kept), batch)
+                sink.write(sink.choose(kept, job), batch)
             untaken.keep(batch)
         finally:
             kept.unpersist()

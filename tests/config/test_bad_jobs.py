@@ -55,6 +55,8 @@ def cases() -> Iterator[tuple[str, str, list[str]]]:
 
 def with_the_rest(written: str) -> str:
     given = set(_TOP_LEVEL_KEY.findall(written))
+    if "operators" in given:
+        given |= {"operator", "sinks"}
     rest = [text for name, text in GOOD_JOB.items() if name not in given]
     return written + "".join(f"{text}\n" for text in rest)
 

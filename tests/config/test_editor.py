@@ -70,12 +70,17 @@ CASES = [
     (
         "operator: {type: word_count, txt: value}",
         ["Property txt is not allowed."],
-        ["aggregate", "word_count", "vwap", "hashtags", "rows", "python", "paced"],
+        ["aggregate", "results", "word_count", "vwap", "hashtags", "rows", "python", "paced"],
     ),
     (
         "grouping: {type: level, slak: 0.1}",
         ["Property slak is not allowed."],
         ["level", "none", "local", "whole"],
+    ),
+    (
+        "operators: [{name: a, kee: b, columns: {n: count(*)}, sinks: [{type: console}]}]",
+        ['Missing property "key".', "Property kee is not allowed."],
+        TYPES["sinks"],
     ),
     ("partitions: many", ['Incorrect type. Expected "integer".'], ["16"]),
     ("partition: 3", ["Property partition is not allowed."], []),

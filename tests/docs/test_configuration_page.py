@@ -41,6 +41,11 @@ NEEDS = {
     "window.sliding": WINDOWED,
 }
 TEXT = {"decode": {"type": "text"}}
+RESULT = {"name": "by_user", "key": "user", "columns": {"events": "count(*)"}}
+RESULTS = {
+    "decode": {"type": "json", "schema": "user STRING"},
+    "operator": {"type": "results", "results": [RESULT]},
+}
 EACH = [(section, entry) for section in sections() for entry in section.entries]
 NAMES = [entry.path for _, entry in EACH]
 OPENS = """
@@ -79,7 +84,11 @@ def job_with(section: Section, entry: Entry) -> dict[str, Any]:
     if inner:
         written = {inner: written}
     if where == "sinks":
-        return job | {"sinks": [written]}
+        return job | (RESULTS if entry.name == "result" else {}) | {"sinks": [written]}
+    if section.path == "operator.results.results":
+        written = {"type": "results", "results": [section.written(entry)]}
+    if section.path.startswith("operator.results"):
+        job |= {"sinks": [{"type": "console", "result": "by_user"}]}
     before = job.get(where, {})
     keep = where in {"merge", "metrics"} or (
         before.get("type") == written.get("type") and where == "window"

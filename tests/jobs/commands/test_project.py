@@ -1,5 +1,6 @@
 """A project of one's own: `unskew init` writes it, `unskew test` tries it."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -48,3 +49,38 @@ def test_a_new_project_gives_what_it_expects_and_a_broken_operator_does_not(
     assert "partial results do not merge" in broken.stdout
     assert "'score': 3000" in broken.stdout
     assert "'score': 4250" in broken.stdout
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_each_of_several_results_is_compared_by_its_name(tmp_path: Path) -> None:
+    console = [{"type": "console", "rows": "${env:NOT_SET_HERE}"}]
+    job = {
+        "name": "several",
+        "source": {"type": "files", "path": "${env:NOT_SET_HERE}"},
+        "decode": {"type": "json", "schema": "user STRING, page STRING"},
+        "operators": [
+            {"name": "users", "key": "user", "columns": {"n": "count(*)"}, "sinks": console},
+            {"name": "pages", "key": "page", "columns": {"n": "count(*)"}, "sinks": console},
+        ],
+        "grouping": "level",
+        "partitions": 2,
+        "merge": {"partitions": 1},
+        "checkpoint": str(tmp_path / "checkpoint"),
+        "dead_letters": {"type": "files", "path": str(tmp_path / "dead")},
+    }
+    (tmp_path / "job.yaml").write_text(json.dumps(job))
+    samples = [{"user": "a", "page": "p"}, {"user": "b", "page": "p"}, {"user": "b"}]
+    (tmp_path / "samples.jsonl").write_text("\n".join(map(json.dumps, samples)))
+    results = [
+        {"result": "users", "user": "a", "n": 1},
+        {"result": "users", "user": "b", "n": 2},
+        {"result": "pages", "page": "p", "n": 2},
+    ]
+    (tmp_path / "expected.jsonl").write_text("\n".join(map(json.dumps, results)))
+    tried = unskew("test", str(tmp_path / "job.yaml"))
+    assert tried.stdout.splitlines() == [
+        "results: 3, as expected 3",
+        "rejected: 1 pages_null_key",
+        "partial results merge, however the samples are split",
+    ], tried.stderr

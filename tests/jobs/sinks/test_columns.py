@@ -122,6 +122,6 @@ def test_each_sink_gets_its_own_columns(spark: SparkSession, tmp_path: Path) -> 
     )
     assert isinstance(sink, KafkaSink)
     result = spark.sql("SELECT 1 AS window_start, 2 AS window_end, 'be' AS key, 5L AS count")
-    (record,) = kafka_rows(sink.choose(result), sink.result_key(ran.job)).collect()
+    (record,) = kafka_rows(sink.choose(result, ran.job), sink.result_key(ran.job)).collect()
     assert json.loads(record["key"]) == {"from": 1, "to": 2, "word": "be"}
     assert json.loads(record["value"]) == {"word": "be", "from": 1, "to": 2}

@@ -1,0 +1,182 @@
+"""The options of `aggregate`: a key, a condition, and the columns of a result."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+
+from unskew.config.models.base import IDENTIFIER, Expression, Model, bare_column
+from unskew.config.models.operator import OperatorOptions
+from unskew.config.problems.problem import Path
+from unskew.config.rules.registry import Contradiction, agrees_with
+from unskew.grouping.options.broken_rules import rule_error
+from unskew.jobs.operators.aggregates.calls import Call, CallError, parse_calls
+from unskew.jobs.operators.aggregates.function import Function
+from unskew.jobs.operators.aggregates.sketches import Distinct, Quantiles, Top
+from unskew.jobs.operators.base import KEY, WINDOW_BOUNDS
+
+KEYS_MAX = 16
+COLUMNS_MAX = 200
+_SKETCHES = ("quantiles", "distinct", "top")
+_TAKEN = frozenset({*WINDOW_BOUNDS, "batch_id"})
+
+
+def _column_name(text: str) -> str:
+    if not IDENTIFIER.fullmatch(text):
+        raise rule_error("a column's name", "letters, digits, underscores")
+    if text.lower() in _TAKEN:
+        raise rule_error("a name that results have already", "choose another name")
+    return text
+
+
+def _aggregates(text: str) -> str:
+    try:
+        parse_calls(text)
+    except CallError as error:
+        raise rule_error(error.rule, error.suggestion) from None
+    return text
+
+
+ColumnName = Annotated[str, Field(max_length=63), AfterValidator(_column_name)]
+AggregateText = Annotated[Expression, AfterValidator(_aggregates)]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class Sketch(Model):
+    """What does not merge exactly, estimated: quantiles, distinct values or frequent ones."""
+
+    quantiles: Expression | None = Field(default=None, examples=["latency_ms"])
+    """Numbers whose quantiles are estimated, as an SQL expression; `at` says which."""
+    at: Share | Annotated[list[Share], Field(min_length=1, max_length=100)] | None = Field(
+        default=None, examples=[[0.5, 0.99]]
+    )
+    """With `quantiles`: shares from 0 to 1. Of one the column is a DOUBLE, of a list an array."""
+    distinct: Expression | None = Field(default=None, examples=["user_id"])
+    """Values whose number is estimated, as an SQL expression: standard error 1.6 %."""
+    top: Expression | None = Field(default=None, examples=["page"])
+    """Values of which the most frequent are listed, as an SQL expression; `grouping: none` only."""
+    k: Annotated[int, Field(ge=1, le=10_000)] | None = Field(default=None, examples=[10])
+    """With `top`: how many values, by default 10. With `quantiles`: how exact, from 8 on; by
+    default 200, an error of 1.33 % of the ranks, and about 1.7 KB of state a key and window."""
+
+    @model_validator(mode="after")
+    def _is_one_sketch(self) -> Self:
+        names = [name for name in _SKETCHES if getattr(self, name)]
+        if len(names) != 1:
+            raise rule_error(
+                "one of quantiles, distinct and top",
+                "write {quantiles: x, at: 0.99}, {distinct: x} or {top: x, k: 10}",
+            )
+        if (self.at is None) == (names == ["quantiles"]):
+            raise rule_error("quantiles and at together", "write {quantiles: x, at: [0.5, 0.99]}")
+        if self.k is not None and names == ["distinct"]:
+            raise rule_error("distinct without k", "remove k")
+        if self.k is not None and names == ["quantiles"] and self.k < 8:
+            raise rule_error("quantiles with k from 8 on", "remove k")
+        return self
+
+    @property
+    def kind(self) -> str:
+        """Which sketch it is."""
+        return next(name for name in _SKETCHES if getattr(self, name))
+
+    @property
+    def argument(self) -> str:
+        """What is sketched, as an SQL expression."""
+        return str(getattr(self, self.kind))
+
+    def function(self, name: str) -> Function:
+        """The function, whose columns begin with `name`."""
+        if self.distinct:
+            return Distinct(name, self.distinct)
+        if self.top:
+            return Top(name, self.top, k=self.k or 10)
+        at = tuple(self.at) if isinstance(self.at, list) else self.at
+        assert at is not None, "checked by the model"
+        return Quantiles(name, self.quantiles or "", at=at, k=self.k or 200)
+
+
+def _tagged(text: str, other: str) -> Discriminator:
+    """Chooses by whether a text is written: then only its mistakes are reported."""
+    return Discriminator(lambda value: text if isinstance(value, str) else other)
+
+
+Column = Annotated[
+    Annotated[AggregateText, Tag("as a text")] | Annotated[Sketch, Tag("as a sketch")],
+    _tagged("as a text", "as a sketch"),
+]
+Keys = Annotated[dict[ColumnName, Expression], Field(min_length=1, max_length=KEYS_MAX)]
+
+
+class AggregateOptions(OperatorOptions):
+    """Aggregates of the user's own."""
+
+    key: Annotated[
+        Annotated[Expression, Tag("as a text")] | Annotated[Keys, Tag("as columns")],
+        _tagged("as a text", "as columns"),
+    ] = Field(examples=["user_id", {"user": "user_id", "day": "date(ts)"}])
+    """The key: a column or an SQL expression; or several, each with its name in the result. A
+    record with a null in its key is rejected (`null_key`); `coalesce(x, '')` keeps it. Of an
+    ARRAY<STRING> each element is a key, as a word of a line is."""
+    where: Expression | None = Field(default=None, examples=["amount > 0"])
+    """Only records of which this SQL condition is true are aggregated; the others are counted as
+    filtered. The job's own `where` comes before `select`, this one after it."""
+    columns: Annotated[dict[ColumnName, Column], Field(min_length=1, max_length=COLUMNS_MAX)] = (
+        Field(examples=[{"events": "count(*)", "users": {"distinct": "user_id"}}])
+    )
+    """The columns of a result, in this order: SQL over aggregates that merge exactly, or a
+    sketch."""
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """The key's columns by their names in a result."""
+        if isinstance(self.key, dict):
+            return self.key
+        name = bare_column(self.key) or KEY
+        return {name if IDENTIFIER.fullmatch(name) else KEY: self.key}
+
+    def expressions(self) -> list[tuple[Path, str]]:
+        if isinstance(self.key, dict):
+            texts: list[tuple[Path, str]] = [(("key", n), text) for n, text in self.key.items()]
+        else:
+            texts = [(("key",), self.key)]
+        if self.where is not None:
+            texts.append((("where",), self.where))
+        for name, column in self.columns.items():
+            if isinstance(column, Sketch):
+                texts.append((("columns", name, column.kind), column.argument))
+                continue
+            calls = (part for part in parse_calls(column) if isinstance(part, Call))
+            texts += [(("columns", name), c.argument) for c in calls if c.argument != "*"]
+        return texts
+
+    def state(self) -> dict[str, object]:
+        return {
+            "operator.key": self.keys,
+            "operator.columns": {
+                name: column if isinstance(column, str) else column.model_dump(exclude_none=True)
+                for name, column in self.columns.items()
+            },
+        }
+
+    @agrees_with()
+    def names_differ(self) -> Iterator[Contradiction]:
+        """Columns of a result are told apart without their case."""
+        seen = {name.lower() for name in self.keys}
+        for name in self.columns:
+            if name.lower() in seen:
+                yield Contradiction(
+                    ("columns", name), f'the column "{name}" is there twice', "rename one"
+                )
+            seen.add(name.lower())
+
+    @agrees_with("grouping")
+    def top_needs_plain_spark(self, grouping: Any) -> Iterator[Contradiction]:
+        """Spark's merge of frequent items takes a struct that only Spark makes."""
+        for name, column in self.columns.items():
+            if isinstance(column, Sketch) and column.top and grouping.type != "none":
+                yield Contradiction(
+                    ("columns", name, "top"),
+                    f"top contradicts grouping.type {grouping.type}: only plain Spark merges it",
+                    "write grouping.type: none, or count by a key of that column",
+                )

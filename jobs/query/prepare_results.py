@@ -1,0 +1,117 @@
+"""Decoded records become a row for each result that wants them, in a job with several."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from unskew.config.models.job import Job
+from unskew.jobs.operators.aggregate import Aggregate
+from unskew.jobs.operators.base import EVENT_TIME, KEY, KEY_HASH, PANE, Operator
+from unskew.jobs.operators.registry import computed_by_spark
+from unskew.jobs.operators.results import Results
+from unskew.jobs.query.decode import REJECT_REASON
+from unskew.jobs.query.expressions import drop_filtered, evaluate
+from unskew.jobs.query.prepare import (
+    ARRIVED,
+    KEY_TOO_LONG,
+    NULL_KEY,
+    REJECTED,
+    compute_hash,
+    compute_pane,
+    make_rejected_record,
+    reject_times,
+)
+from unskew.jobs.query.source import COLUMNS, STAMPED_ON_ARRIVAL
+
+_WANTED = "_wanted"
+_REASON = "_reason"
+
+
+def prepare_results(decoded: DataFrame, given: Operator, job: Job) -> tuple[DataFrame, Operator]:
+    """A row for each record and result, or one with the reason why a record is rejected.
+
+    What one result cannot use is rejected for that result, and counts in the others.
+    """
+    assert isinstance(given, Results)
+    rows, operator = _evaluate(decoded, given, job)
+    # Not `explode`, which looks for empty arrays beforehand, with all expressions in that filter.
+    rows = rows.withColumn(_WANTED, sf.explode_outer(_list_wanted(operator, job)))
+    rows = rows.where(sf.col(_WANTED).isNotNull())
+    rows = rows.withColumns({KEY: sf.col(_WANTED)[KEY], REJECT_REASON: sf.col(_WANTED)[_REASON]})
+    # Before the hash, which is of a result's own key.
+    rows = rows.withColumns(
+        {
+            column: sf.when(sf.col(KEY) == name, sf.col(column))
+            for name, part in operator.parts.items()
+            for column in (*part.keys, *part.inputs)
+        }
+    )
+    record = make_rejected_record()
+    rejected = sf.when(sf.col(REJECT_REASON).isNotNull(), record)
+    carried = job.on_error == "dead_letter" and not computed_by_spark(job)
+    prepared = rows.select(
+        *operator.keys,
+        *operator.inputs,
+        EVENT_TIME,
+        ARRIVED,
+        compute_pane(job.window).alias(PANE),
+        compute_hash(operator).alias(KEY_HASH),
+        (record if carried else rejected).alias(REJECTED),
+    )
+    return prepared, operator
+
+
+def _evaluate(decoded: DataFrame, given: Results, job: Job) -> tuple[DataFrame, Results]:
+    """The expressions of all results as columns, and for each what it cannot use and why."""
+    evaluated = evaluate(decoded, given, job)
+    operator = evaluated.operator.bound(evaluated.types)
+    assert isinstance(operator, Results)
+    unwanted = {
+        name: sf.col(REJECT_REASON).isNull() & ~sf.coalesce(sf.col(where), sf.lit(False))
+        for name, where in operator.wheres.items()
+    }
+    parts = operator.parts
+    rows = drop_filtered(evaluated.rows, unwanted).select(
+        *[
+            sf.expr(text).alias(column)
+            for part in parts.values()
+            for column, text in {**part.keys, **part.inputs}.items()
+        ],
+        *[
+            (~sf.coalesce(test, sf.lit(False))).alias(f"{_WANTED}_{n}")
+            for n, test in unwanted.items()
+        ],
+        *[_find_reason(name, part).alias(f"{_REASON}_{name}") for name, part in parts.items()],
+        sf.expr(f"try_cast({evaluated.event_time} as timestamp)").alias(EVENT_TIME),
+        sf.col("raw_timestamp").alias(ARRIVED),
+        REJECT_REASON,
+        *[sf.col(f"raw_{name}") for name in COLUMNS],
+        STAMPED_ON_ARRIVAL,
+    )
+    reason = sf.coalesce(sf.col(REJECT_REASON), *reject_times(job))
+    return rows.withColumn(REJECT_REASON, reason), operator
+
+
+def _find_reason(name: str, part: Aggregate) -> Column:
+    """Why a result cannot use a record; null if it can."""
+    reasons = [
+        *[sf.when(sf.expr(rule), f"{name}_{word}") for word, rule in part.reject_rules.items()],
+        *[sf.when(sf.expr(text).isNull(), f"{name}_{NULL_KEY}") for text in part.keys.values()],
+    ]
+    return sf.coalesce(*reasons)
+
+
+def _list_wanted(operator: Results, job: Job) -> Column:
+    """The results that want the record, each with the reason if it cannot be used there."""
+    entries = []
+    for name, part in operator.parts.items():
+        reason = sf.col(f"{_REASON}_{name}")
+        texts = [sf.octet_length(c) for c, kind in part.key_types.items() if kind == "string"]
+        if texts:
+            long = sum(texts[1:], texts[0]) > job.max_key_bytes.bytes
+            reason = sf.coalesce(reason, sf.when(long, f"{name}_{KEY_TOO_LONG}"))
+        entry = sf.struct(sf.when(reason.isNull(), name).alias(KEY), reason.alias(_REASON))
+        wanted = sf.col(f"{_WANTED}_{name}") if name in operator.wheres else sf.lit(True)
+        entries.append(sf.when(wanted, entry))
+    whole = sf.struct(sf.lit(None).cast("string").alias(KEY), sf.col(REJECT_REASON).alias(_REASON))
+    wanted_by = sf.filter(sf.array(*entries), lambda entry: entry.isNotNull())
+    return sf.when(sf.col(REJECT_REASON).isNotNull(), sf.array(whole)).otherwise(wanted_by)
