@@ -26,7 +26,7 @@ OPERATORS: dict[str, dict[str, Any]] = {
     "hashtags": {"type": "hashtags", "hashtags": "tags"},
     "aggregate": {
         "type": "aggregate",
-        "key": "symbol",
+        "key": {"key": "symbol"},
         "columns": {
             "trades": "count(*)",
             "volume": "sum(volume)",
