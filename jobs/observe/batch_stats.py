@@ -115,16 +115,12 @@ def read_batch_stats(
     }
     written = read_written_files(journal, batch)
     under_key = np.zeros(size, np.int64)
-    rejected: Counter[str] = Counter()
-    results: Counter[str] = Counter()
     for partition, report in reports.items():
         for name, column in (measured | numbers).items():
             column[partition] = getattr(report, name)
         if report.latency_counts.size == latencies.shape[1]:
             latencies[partition] = report.latency_counts
         under_key[report.home_partitions] += report.home_records
-        rejected.update(report.rejected)
-        results.update(report.results)
     if written is not None and written.seconds.size == size and written.seconds.any():
         # A writer is busy outside of Python: its report has only the time to receive the rows.
         measured["busy_seconds"] = written.seconds
@@ -135,12 +131,19 @@ def read_batch_stats(
         latency_counts=latencies,
         under_key=under_key,
         replication=estimate_replication(reports),
-        rejected=dict(rejected),
-        results=dict(results),
+        rejected=_sum_counts(report.rejected for report in reports.values()),
+        results=_sum_counts(report.results for report in reports.values()),
         hot_keys=_merge_hot_keys(reports, hot_keys, read_hash_key(checkpoint)),
         late_records=_count_late_records(checkpoint, batch, reports.values()),
         executors={partition: report.executor for partition, report in reports.items()},
     )
+
+
+def _sum_counts(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for each in counts:
+        total.update(each)
+    return dict(total)
 
 
 def show_key(key: HotKey) -> str:

@@ -82,10 +82,11 @@ def test_numbers_are_those_of_the_reports(
         "late_records": 0,
         "watermark": None,
         "watermark_behind_seconds": None,
-        # The job has no `where`, and no operator with `open`.
+        # The job has no `where`, no operator with `open`, and a single result.
         "filtered_records": None,
         "open_hits": None,
         "open_misses": None,
+        "result_records": None,
         "open_seconds": None,
         # The job writes no table.
         "written_files": None,

@@ -22,6 +22,7 @@ from unskew.jobs.observe.figure import OTHERS
 from unskew.jobs.observe.figures import HOT_KEY_SERIES_MAX, METRICS
 from unskew.jobs.observe.health import Health
 from unskew.jobs.observe.written import WrittenFiles, read_written_files
+from unskew.jobs.operators.base import FILTERED_BY_RESULT, OBSERVED
 
 EXPORTED = {
     "unskew_build_info": ("gauge", "version"),
@@ -39,6 +40,8 @@ EXPORTED = {
     "unskew_source_records_total": ("counter",),
     "unskew_filtered_records_total": ("counter",),
     "unskew_batch_filtered_records": ("gauge",),
+    "unskew_result_records_total": ("counter", "result"),
+    "unskew_result_filtered_records_total": ("counter", "result"),
     "unskew_open_hits_total": ("counter",),
     "unskew_open_misses_total": ("counter",),
     "unskew_open_seconds_total": ("counter",),
@@ -104,8 +107,16 @@ def samples(of: Board) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
 
 
 def test_exactly_these_metrics_are_exported_with_these_labels() -> None:
-    full = board()
-    full.batch_done(replace(done(0), written=WRITTEN))
+    full, first = board(), done(0)
+    assert first.stats is not None
+    observed = {OBSERVED: {f"{FILTERED_BY_RESULT}totals": 1}}
+    first = replace(
+        first,
+        progress={**first.progress, "observedMetrics": observed},
+        stats=replace(first.stats, results={"totals": 3}),
+        written=WRITTEN,
+    )
+    full.batch_done(first)
     exported = {}
     for family in text_string_to_metric_families(generate_latest(full.registry()).decode()):
         labels = set().union(*(sample.labels for sample in family.samples))
