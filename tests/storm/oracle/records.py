@@ -56,7 +56,11 @@ class Record:
 
 
 def batches_of(world: World) -> list[list[Record]]:
-    """The records, batch by batch; the last is a single one that closes every window before it."""
+    """The records, batch by batch; the last two have a single one that closes every window before.
+
+    Two, because Spark writes those windows in the batch after: if a kill ends the query before it,
+    the next start adds no batch without records.
+    """
     rng = random.Random(f"records {world.seed}")
     offsets = [0] * world.kafka_partitions
     made: list[list[Record]] = []
@@ -66,7 +70,7 @@ def batches_of(world: World) -> list[list[Record]]:
             repeated = rng.choice(batch) if batch and rng.random() < 0.03 else None
             batch.append(_placed(repeated or _drawn(world, number, rng), world, offsets, rng))
         made.append(batch)
-    made.append([_placed(_closing(world, rng), world, offsets, rng)])
+    made += ([_placed(_closing(world, rng), world, offsets, rng)] for _ in range(2))
     return made
 
 
