@@ -64,7 +64,7 @@ def test_what_cannot_be_sampled_is_one_line(
     nowhere = f"127.0.0.1:{free_ports(1)[0]}"
     cases = [
         ("nothing-in-it", broker.address, 2, "nothing-in-it on"),
-        ("sampeld", broker.address, 1, 'no such topic; did you mean "sampled"?'),
+        ("sampledd", broker.address, 1, 'no such topic; did you mean "sampled"?'),
         (topic, nowhere, 1, "no broker answers within 5 s"),
     ]
     for name, servers, code, problem in cases:
