@@ -47,10 +47,10 @@ print("measured: " + json.dumps(taken))
 """
 
 
-def measure(checkout: Path, groupings: Sequence[str]) -> dict[str, float]:
-    """Median seconds of a batch, by table and grouping, of one checkout in a process of its own."""
+def measure_in(checkout: Path, program: str, arguments: Sequence[str]) -> dict[str, float]:
+    """What a program measures in one checkout, in a process of its own; it prints `measured: `."""
     done = subprocess.run(
-        [sys.executable, "-c", _MEASURE, *groupings],
+        [sys.executable, "-c", program, *arguments],
         cwd=checkout,
         env={**os.environ, "PYTHONPATH": str(checkout)},
         capture_output=True,
@@ -59,9 +59,14 @@ def measure(checkout: Path, groupings: Sequence[str]) -> dict[str, float]:
     )
     for line in done.stdout.splitlines():
         if line.startswith("measured: "):
-            seconds: dict[str, float] = json.loads(line.removeprefix("measured: "))
-            return seconds
+            figures: dict[str, float] = json.loads(line.removeprefix("measured: "))
+            return figures
     raise SystemExit(f"{checkout}: measured nothing (exit code {done.returncode}):\n{done.stderr}")
+
+
+def measure(checkout: Path, groupings: Sequence[str]) -> dict[str, float]:
+    """Median seconds of a batch, by table and grouping, of one checkout."""
+    return measure_in(checkout, _MEASURE, groupings)
 
 
 def run_pairs(other: Path, count: int, measure: Callable[[Path], Figures]) -> list[Pair]:

@@ -8,16 +8,12 @@ environment's packages; a grouping that the other one lacks is left out.
 """
 
 import argparse
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from statistics import median
 
-from benchmarks.against import ratios_of, run_pairs
+from benchmarks.against import measure_in, ratios_of, run_pairs
 from benchmarks.tables import MEETS, Row, Table, machine, show, verdict
 from unskew.grouping.registry import GROUPINGS
 
@@ -39,20 +35,8 @@ print("measured: " + json.dumps(rates))
 
 
 def measure(names: Sequence[str], checkout: Path) -> dict[str, float]:
-    """Records a second, by grouping, of one checkout in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-c", _MEASURE, *names],
-        cwd=checkout,
-        env={**os.environ, "PYTHONPATH": str(checkout)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    for line in done.stdout.splitlines():
-        if line.startswith("measured: "):
-            rates: dict[str, float] = json.loads(line.removeprefix("measured: "))
-            return rates
-    raise SystemExit(f"{checkout}: measured nothing (exit code {done.returncode}):\n{done.stderr}")
+    """Records a second, by grouping, of one checkout."""
+    return measure_in(checkout, _MEASURE, names)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -54,19 +54,23 @@ def prepare(decoded: DataFrame, given: Operator, job: Job) -> tuple[DataFrame, O
     rows, types = _evaluate(decoded, given, job)
     operator = given.bound(types)
     rows = _explode_keys(rows, job) if operator.explodes else _check_keys(rows, operator, job)
+    return select_prepared(rows, operator, job), operator
+
+
+def select_prepared(rows: DataFrame, operator: Operator, job: Job) -> DataFrame:
+    """The columns of a routed row: keys, the operator's inputs, times, hash and `rejected`."""
     record = make_rejected_record()
     rejected = sf.when(sf.col(REJECT_REASON).isNotNull(), record)
     carried = job.on_error == "dead_letter" and not computed_by_spark(job)
-    prepared = rows.select(
+    return rows.select(
         *operator.keys,
         *operator.inputs,
         EVENT_TIME,
         ARRIVED,
-        compute_pane(job.window).alias(PANE),
-        compute_hash(operator).alias(KEY_HASH),
+        _compute_pane(job.window).alias(PANE),
+        _compute_hash(operator).alias(KEY_HASH),
         (record if carried else rejected).alias(REJECTED),
     )
-    return prepared, operator
 
 
 def keep_accepted(prepared: DataFrame) -> DataFrame:
@@ -187,7 +191,7 @@ def _is_too_long(key: Column, job: Job) -> Column:
     return sf.octet_length(key) > job.max_key_bytes.bytes
 
 
-def compute_pane(window: Window) -> Column:
+def _compute_pane(window: Window) -> Column:
     """Start of the row's pane: an interval of event time whose rows share all windows."""
     if isinstance(window, NoWindow):
         return sf.lit(0).cast("bigint")
@@ -227,7 +231,7 @@ def _reject_future(most: Duration | None) -> list[Column]:
     return [sf.when(future, EVENT_TIME_IN_THE_FUTURE)]
 
 
-def compute_hash(operator: Operator) -> Column:
+def _compute_hash(operator: Operator) -> Column:
     """The hash by which groupings route a key; rejected rows are spread evenly over partitions.
 
     By their value too: lines of a file share the offset of their split.

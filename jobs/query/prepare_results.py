@@ -5,8 +5,7 @@ from pyspark.sql import functions as sf
 
 from unskew.config.models.job import Job
 from unskew.jobs.operators.aggregate import Aggregate
-from unskew.jobs.operators.base import EVENT_TIME, KEY, KEY_HASH, PANE, Operator
-from unskew.jobs.operators.registry import computed_by_spark
+from unskew.jobs.operators.base import EVENT_TIME, KEY, Operator
 from unskew.jobs.operators.results import Results
 from unskew.jobs.query.decode import REJECT_REASON
 from unskew.jobs.query.expressions import drop_filtered, evaluate
@@ -14,11 +13,8 @@ from unskew.jobs.query.prepare import (
     ARRIVED,
     KEY_TOO_LONG,
     NULL_KEY,
-    REJECTED,
-    compute_hash,
-    compute_pane,
-    make_rejected_record,
     reject_times,
+    select_prepared,
 )
 from unskew.jobs.query.source import COLUMNS, STAMPED_ON_ARRIVAL
 
@@ -45,19 +41,7 @@ def prepare_results(decoded: DataFrame, given: Operator, job: Job) -> tuple[Data
             for column in (*part.keys, *part.inputs)
         }
     )
-    record = make_rejected_record()
-    rejected = sf.when(sf.col(REJECT_REASON).isNotNull(), record)
-    carried = job.on_error == "dead_letter" and not computed_by_spark(job)
-    prepared = rows.select(
-        *operator.keys,
-        *operator.inputs,
-        EVENT_TIME,
-        ARRIVED,
-        compute_pane(job.window).alias(PANE),
-        compute_hash(operator).alias(KEY_HASH),
-        (record if carried else rejected).alias(REJECTED),
-    )
-    return prepared, operator
+    return select_prepared(rows, operator, job), operator
 
 
 def _evaluate(decoded: DataFrame, given: Results, job: Job) -> tuple[DataFrame, Results]:
