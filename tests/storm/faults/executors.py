@@ -117,7 +117,10 @@ def _lose_one(
 
 
 def _has_shuffle_files(executor: psutil.Process) -> bool:
-    folders = executor.environ().get("SPARK_EXECUTOR_DIRS", "").split(os.pathsep)
+    try:
+        folders = executor.environ().get("SPARK_EXECUTOR_DIRS", "").split(os.pathsep)
+    except psutil.NoSuchProcess:
+        return False
     return any(any(Path(folder).glob("*/*/shuffle_*.data")) for folder in filter(None, folders))
 
 

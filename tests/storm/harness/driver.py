@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 
 from tests.storm.harness.counts import StormError
+from tests.support.running.processes import children_named
 
 END_SECONDS = 600.0
 # A JVM that lives for a minute spends half of its time on code that it will run no more.
@@ -38,11 +39,7 @@ class Driver:
 
     def jvm(self) -> psutil.Process | None:
         """Its JVM, if it has one by now."""
-        with suppress(psutil.NoSuchProcess):
-            for child in psutil.Process(self.process.pid).children():
-                if child.name() == "java":
-                    return child
-        return None
+        return next(iter(children_named("java", self.process.pid)), None)
 
     def all(self) -> list[psutil.Process]:
         """It and all that it started, the last first."""
@@ -81,9 +78,10 @@ def driver(job_file: Path, log: Path) -> Iterator[Driver]:
 def gone(process: psutil.Process, seconds: float = 60.0) -> None:
     """Wait until a process that is no child of ours has ended."""
     deadline = time.monotonic() + seconds
-    while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
-        assert time.monotonic() < deadline, f"process {process.pid} lives on"
-        time.sleep(0.1)
+    with suppress(psutil.NoSuchProcess):
+        while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+            assert time.monotonic() < deadline, f"process {process.pid} lives on"
+            time.sleep(0.1)
 
 
 def signal_group(started: Driver, number: signal.Signals) -> None:

@@ -16,6 +16,7 @@ from tests.storm.harness.checks import check_text
 from tests.storm.harness.counts import StormError
 from tests.storm.harness.stage import SPARK
 from tests.support.running.cluster import python_workers
+from tests.support.running.processes import children_named
 from unskew import load_job
 from unskew.config.errors import UnskewError
 from unskew.jobs.engine.retries import run_with_retries
@@ -42,7 +43,7 @@ class Jvm:
 
     def daemons(self) -> list[psutil.Process]:
         """The processes that fork them."""
-        return [child for child in self.process.children() if "python" in child.name()]
+        return children_named("python", self.process.pid)
 
     def stop_queries(self) -> int:
         """Stop whatever runs, in mid-batch; how many queries there were."""

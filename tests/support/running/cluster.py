@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 import pyspark
 
+from tests.support.running.processes import children_named
 from unskew.jobs.local.java import java_home
 
 _START_SECONDS = 60.0
@@ -30,26 +31,16 @@ class Cluster:
 
     def executors(self) -> list[psutil.Process]:
         """The JVMs that run tasks now, in the order of their workers."""
-        jvms = []
-        for pid in self._workers:
-            jvms += [child for child in _children(pid) if child.name() == "java"]
-        return jvms
+        return [jvm for pid in self._workers for jvm in children_named("java", pid)]
 
 
 def python_workers(jvm: psutil.Process) -> list[psutil.Process]:
     """The Python processes that work for a JVM: forked by their daemon, which is its child."""
-    workers = []
-    for daemon in _children(jvm.pid):
-        if "python" in daemon.name():
-            workers += _children(daemon.pid)
-    return workers
-
-
-def _children(pid: int) -> list[psutil.Process]:
-    try:
-        return psutil.Process(pid).children()
-    except psutil.NoSuchProcess:
-        return []
+    return [
+        worker
+        for daemon in children_named("python", jvm.pid)
+        for worker in children_named("python", daemon.pid)
+    ]
 
 
 @contextmanager

@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
@@ -25,7 +26,8 @@ import psutil
 import pyarrow.parquet as pq
 import yaml
 
-from tests.support.running.processes import end_process
+from tests.support.running.cluster import python_workers
+from tests.support.running.processes import children_named, end_process
 from unskew.jobs.sinks.table_log import committed_files
 
 FILES = 6
@@ -118,10 +120,10 @@ def strike(driver: int, victim: str) -> None:
     elif victim == "driver":
         os.kill(driver, signal.SIGKILL)
     else:
-        for child in psutil.Process(driver).children(recursive=True):
-            if "python_daemon" in " ".join(child.cmdline()) and child.parent().name() != "java":
-                child.kill()
-                return
+        for jvm in children_named("java", driver):
+            for worker in python_workers(jvm)[:1]:
+                with suppress(psutil.NoSuchProcess):
+                    worker.kill()
 
 
 def rows_of_table(folder: Path, how: str) -> Rows:

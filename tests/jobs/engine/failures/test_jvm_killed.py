@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.running.in_process import write_lines
 from tests.support.running.job_process import Running, running
+from tests.support.running.processes import children_named
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -48,8 +49,7 @@ def wait_for_batch(job: Running, folder: Path) -> psutil.Process:
     """The JVM, once its first batch is under way."""
     job.wait((folder / "checkpoint" / "offsets" / "0").exists)
     time.sleep(3)
-    children = psutil.Process(job.process.pid).children()
-    return next(child for child in children if child.name() == "java")
+    return children_named("java", job.process.pid)[0]
 
 
 def remarks(job: Running) -> list[str]:

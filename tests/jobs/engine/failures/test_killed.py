@@ -24,6 +24,7 @@ from tests.support.running.job_process import (
     running,
     totals,
 )
+from tests.support.running.processes import children_named
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.report import PartitionReport
 from unskew.jobs.checkpoint.files import JOURNAL_FOLDER
@@ -96,8 +97,7 @@ def in_partial(journal: Journal, batch: int) -> bool:
 
 
 def jvm_of(job: Running) -> psutil.Process:
-    children = psutil.Process(job.process.pid).children()
-    return next(child for child in children if child.name() == "java")
+    return children_named("java", job.process.pid)[0]
 
 
 def ends_like(calm: Calm, job: Running, checkpoint: Path) -> None:
