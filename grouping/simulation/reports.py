@@ -17,8 +17,11 @@ class Execution:
     throughput_per_second: float
     latency_mean_ms: float
     latency_p50_ms: float
+    latency_p95_ms: float
     latency_p99_ms: float
     latency_max_ms: float
+    latency_mean_max_ms: float
+    """The mean latency of the partition where it is the largest."""
     cost_mean_us: float
     busy_max_over_mean: float
     """Maximum over mean of the partitions' busy seconds: the balance of time, not of records."""
@@ -52,11 +55,18 @@ class OverTime:
     max_over_mean: list[float] = field(default_factory=list)
     window_max_over_mean: list[float] = field(default_factory=list)
     stddev: list[float] = field(default_factory=list)
+    window_stddev: list[float] = field(default_factory=list)
     distinct_keys: list[int] = field(default_factory=list)
     head_share: list[float] = field(default_factory=list)
     pairs: list[int] = field(default_factory=list)
     replication: list[float] = field(default_factory=list)
     routing_records_per_second: list[float] = field(default_factory=list)
+    window_hot_precision: list[float] = field(default_factory=list)
+    """Of the keys that the first source treats as hot: the part that really was."""
+    window_hot_recall: list[float] = field(default_factory=list)
+    """Of the keys that really were hot: the part that the first source treats so."""
+    signals: dict[str, list[float]] = field(default_factory=dict)
+    """The first source's signals."""
     execution_seconds: list[float] = field(default_factory=list)
     """Until the last partition is done with the records so far."""
     throughput_per_second: list[float] = field(default_factory=list)
@@ -65,6 +75,15 @@ class OverTime:
     window_latency_p99_ms: list[float] = field(default_factory=list)
     window_makespan_seconds_max: list[float] = field(default_factory=list)
     """The longest makespan of the batches with records in the window, as of the window's end."""
+
+
+@dataclass(frozen=True)
+class Streams:
+    """Where the figures of several streams lie; the report's own are their means."""
+
+    count: int
+    least: dict[str, float]
+    most: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -81,6 +100,10 @@ class SimulationReport:
     """Distinct (key, partition) pairs."""
     replication: float
     """Pairs over distinct keys; the DistCost of Dynamic Key Grouping."""
+    pairs_of_two: int
+    """The sum over the keys of their records or 2, what is less: the papers' memory of PKG."""
+    pairs_of_all: int
+    """The sum over the keys of their records or n, what is less: the papers' memory of SG."""
     imbalance: float
     """(largest load - mean load) / records."""
     max_over_mean: float
@@ -99,11 +122,15 @@ class SimulationReport:
     over_time: OverTime
     signals: dict[str, float]
     execution: Execution | None = None
+    streams: Streams | None = None
+    """Where there were several."""
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON: flat, and without the figures of time where there is no time."""
         figures = asdict(self)
         execution = figures.pop("execution") or {}
+        if self.streams is None:
+            figures.pop("streams")
         figures["dist_cost"] = self.replication
         order = list(figures)
         order.insert(order.index("loads"), order.pop(order.index("dist_cost")))
@@ -111,7 +138,7 @@ class SimulationReport:
         figures |= execution
         for group in ("batches", "over_time"):
             figures[group] = {
-                name: value for name, value in figures[group].items() if value not in (None, [])
+                name: value for name, value in figures[group].items() if value not in (None, [], {})
             }
         return figures
 

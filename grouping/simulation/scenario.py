@@ -1,6 +1,6 @@
 """Settings of a simulation besides the trace and the grouping, with their bounds."""
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -9,6 +9,7 @@ from unskew.grouping.base import SEED_MAX, GroupingParams
 PARTITIONS_MAX = 1000
 SOURCES_MAX = 64
 BATCHES_MAX = 100_000
+STREAMS_MAX = 1000
 
 Speed = Annotated[float, Field(gt=0, le=1e6)]
 
@@ -26,16 +27,37 @@ class Scenario(GroupingParams):
     """Microseconds of work per record (of cost one, where a trace has costs of its own)."""
     arrival_per_second: float | None = Field(None, ge=0.01, le=1e9)
     """Records that arrive in a second; without it all of them are there from the start."""
+    utilisation: float | None = Field(None, gt=0, le=100)
+    """Instead of `arrival_per_second`: so fast that all partitions together are busy for this part
+    of the time, at the speeds they begin with."""
     batch_records: int | None = Field(None, ge=1)
     """Micro-batches of so many records; without it the whole trace is one batch."""
     batch_seconds: float | None = Field(None, gt=0, le=1e6)
     """Micro-batches of so many seconds of stream time."""
     feedback_seconds: float | None = Field(None, gt=0, le=1e6)
     """Without micro-batches: stream time between two reports of the partitions; 1 by default."""
+    feedback_records: int | None = Field(None, ge=1)
+    """Without micro-batches: records between two reports of the partitions."""
+    reports: Literal["routed", "completed"] = "routed"
+    """What reports tell of: the records routed since the last, or those completed, one by one."""
     speeds: tuple[Annotated[tuple[Speed, ...], Field(min_length=1)], ...] = ((1.0,),)
     """Speeds of the partitions, repeated in turn; one tuple for each entry of `speeds_from`."""
     speeds_from: tuple[Annotated[int, Field(ge=0)], ...] = (0,)
     """From which record on each entry of `speeds` holds."""
+    pending: int | None = Field(None, ge=1, le=1_000_000)
+    """A closed loop: a source sends a record only while fewer than these of its own are under
+    way; the records are there from the start."""
+    source_per_second: float | None = Field(None, ge=0.01, le=1e9)
+    """With `pending`: the most that a source sends in a second."""
+    active: tuple[Annotated[int, Field(ge=1, le=PARTITIONS_MAX)], ...] = ()
+    """How many partitions are active, the first so many; one number for each of `active_from`."""
+    active_from: tuple[Annotated[int, Field(ge=0)], ...] = ()
+    """From which record on each entry of `active` holds; before the first, all are active."""
+    hot_share: float | None = Field(None, gt=0, le=1)
+    """A key with so much of the records between two points over time is really hot: how many of
+    the keys that the first source treats as hot are that, and how many of those it knows."""
+    streams: int = Field(1, ge=1, le=STREAMS_MAX)
+    """How many streams, each with the next seed of trace and groupings; figures are means then."""
     points: int = Field(50, ge=1, le=1000)
     """How many points the figures over time have."""
 
@@ -47,11 +69,50 @@ class Scenario(GroupingParams):
             raise ValueError(
                 "feedback_seconds: only without micro-batches, which report at their ends"
             )
+        if self.batched and self.feedback_records is not None:
+            raise ValueError(
+                "feedback_records: only without micro-batches, which report at their ends"
+            )
+        if self.feedback_records is not None and self.feedback_seconds is not None:
+            raise ValueError("feedback_records and feedback_seconds: give one of them")
+        if self.utilisation is not None and self.arrival_per_second is not None:
+            raise ValueError("utilisation and arrival_per_second: give one of them")
+        if self.reports == "completed" and not self._completes_apart:
+            raise ValueError(
+                "reports: completed needs arrival_per_second or utilisation, and no micro-batches"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _closed_apart(self) -> Self:
+        if self.source_per_second is not None and self.pending is None:
+            raise ValueError("source_per_second: only with pending, the closed loop")
+        opened = ("arrival_per_second", "utilisation", "batch_records", "batch_seconds")
+        given = [name for name in opened if getattr(self, name) is not None]
+        if self.pending is not None and given:
+            raise ValueError(f"pending and {given[0]}: give one of them")
+        if self.pending is not None and len(self.speeds) > 1:
+            raise ValueError("pending and speeds: speeds that change are not for the closed loop")
+        return self
+
+    @model_validator(mode="after")
+    def _stages_in_order(self) -> Self:
         if len(self.speeds) != len(self.speeds_from) or self.speeds_from[:1] != (0,):
             raise ValueError("speeds: the first must hold from record 0 on")
         if list(self.speeds_from) != sorted(set(self.speeds_from)):
             raise ValueError("speeds: the records they hold from must increase")
+        if len(self.active) != len(self.active_from):
+            raise ValueError("active: as many numbers as records they hold from")
+        if list(self.active_from) != sorted(set(self.active_from)):
+            raise ValueError("active: the records they hold from must increase")
+        if any(number > self.partitions for number in self.active):
+            raise ValueError(f"active: at most all {self.partitions} partitions")
         return self
+
+    @property
+    def _completes_apart(self) -> bool:
+        arriving = self.arrival_per_second is not None or self.utilisation is not None
+        return arriving and not self.batched
 
     @property
     def batched(self) -> bool:

@@ -8,21 +8,29 @@ starts when its records are there and the one before has ended, as Spark's do, a
 of the batch before.
 
 Departures: a report tells of the records that were routed since the last one, also of those that
-still wait in a queue; sources route in no time, their speed is measured apart with `clock`.
+still wait in a queue, unless the scenario asks for reports of completed records; sources route in
+no time, their speed is measured apart with `clock`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
 from unskew.grouping.base import Feedback, Float64s, Grouping, Int32s, Int64s
 from unskew.grouping.parts.pairs import PairCounter
 from unskew.grouping.registry import GROUPINGS, create
-from unskew.grouping.simulation.queueing import BINS, Queues, percentile
+from unskew.grouping.simulation.meters.over_time import OverTimeMeter
+from unskew.grouping.simulation.meters.partition_reports import (
+    CompletedReports,
+    PartitionReports,
+    RoutedReports,
+)
+from unskew.grouping.simulation.pace import batch_size, check_costs, resolve_arrivals
+from unskew.grouping.simulation.queueing import ClosedLoop, Queues, percentile
 from unskew.grouping.simulation.reports import (
     Execution,
-    OverTime,
     SimulationReport,
     head_of,
     imbalance,
@@ -30,16 +38,15 @@ from unskew.grouping.simulation.reports import (
     max_over_mean,
     summarise_batches,
 )
-from unskew.grouping.simulation.scenario import BATCHES_MAX, Scenario
+from unskew.grouping.simulation.scenario import Scenario
 from unskew.grouping.simulation.shares import Clock, Cursor, Piece, Segment, seconds_of
-from unskew.grouping.simulation.specs import SpecError, check_name, check_options, parse_spec
+from unskew.grouping.simulation.specs import check_name, check_options, parse_spec
 from unskew.grouping.simulation.traces import Trace
 
 Progress = Callable[[int, float], None]
 """Called with the records so far and their max over mean."""
 
 _WARM_UP_KEYS = 1000
-_FEEDBACK_SECONDS = 1.0
 _UNIT_SECONDS = 1e-6
 """The cost of every record in reports where none was given."""
 
@@ -101,6 +108,8 @@ def _make_up_feedback(partitions: int) -> Feedback:
 
 class _Simulation:
     def __init__(self, trace: Trace, spec: GroupingSpec, scenario: Scenario, clock: Clock) -> None:
+        check_costs(trace, scenario)
+        scenario = resolve_arrivals(trace, scenario)
         self._trace = trace
         self._spec = spec
         self._scenario = scenario
@@ -110,11 +119,20 @@ class _Simulation:
         unit_us = scenario.cost_us or trace.unit_cost_us
         self._unit_seconds = unit_us * 1e-6 if unit_us else _UNIT_SECONDS
         self._queues = Queues(scenario.partitions) if unit_us else None
+        self._closed: list[tuple[Int32s, Float64s]] = []
         self._speeds = [np.resize(speeds, scenario.partitions) for speeds in scenario.speeds]
         self._counter = PairCounter(scenario.partitions)
         self._loads = np.zeros(scenario.partitions, np.int64)
         self._step = -(-trace.records // scenario.points)
-        self._over_time = _OverTimeMeter(self._loads, self._counter, self._queues)
+        self._over_time = OverTimeMeter(
+            self._loads,
+            self._counter,
+            self._queues if scenario.pending is None else None,
+            scenario.hot_share,
+        )
+        completed = scenario.reports == "completed"
+        make_reports = CompletedReports if completed else RoutedReports
+        self._reports: PartitionReports = make_reports(self._counter, scenario.partitions)
         self._routing_seconds = 0.0
         self._imbalances: list[float] = []
         self._ratios: list[float] = []
@@ -124,13 +142,34 @@ class _Simulation:
         self._warm_up()
         cursor = Cursor(self._trace.chunks())
         feedback = None
-        for start in range(0, self._trace.records, self._batch_records):
-            stop = min(start + self._batch_records, self._trace.records)
+        for start, stop in pairwise(self._bounds()):
+            self._activate(start)
             began = self._clock()
             begin_all(self._routers, feedback)
             self._routing_seconds += self._clock() - began
             feedback = self._run_batch(cursor, start, stop, progress)
+        self._close_loop()
         return self._report()
+
+    def _close_loop(self) -> None:
+        if self._queues is None or self._scenario.pending is None:
+            return
+        rate = self._scenario.source_per_second
+        routes, costs = (np.concatenate(parts) for parts in zip(*self._closed, strict=True))
+        loop = ClosedLoop(self._scenario.sources, self._scenario.pending, 1 / rate if rate else 0.0)
+        self._queues.serve_closed(routes, costs, self._speeds[0], loop)
+
+    def _bounds(self) -> list[int]:
+        # A batch ends early where partitions come or go.
+        records = self._trace.records
+        changes = (at for at in self._scenario.active_from if at < records)
+        return sorted({*range(0, records, self._batch_records), *changes, records})
+
+    def _activate(self, start: int) -> None:
+        for at, number in zip(self._scenario.active_from, self._scenario.active, strict=True):
+            if at == start:
+                for router in self._routers:
+                    router.set_active(range(number))
 
     def _warm_up(self) -> None:
         # Kernels are compiled or loaded on their first call, which is not the rate of routing.
@@ -150,7 +189,7 @@ class _Simulation:
         started = self._begin_queues(stop)
         segment = Segment(cursor, stop, self._routers, self._timestamps, self._clock)
         wanted = self._routers[0].wants_feedback and stop < self._trace.records
-        reports = _Reports(self._counter, self._scenario.partitions) if wanted else None
+        reports = self._reports if wanted else None
         routed_before = self._routing_seconds
         for piece, routes in segment.route():
             self._routing_seconds = routed_before + segment.routing_seconds
@@ -163,13 +202,12 @@ class _Simulation:
             self._ratios.append(max_over_mean(self._loads - before))
             if self._queues is not None:
                 self._makespans.append(float(self._queues.free_at.max()) - started)
-        return reports.feedback() if reports is not None else None
+        return reports.take(self._arrives_at(stop)) if reports is not None else None
 
     def _begin_queues(self, stop: int) -> float:
         if self._queues is None or not self._scenario.batched:
             return 0.0
-        rate = self._scenario.arrival_per_second
-        return self._queues.begin_batch((stop - 1) / rate if rate else 0.0)
+        return self._queues.begin_batch(self._arrives_at(stop - 1))
 
     def _slices(self, piece: Piece) -> Iterator[tuple[int, int]]:
         # Cut where a point over time is due, and where the partitions' speeds change.
@@ -188,7 +226,7 @@ class _Simulation:
         begin: int,
         end: int,
         started: float,
-        reports: "_Reports | None",
+        reports: PartitionReports | None,
     ) -> None:
         cut = slice(begin - piece.start, end - piece.start)
         routes = routes[cut]
@@ -197,17 +235,23 @@ class _Simulation:
         stage = int(np.searchsorted(self._scenario.speeds_from, begin, side="right")) - 1
         numbers = self._counter.count(piece.chunk.keys[cut], routes)
         self._loads += np.bincount(routes, minlength=self._loads.size)
-        if self._queues is not None:
-            self._queues.serve(
-                routes, self._arrivals(begin, end, started), seconds, self._speeds[stage]
-            )
+        done = np.empty(0)
+        if self._scenario.pending is not None:
+            self._closed.append((routes, np.broadcast_to(seconds, routes.shape)))
+        elif self._queues is not None:
+            arrivals = self._arrivals(begin, end, started)
+            done = arrivals + self._queues.serve(routes, arrivals, seconds, self._speeds[stage])
             if self._scenario.batched:
                 self._over_time.note_makespan(started)
         if reports is not None:
-            reports.add(numbers, routes, seconds / self._speeds[stage][routes])
+            reports.add(numbers, routes, seconds / self._speeds[stage][routes], done)
         if end % self._step == 0 or end == self._trace.records:
             rate = _per_second(piece.stop, self._routing_seconds)
-            self._over_time.take(end, rate)
+            self._over_time.take(end, rate, self._routers[0])
+
+    def _arrives_at(self, record: int) -> float:
+        rate = self._scenario.arrival_per_second
+        return record / rate if rate else 0.0
 
     def _arrivals(self, begin: int, end: int, started: float) -> Float64s:
         rate = self._scenario.arrival_per_second
@@ -229,6 +273,8 @@ class _Simulation:
             distinct_keys=counter.keys,
             pairs=counter.pairs,
             replication=counter.pairs / counter.keys,
+            pairs_of_two=int(np.minimum(counter.counts, 2).sum()),
+            pairs_of_all=int(np.minimum(counter.counts, loads.size).sum()),
             imbalance=imbalance(loads),
             max_over_mean=max_over_mean(loads),
             stddev=load_stddev(loads),
@@ -252,6 +298,10 @@ class _Simulation:
     def _whole_makespan(self) -> list[float]:
         return [] if self._queues is None else [float(self._queues.free_at.max())]
 
+    def _slowest_mean(self, queues: Queues) -> float:
+        means = queues.latency_sums / np.maximum(self._loads, 1)
+        return float(means.max()) * 1e3
+
     def _execution(self) -> Execution | None:
         queues = self._queues
         if queues is None:
@@ -263,8 +313,10 @@ class _Simulation:
             throughput_per_second=records / seconds,
             latency_mean_ms=float(queues.totals[0]) / records * 1e3,
             latency_p50_ms=percentile(queues.histogram, 0.5) * 1e3,
+            latency_p95_ms=percentile(queues.histogram, 0.95) * 1e3,
             latency_p99_ms=percentile(queues.histogram, 0.99) * 1e3,
             latency_max_ms=float(queues.totals[1]) * 1e3,
+            latency_mean_max_ms=self._slowest_mean(queues),
             cost_mean_us=float(queues.busy.sum()) / records * 1e6,
             busy_max_over_mean=max_over_mean(queues.busy),
             utilisation=float(queues.busy.mean()) / seconds,
@@ -280,109 +332,5 @@ def begin_all(routers: Sequence[Grouping], feedback: Feedback | None) -> None:
         router.begin_batch(feedback, agreed)
 
 
-def batch_size(trace: Trace, scenario: Scenario, wants_feedback: bool) -> int:
-    """How many records are routed between two calls of `begin_batch`."""
-    rate = scenario.arrival_per_second or trace.records_per_second
-    what = "batch_records"
-    size = scenario.batch_records or trace.records
-    if scenario.batch_seconds is not None:
-        what = "batch_seconds"
-        size = int(scenario.batch_seconds * rate)
-    elif not scenario.batched and wants_feedback and scenario.arrival_per_second is not None:
-        what = "feedback_seconds"
-        size = int((scenario.feedback_seconds or _FEEDBACK_SECONDS) * rate)
-        if scenario.feedback_seconds is None:
-            size = max(size, 1, -(-trace.records // BATCHES_MAX))
-    if size < 1:
-        raise SpecError(f"{what}: less than one record at {rate:g} records a second")
-    if -(-trace.records // size) > BATCHES_MAX:
-        raise SpecError(
-            f"{what}: at most {BATCHES_MAX} parts (got {-(-trace.records // size)}"
-            f" of {size} records)"
-        )
-    return min(size, trace.records)
-
-
 def _per_second(records: int, seconds: float) -> float:
     return records / seconds if seconds > 0 else 0.0
-
-
-class _Reports:
-    """The partitions' reports of the records of a batch."""
-
-    def __init__(self, counter: PairCounter, partitions: int) -> None:
-        self._counter = counter
-        self._partitions = partitions
-        self._pairs: list[Int64s] = []
-        self._seconds: list[Float64s] = []
-
-    def add(self, numbers: Int32s, routes: Int32s, seconds: Float64s) -> None:
-        self._pairs.append(numbers.astype(np.int64) * self._partitions + routes)
-        self._seconds.append(seconds)
-
-    def feedback(self) -> Feedback:
-        pairs, rows, records = np.unique(
-            np.concatenate(self._pairs), return_inverse=True, return_counts=True
-        )
-        seconds = np.bincount(rows, np.concatenate(self._seconds)).astype(np.float64)
-        numbers, partitions = np.divmod(pairs, self._partitions)
-        size = self._partitions
-        return Feedback(
-            records=np.bincount(partitions, records, minlength=size).astype(np.int64),
-            busy_seconds=np.bincount(partitions, seconds, minlength=size).astype(np.float64),
-            key_partitions=partitions.astype(np.int32),
-            key_hashes=self._counter.hashes(numbers),
-            key_records=records.astype(np.int64),
-            key_seconds=seconds,
-        )
-
-
-class _OverTimeMeter:
-    """Takes the points of the figures over time."""
-
-    def __init__(self, loads: Int64s, counter: PairCounter, queues: Queues | None) -> None:
-        self.series = OverTime()
-        self._loads = loads
-        self._counter = counter
-        self._queues = queues
-        self._last_loads = loads.copy()
-        self._last_latencies = 0.0
-        self._last_histogram = np.zeros(BINS, np.int64)
-        self._makespan = 0.0
-
-    def note_makespan(self, started: float) -> None:
-        """Note how far a batch that began at `started` has come."""
-        assert self._queues is not None
-        self._makespan = max(self._makespan, float(self._queues.free_at.max()) - started)
-
-    def take(self, records: int, routing_rate: float) -> None:
-        series, counter = self.series, self._counter
-        new = records - (series.records[-1] if series.records else 0)
-        series.records.append(records)
-        series.imbalance.append(imbalance(self._loads))
-        series.max_over_mean.append(max_over_mean(self._loads))
-        series.window_max_over_mean.append(max_over_mean(self._loads - self._last_loads))
-        series.stddev.append(load_stddev(self._loads))
-        series.distinct_keys.append(counter.keys)
-        head = head_of(counter.counts, self._loads.size, records)
-        series.head_share.append(float(head.sum() / records))
-        series.pairs.append(counter.pairs)
-        series.replication.append(counter.pairs / counter.keys)
-        series.routing_records_per_second.append(routing_rate)
-        self._last_loads = self._loads.copy()
-        if self._queues is not None:
-            self._take_times(self._queues, records, new)
-
-    def _take_times(self, queues: Queues, records: int, new: int) -> None:
-        series, seconds = self.series, float(queues.free_at.max())
-        series.execution_seconds.append(seconds)
-        series.throughput_per_second.append(_per_second(records, seconds))
-        sum_now = float(queues.totals[0])
-        series.window_latency_mean_ms.append((sum_now - self._last_latencies) / new * 1e3)
-        window = queues.histogram - self._last_histogram
-        series.window_latency_p50_ms.append(percentile(window, 0.5) * 1e3)
-        series.window_latency_p99_ms.append(percentile(window, 0.99) * 1e3)
-        self._last_latencies, self._last_histogram = sum_now, queues.histogram.copy()
-        if self._makespan:
-            series.window_makespan_seconds_max.append(self._makespan)
-            self._makespan = 0.0

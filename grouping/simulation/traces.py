@@ -293,8 +293,11 @@ TRACES: dict[str, type[SyntheticTrace]] = {
 }
 
 
-def open_trace(spec: str) -> Trace:
-    """The trace of a spec such as `zipf:z=1.4,keys=10000` or `file:keys.txt`."""
+def open_trace(spec: str, later: int = 0) -> Trace:
+    """The trace of a spec such as `zipf:z=1.4,keys=10000` or `file:keys.txt`.
+
+    `later` is added to the seed of a trace that has one: another stream of the same law.
+    """
     name, _, rest = spec.partition(":")
     if name == FileTrace.name:
         if not rest:
@@ -303,7 +306,8 @@ def open_trace(spec: str) -> Trace:
     check_name("trace", name.strip(), [*TRACES, FileTrace.name])
     name, options = parse_spec("trace", spec)
     chosen = TRACES[name]
-    return chosen(check_options(f"trace {name}", chosen.Params, options))
+    params = check_options(f"trace {name}", chosen.Params, options)
+    return chosen(params.model_copy(update={"seed": params.seed + later}))
 
 
 def _uniform(start: int, stop: int, salt: np.uint64) -> Float64s:

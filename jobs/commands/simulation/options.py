@@ -13,8 +13,9 @@ from unskew.grouping.errors import GroupingError
 from unskew.grouping.options.broken_rules import list_problems
 from unskew.grouping.options.printed import show
 from unskew.grouping.options.scalars import ScalarError
+from unskew.grouping.simulation.pace import batch_size
 from unskew.grouping.simulation.scenario import Scenario
-from unskew.grouping.simulation.simulate import GroupingSpec, batch_size
+from unskew.grouping.simulation.simulate import GroupingSpec
 from unskew.grouping.simulation.specs import SpecError, scalar
 from unskew.grouping.simulation.traces import TRACES, FileTrace, Trace, open_trace
 
@@ -27,9 +28,16 @@ _SCENARIO_OPTIONS = {
     "seed": "N",
     "cost_us": "X",
     "arrival_per_second": "R",
+    "utilisation": "X",
     "batch_records": "N",
     "batch_seconds": "S",
     "feedback_seconds": "S",
+    "feedback_records": "N",
+    "reports": "routed|completed",
+    "pending": "N",
+    "source_per_second": "R",
+    "hot_share": "X",
+    "streams": "N",
     "points": "N",
 }
 
@@ -60,6 +68,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="[FROM:]S,S,...",
         help="speeds of the partitions, repeated in turn; from record FROM on (0); may repeat",
+    )
+    parser.add_argument(
+        "--active",
+        action="append",
+        metavar="[FROM:]N",
+        help="only the first N partitions are active; from record FROM on (0); may repeat",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--plot", metavar="FILE.png", help="draw the figures over time")
@@ -102,7 +116,8 @@ def _open_trace(text: str | None) -> Trace:
 
 
 def _read_scenario(arguments: argparse.Namespace) -> Scenario:
-    values, problems = {}, []
+    values: dict[str, object] = {}
+    problems: list[str] = []
     for name in _SCENARIO_OPTIONS:
         text = getattr(arguments, name)
         try:
@@ -110,13 +125,11 @@ def _read_scenario(arguments: argparse.Namespace) -> Scenario:
                 values[name] = scalar(text)
         except ScalarError as error:
             problems.append(f"{_make_flag(name)}: {error.rule}; {error.suggestion}")
-    try:
-        if arguments.speeds:
-            stages = [_read_stage(text) for text in arguments.speeds]
-            values["speeds_from"] = tuple(begin for begin, _ in stages)
-            values["speeds"] = tuple(speeds for _, speeds in stages)
-    except ScalarError as error:
-        problems.append(f"--speeds: {error.rule}; {error.suggestion}")
+    for name, read in (("speeds", _read_speeds), ("active", scalar)):
+        try:
+            values |= _read_stages(name, getattr(arguments, name) or [], read)
+        except ScalarError as error:
+            problems.append(f"{_make_flag(name)}: {error.rule}; {error.suggestion}")
     if problems:
         raise SpecError(*problems)
     try:
@@ -125,9 +138,19 @@ def _read_scenario(arguments: argparse.Namespace) -> Scenario:
         raise SpecError(*map(_name_flag, list_problems("", Scenario, error))) from error
 
 
-def _read_stage(text: str) -> tuple[object, tuple[object, ...]]:
-    begin, colon, speeds = text.rpartition(":")
-    return scalar(begin) if colon else 0, tuple(scalar(speed) for speed in speeds.split(","))
+def _read_stages(
+    name: str, texts: list[str], read: Callable[[str], object]
+) -> dict[str, tuple[object, ...]]:
+    """The values of an option that may change with the records, and from which on each holds."""
+    if not texts:
+        return {}
+    parts = [text.rpartition(":") for text in texts]
+    begins = tuple(scalar(begin) if colon else 0 for begin, colon, _ in parts)
+    return {f"{name}_from": begins, name: tuple(read(value) for _, _, value in parts)}
+
+
+def _read_speeds(text: str) -> object:
+    return tuple(scalar(speed) for speed in text.split(","))
 
 
 def _check_plot(path: str | None) -> None:

@@ -16,9 +16,9 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from unskew.grouping.simulation.meters.streams import simulate_streams
 from unskew.grouping.simulation.reports import SimulationReport
 from unskew.grouping.simulation.simulate import Progress as Report_Progress
-from unskew.grouping.simulation.simulate import simulate
 from unskew.jobs.commands.simulation.options import Experiment
 
 _PIPE_WIDTH = 250
@@ -33,7 +33,14 @@ def run_all(experiment: Experiment) -> list[SimulationReport]:
         for spec in experiment.groupings:
             update = _task(bars, spec.name, experiment.trace.records)
             reports.append(
-                simulate(experiment.trace, spec, experiment.scenario, time.perf_counter, update)
+                simulate_streams(
+                    experiment.trace,
+                    experiment.trace_spec,
+                    spec,
+                    experiment.scenario,
+                    time.perf_counter,
+                    update,
+                )
             )
     return reports
 

@@ -1,0 +1,127 @@
+"""The experiments of the five papers, re-measured in the simulator: `make papers`.
+
+Runs that are kept in `benchmarks/results/papers.json` and whose sources have not changed since are
+not repeated, so it may be cut off at any time (`--minutes`) and goes on where it was. What is
+there becomes `docs/papers.md` and its plots. `--quick` measures the rows that have a band, in
+shorter streams and always anew, and fails when a figure is outside.
+"""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from benchmarks.papers.definitions import Figures, Paper, Run
+from benchmarks.papers.every_grouping import every_run
+from benchmarks.papers.measured import Kept, Store, measure
+from benchmarks.papers.page import PAGE, write_page
+from benchmarks.papers.papers import PAPERS
+from benchmarks.papers.quick import judge, quick_runs
+from benchmarks.papers.sources import ROOT
+
+RESULTS = ROOT / "benchmarks" / "results" / "papers.json"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure what is asked for, and write the page."""
+    parser = argparse.ArgumentParser(prog="make papers", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="only the rows with a band; no page")
+    parser.add_argument("--minutes", type=float, help="begin no run after so long")
+    parser.add_argument(
+        "--only", default="*", help="papers or figures that match: '004', '001 fig. 1*'"
+    )
+    parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="processes")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs", help="the page's folder")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="the file of kept runs")
+    parser.add_argument("--page", action="store_true", help="write the page, measure nothing")
+    options = parser.parse_args(arguments)
+    if options.quick:
+        sys.exit(_run_quick(options.jobs, options.only))
+    store = Store(options.results)
+    if not options.page:
+        runs = [run for run in _chosen(options.only) if not store.is_fresh(run)]
+        until = time.monotonic() + 60 * (options.minutes or float("inf"))
+        for run, kept in _measure_all(runs, options.jobs, until):
+            store.keep(run, kept)
+    write_page(PAPERS, store, options.out)
+    print(f"{options.out / PAGE}: written")
+
+
+def _run_quick(jobs: int, pattern: str) -> int:
+    papers = [paper for paper in PAPERS if _runs_of(paper, pattern)]
+    shortened = {run: run.shortened() for paper in papers for run in quick_runs(paper)}
+    distinct = list(dict.fromkeys(shortened.values()))
+    figures: dict[Run, Figures] = {
+        run: kept.figures for run, kept in _measure_all(distinct, jobs, float("inf"))
+    }
+    problems = judge(papers, {run: figures[short] for run, short in shortened.items()}, print)
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return 1 if problems else 0
+
+
+def _chosen(pattern: str) -> list[Run]:
+    runs = [run for paper in PAPERS for run in _runs_of(paper, pattern)]
+    if fnmatchcase("every grouping", pattern):
+        runs += every_run()
+    return list(dict.fromkeys(runs))
+
+
+def _runs_of(paper: Paper, pattern: str) -> list[Run]:
+    if fnmatchcase(paper.key, pattern):
+        return list(paper.runs)
+    named = [(row.figure, row.ours.runs) for row in paper.rows]
+    named += [(plot.name, plot.runs) for plot in paper.plots]
+    return [
+        run
+        for name, runs in named
+        if fnmatchcase(name, pattern) or fnmatchcase(f"{paper.key} {name}", pattern)
+        for run in runs
+    ]
+
+
+def _measure_all(runs: Sequence[Run], jobs: int, until: float) -> Iterator[tuple[Run, Kept]]:
+    say = _progress(len(runs))
+    if jobs == 1:
+        for run in runs:
+            if time.monotonic() > until:
+                return
+            kept = measure(run)
+            say(run, kept)
+            yield run, kept
+        return
+    with ProcessPoolExecutor(jobs) as pool:
+        pending = {pool.submit(_measure_until, run, until): run for run in runs}
+        for future in as_completed(pending):
+            result = future.result()
+            if result is not None:
+                say(pending[future], result)
+                yield pending[future], result
+
+
+def _measure_until(run: Run, until: float) -> Kept | None:
+    # The monotonic clock of Linux is the same in all processes.
+    return measure(run) if time.monotonic() <= until else None
+
+
+def _progress(total: int) -> Callable[[Run, Kept], None]:
+    began, done = time.monotonic(), 0
+
+    def say(run: Run, kept: Kept) -> None:
+        nonlocal done
+        done += 1
+        left = (time.monotonic() - began) / done * (total - done)
+        print(
+            f"{done}/{total}, {left / 60:.1f} min left: {kept.seconds:.1f} s: {run.command}",
+            flush=True,
+        )
+
+    return say
+
+
+if __name__ == "__main__":
+    main()

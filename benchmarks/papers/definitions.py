@@ -1,0 +1,235 @@
+"""What the tables of `make papers` are made of: runs of the simulator, and rows that judge them.
+
+A `Run` is one `unskew simulate` command with one grouping; its `Figures` are the command's own
+JSON. A `Row` sets one figure that a paper prints beside ours, which is an expression over runs: a
+`Value`, a `Ratio`, a `Saving`, or the `Extreme` of some. A `Plot` shows expressions as lines.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, Protocol
+
+Figures = Mapping[str, float]
+"""By name, as `unskew simulate --json` has them; `batches.` and `signals.` before their own."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One grouping on one trace."""
+
+    grouping: str
+    trace: str
+    partitions: int
+    sources: int = 5
+    more: str = ""
+    """Further words of the command."""
+    quick: int | None = None
+    """Records in `make papers-quick`; all of them where there is none."""
+
+    @property
+    def setting(self) -> str:
+        """The words of the command behind the grouping."""
+        words = f"--trace {self.trace} --partitions {self.partitions} --sources {self.sources}"
+        return f"{words} {self.more}".strip()
+
+    @property
+    def command(self) -> str:
+        """What repeats the run."""
+        return f"unskew simulate --grouping {self.grouping} {self.setting}"
+
+    @property
+    def name(self) -> str:
+        """The grouping's name without its options."""
+        return self.grouping.partition(":")[0]
+
+    def shortened(self) -> "Run":
+        """The run as `make papers-quick` has it."""
+        if self.quick is None:
+            return self
+        trace = re.sub(r"records=\d+", f"records={self.quick}", self.trace)
+        return Run(self.grouping, trace, self.partitions, self.sources, self.more)
+
+
+Results = Mapping[Run, Figures]
+
+
+class Measure(Protocol):
+    """A number that follows from some runs."""
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """What must be measured."""
+        ...
+
+    def of(self, results: Results) -> float:
+        """The number."""
+        ...
+
+    def shown(self, results: Results) -> tuple[Run, ...]:
+        """The runs whose commands repeat it."""
+        ...
+
+
+@dataclass(frozen=True)
+class Value:
+    """One figure of one run."""
+
+    run: Run
+    name: str
+    factor: float = 1.0
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The run."""
+        return (self.run,)
+
+    def of(self, results: Results) -> float:
+        """The figure, in the unit of the paper."""
+        return results[self.run][self.name] * self.factor
+
+    def shown(self, results: Results) -> tuple[Run, ...]:
+        """The run."""
+        return self.runs
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """The first over the second."""
+
+    top: Measure
+    bottom: Measure
+
+    @cached_property
+    def runs(self) -> tuple[Run, ...]:
+        """Those of both."""
+        return self.top.runs + self.bottom.runs
+
+    def of(self, results: Results) -> float:
+        """The quotient; of two zeros 1."""
+        top, bottom = self.top.of(results), self.bottom.of(results)
+        return top / bottom if bottom else (1.0 if top == 0 else float("inf"))
+
+    def shown(self, results: Results) -> tuple[Run, ...]:
+        """Those of both."""
+        return self.top.shown(results) + self.bottom.shown(results)
+
+
+@dataclass(frozen=True)
+class Saving(Ratio):
+    """By how many percent the first is below the second."""
+
+    def of(self, results: Results) -> float:
+        """100 percent would be all of it."""
+        return 100 * (1 - super().of(results))
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """The largest, least or mean of some."""
+
+    parts: tuple[Measure, ...]
+    kind: Literal["max", "min", "mean"] = "max"
+
+    @cached_property
+    def runs(self) -> tuple[Run, ...]:
+        """Those of all."""
+        return tuple(run for part in self.parts for run in part.runs)
+
+    def of(self, results: Results) -> float:
+        """The extreme."""
+        values = [part.of(results) for part in self.parts]
+        if self.kind == "mean":
+            return sum(values) / len(values)
+        return max(values) if self.kind == "max" else min(values)
+
+    def shown(self, results: Results) -> tuple[Run, ...]:
+        """Those where it is attained; of a mean the first."""
+        if self.kind == "mean":
+            return self.parts[0].shown(results)
+        choose = max if self.kind == "max" else min
+        return choose(self.parts, key=lambda part: part.of(results)).shown(results)
+
+
+@dataclass(frozen=True)
+class Exact:
+    """A number that is computed without a stream."""
+
+    compute: Callable[[], float]
+    runs: tuple[Run, ...] = ()
+
+    def of(self, results: Results) -> float:
+        """The number."""
+        return self.compute()
+
+    def shown(self, results: Results) -> tuple[Run, ...]:
+        """None: nothing was routed."""
+        return ()
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A figure as a paper prints it."""
+
+    text: str
+    source: str
+    """Where in the paper."""
+    value: float | None = None
+    rule: Literal["equal", "at most", "at least"] = "equal"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A paper's figure and ours."""
+
+    figure: str
+    what: str
+    printed: Printed
+    ours: Measure
+    why: str = ""
+    """What explains a difference."""
+    band: tuple[float, float] | None = None
+    """Where ours must lie in `make papers-quick`; rows without one are not in it."""
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Lines over one axis."""
+
+    name: str
+    """Of the file."""
+    title: str
+    x: str
+    y: str
+    lines: Mapping[str, tuple[tuple[float, Measure], ...]]
+    log: bool = True
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """What must be measured."""
+        return tuple(
+            run for points in self.lines.values() for _, each in points for run in each.runs
+        )
+
+
+@dataclass(frozen=True)
+class Paper:
+    """One paper's tables and figures."""
+
+    key: str
+    title: str
+    conditions: str
+    """What holds for all of its rows."""
+    rows: tuple[Row, ...]
+    plots: tuple[Plot, ...] = ()
+    findings: str = ""
+    """What the comparison shows, in sentences."""
+    missing: tuple[str, ...] = field(default=())
+    """Its figures that are not measured, and why."""
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """All that must be measured, each once."""
+        of_rows = [run for row in self.rows for run in row.ours.runs]
+        return tuple(dict.fromkeys([*of_rows, *(run for plot in self.plots for run in plot.runs)]))

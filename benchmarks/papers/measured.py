@@ -1,0 +1,116 @@
+"""Runs of the simulator, and the file that keeps what they gave.
+
+A run goes through the very options of `unskew simulate`, so that its command repeats it. What is
+kept is one line of JSON a run, under its command, with the digest of the sources it follows from:
+a line whose digest is another's is measured anew, all others never again.
+"""
+
+import argparse
+import json
+import shlex
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.papers.definitions import Figures, Run
+from benchmarks.papers.sources import digest_of
+from benchmarks.tables import machine
+from unskew.grouping.simulation.meters.streams import simulate_streams
+from unskew.jobs.commands.simulation.options import Experiment, add_options, read_options
+
+_TIMED = ("routing_seconds", "routing_records_per_second")
+"""What the machine decides, not the seed."""
+_NESTED = {"batches", "signals", "over_time"}
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a run gave, on what machine and when."""
+
+    sources: str
+    figures: Figures
+    seconds: float
+    machine: str
+    measured: str
+
+
+def read_run(run: Run) -> Experiment:
+    """The run as `unskew simulate` reads its command."""
+    parser = argparse.ArgumentParser()
+    add_options(parser)
+    return read_options(parser.parse_args(shlex.split(run.setting)), [run.grouping])
+
+
+def measure(run: Run) -> Kept:
+    """Do the run."""
+    experiment = read_run(run)
+    began = time.perf_counter()
+    report = simulate_streams(
+        experiment.trace,
+        experiment.trace_spec,
+        experiment.groupings[0],
+        experiment.scenario,
+        time.perf_counter,
+    )
+    return Kept(
+        digest_of(run.name),
+        dict(_flatten(report.to_dict())),
+        round(time.perf_counter() - began, 2),
+        machine(),
+        datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
+    )
+
+
+def _flatten(figures: dict[str, Any], before: str = "") -> Iterator[tuple[str, float]]:
+    for name, value in figures.items():
+        if isinstance(value, dict) and name in _NESTED:
+            yield from _flatten(value, f"{name}.")
+        elif isinstance(value, dict) and name == "streams":
+            yield "streams", value["count"]
+            yield from _flatten(value["least"], "least.")
+            yield from _flatten(value["most"], "most.")
+        elif isinstance(value, list) and before == "over_time." and name.startswith("window_"):
+            yield f"{before}{name}.max", float(f"{max(value):.7g}")
+            yield f"{before}{name}.mean", float(f"{sum(value) / len(value):.7g}")
+        elif isinstance(value, int | float) and name not in _TIMED:
+            yield before + name, float(f"{value:.7g}")
+
+
+class Store:
+    """The kept runs of a file, by command."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        content = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        self._kept = {command: Kept(**fields) for command, fields in content.items()}
+
+    def get(self, run: Run) -> Kept | None:
+        """What is kept of a run, also where the sources have changed since."""
+        return self._kept.get(run.command)
+
+    def is_fresh(self, run: Run) -> bool:
+        """Is it kept, of the sources as they are?"""
+        kept = self.get(run)
+        return kept is not None and kept.sources == digest_of(run.name)
+
+    def keep(self, run: Run, kept: Kept) -> None:
+        """Keep it, and write the file whole, so that what follows may be cut off at any time."""
+        self._kept[run.command] = kept
+        beside = self._path.with_suffix(".part")
+        beside.write_text(self._text(), encoding="utf-8")
+        beside.replace(self._path)
+
+    def forget_others(self, runs: Iterable[Run]) -> None:
+        """Drop what belongs to none of these runs."""
+        wanted = {run.command for run in runs}
+        self._kept = {command: kept for command, kept in self._kept.items() if command in wanted}
+
+    def _text(self) -> str:
+        lines = [
+            f"{json.dumps(command)}: {json.dumps(vars(self._kept[command]))}"
+            for command in sorted(self._kept)
+        ]
+        return "{\n" + ",\n".join(lines) + "\n}\n"

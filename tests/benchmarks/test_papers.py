@@ -1,0 +1,152 @@
+"""`make papers`: what is kept, what is judged, and what the page says."""
+
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.papers import measured, sources
+from benchmarks.papers.definitions import (
+    Extreme,
+    Figures,
+    Paper,
+    Plot,
+    Printed,
+    Ratio,
+    Row,
+    Run,
+    Value,
+)
+from benchmarks.papers.every_grouping import every_run
+from benchmarks.papers.measured import Kept, Store, measure
+from benchmarks.papers.page import AGREES, EXPLAINED, MISSING, UNEXPLAINED, judge_row, write_page
+from benchmarks.papers.papers import PAPERS
+from benchmarks.papers.quick import judge
+from unskew.jobs.__main__ import main
+
+FAST = Run("key", "zipf:z=1,keys=100,records=4000", 4, 2, "--cost-us 10", quick=1000)
+SLOW = replace(FAST, grouping="shuffle")
+RESULTS: dict[Run, Figures] = {FAST: {"time": 3.0}, SLOW: {"time": 2.0}}
+TIMES = Ratio(Value(FAST, "time"), Value(SLOW, "time"))
+
+
+def row(value: float | None, rule: str = "equal", why: str = "", **more: object) -> Row:
+    printed = Printed("as printed", "section 1", value, rule)  # type: ignore[arg-type]
+    return Row("fig. 1", "time", printed, TIMES, why, **more)  # type: ignore[arg-type]
+
+
+def kept(figures: Figures) -> Kept:
+    return Kept("digest", figures, 0.1, "a machine", "2026-01-01 00:00")
+
+
+def test_a_run_gives_the_figures_of_its_command(capsys: pytest.CaptureFixture[str]) -> None:
+    figures = measure(FAST).figures
+    words = f"{FAST.command} --json".split()[1:]
+
+    assert main(words) == 0
+    assert f'"pairs": {figures["pairs"]:.0f}' in capsys.readouterr().out
+    assert not {"routing_seconds", "routing_records_per_second"} & set(figures)
+
+
+def test_shortened_runs_differ_in_their_records_alone() -> None:
+    assert FAST.shortened().trace == "zipf:z=1,keys=100,records=1000"
+    assert replace(FAST, quick=None).shortened() == replace(FAST, quick=None)
+
+
+def test_measures_follow_from_figures() -> None:
+    worst = Extreme((Value(FAST, "time"), Value(SLOW, "time", 10)))
+
+    assert (TIMES.of(RESULTS), worst.of(RESULTS)) == (1.5, 20.0)
+    assert worst.shown(RESULTS) == (SLOW,)
+
+
+@pytest.mark.parametrize(
+    ("judged", "verdict"),
+    [
+        (row(1.4), AGREES),
+        (row(1.2), UNEXPLAINED),
+        (row(1.2, why="a reason"), EXPLAINED),
+        (row(1.2, why="unexplained: tried this"), UNEXPLAINED),
+        (row(1.4, "at most"), UNEXPLAINED),
+        (row(1.4, "at least"), AGREES),
+    ],
+)
+def test_a_row_agrees_or_has_a_reason(judged: Row, verdict: str) -> None:
+    assert judge_row(judged, RESULTS) == verdict
+    assert judge_row(judged, {}) == MISSING
+
+
+def test_a_figure_outside_its_band_fails() -> None:
+    paper = Paper("9", "A paper", "", (row(1.5, band=(1.0, 2.0)), row(1.5, band=(1.6, 2.0))))
+    said: list[str] = []
+
+    problems = judge([paper], RESULTS, said.append)
+
+    assert [line.split(":")[0] for line in said] == ["ok", "OUTSIDE"]
+    assert len(problems) == 1
+    assert FAST.shortened().command in problems[0]
+
+
+def test_what_is_kept_is_measured_again_when_its_sources_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path / "kept.json")
+    store.keep(FAST, measure(FAST))
+
+    again = Store(tmp_path / "kept.json")
+    assert again.is_fresh(FAST)
+    assert not again.is_fresh(SLOW)
+    monkeypatch.setattr(measured, "digest_of", lambda name: "another")
+    assert not again.is_fresh(FAST)
+
+
+def test_a_digest_is_of_one_grouping_and_not_of_comments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert sources.digest_of("key") != sources.digest_of("shuffle")
+    plain, noted = tmp_path / "a.py", tmp_path / "b.py"
+    plain.write_text("x = 1\n")
+    noted.write_text('"""Text."""\n# A comment.\nx = 1\n')
+    monkeypatch.setattr(sources, "_path", {"a": plain, "b": noted}.get)
+    assert sources._parse("a") == sources._parse("b")
+
+
+def test_the_page_says_what_is_there_and_what_is_not(tmp_path: Path) -> None:
+    other = replace(FAST, partitions=8)
+    lines = {"key": ((1.0, Value(FAST, "time")), (2.0, Value(SLOW, "time")))}
+    missing = Row("fig. 2", "later", Printed("7", "section 2", 7.0), Value(other, "time"))
+    paper = Paper(
+        "9", "A paper", "One seed.", (row(1.2), missing), (Plot("p", "P", "x", "y", lines),)
+    )
+    store = Store(tmp_path / "kept.json")
+    for run, figures in RESULTS.items():
+        store.keep(run, kept(figures))
+
+    write_page([paper], store, tmp_path)
+
+    page = (tmp_path / "papers.md").read_text()
+    assert "| 1 | fig. 1 | time | as printed (section 1) | 1.5 | 1.25 | unexplained |" in page
+    assert "| 2 | fig. 2 | later | 7 (section 2) |  |  |  |" in page
+    assert "| [9](#9-a-paper) A paper | 2 | 0 | 0 | 1 | 1 |" in page
+    assert f"unskew simulate --grouping key --grouping shuffle {FAST.setting}  # 1" in page
+    ET.fromstring((tmp_path / "papers" / "p.svg").read_text())  # noqa: S314
+
+
+def test_every_run_of_the_tables_is_a_command_that_is_understood() -> None:
+    runs = dict.fromkeys([*every_run(), *(run for paper in PAPERS for run in paper.runs)])
+    for run in runs:
+        # The law of millions of keys takes its time to prepare, and changes no option.
+        fewer = re.sub(r"keys=\d{6,}", "keys=1000", run.trace)
+        measured.read_run(replace(run, trace=fewer))
+
+
+def test_the_page_is_that_of_the_kept_runs(root: Path, tmp_path: Path) -> None:
+    write_page(PAPERS, Store(root / "benchmarks" / "results" / "papers.json"), tmp_path)
+
+    def without_state(text: str) -> list[str]:
+        return [line for line in text.splitlines() if "have changed since" not in line]
+
+    written = without_state((tmp_path / "papers.md").read_text())
+    assert without_state((root / "docs" / "papers.md").read_text()) == written
