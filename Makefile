@@ -13,7 +13,7 @@ export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-slow test-long storm soak check format lint types layers fresh rules containers golden references coverage compose-dry \
-	bench-kernels bench-balance bench-engine bench-model bench-tables papers papers-quick lock jars-lock wheel clean
+	bench-kernels bench-balance bench-engine bench-model bench-tables papers papers-large papers-quick lock jars-lock wheel clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -95,6 +95,9 @@ bench-model: setup ## The cost model of `compare` against the batches that bench
 
 papers: setup ## The five papers re-measured, into docs/papers.md: what has changed, under an hour for all
 	@exec $(RUN) -m benchmarks.papers $(ARGS)
+
+papers-large: setup ## The papers' figures whose streams take gigabytes, into docs/papers.md
+	@exec $(RUN) -m benchmarks.papers --large --only "*full size*" $(ARGS)
 
 papers-quick: setup ## The papers' figures that have a band, in shorter streams; fails when one leaves it
 	@exec $(RUN) -m benchmarks.papers --quick $(ARGS)

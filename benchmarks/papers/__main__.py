@@ -34,6 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--only", default="*", help="papers or figures that match: '004', '001 fig. 1*'"
     )
+    parser.add_argument("--large", action="store_true", help="also what takes gigabytes")
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="processes")
     parser.add_argument("--out", type=Path, default=ROOT / "docs", help="the page's folder")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the file of kept runs")
@@ -43,7 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(_run_quick(options.jobs, options.only))
     store = Store(options.results)
     if not options.page:
-        runs = [run for run in _chosen(options.only) if not store.is_fresh(run)]
+        papers = [paper for paper in PAPERS if options.large or not paper.large]
+        runs = [run for run in _chosen(papers, options.only) if not store.is_fresh(run)]
         until = time.monotonic() + 60 * (options.minutes or float("inf"))
         for run, kept in _measure_all(runs, options.jobs, until):
             store.keep(run, kept)
@@ -64,8 +66,8 @@ def _run_quick(jobs: int, pattern: str) -> int:
     return 1 if problems else 0
 
 
-def _chosen(pattern: str) -> list[Run]:
-    runs = [run for paper in PAPERS for run in _runs_of(paper, pattern)]
+def _chosen(papers: Sequence[Paper], pattern: str) -> list[Run]:
+    runs = [run for paper in papers for run in _runs_of(paper, pattern)]
     if fnmatchcase("every grouping", pattern):
         runs += every_run()
     return list(dict.fromkeys(runs))

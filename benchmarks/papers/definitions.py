@@ -227,6 +227,8 @@ class Paper:
     """What the comparison shows, in sentences."""
     missing: tuple[str, ...] = field(default=())
     """Its figures that are not measured, and why."""
+    large: bool = False
+    """Is it left out unless it is asked for?"""
 
     @property
     def runs(self) -> tuple[Run, ...]:

@@ -243,6 +243,45 @@ PAPER = Paper(
         "fig. 15: W-Choices' and D-Choices' rule in the place of CHK",
         "fig. 16: half of the workers twice as fast, with and without the estimate of waiting",
         "fig. 17: a worker added or removed, with and without the ring",
-        "figs. 11 and 20 at the full size of 5 x 10^7 records",
     ),
+)
+
+
+def _whole(grouping: str, z: float) -> Value:
+    trace = f"zipf-drift:z={z:g},keys=100000,records=50000000,runs=10"
+    return Value(Run(grouping, trace, 128, 5, "--points 1"), "pairs", 100)
+
+
+LARGE = Paper(
+    "000 at full size",
+    "FISH's memory on 5 x 10^7 records",
+    "All ten runs of ZF, 128 workers, 5 sources: measured by `make papers-large`, which takes some"
+    " minutes and 2 GB.",
+    (
+        Row(
+            "fig. 20",
+            "memory, FISH over SG, z = 1.0, percent",
+            Printed("3.34", "section 6.6", 3.34),
+            Ratio(_whole("fish", LOW), Value(_whole("shuffle", LOW).run, "pairs")),
+        ),
+        Row(
+            "fig. 11",
+            "memory, FISH over FG, z = 1.0",
+            Printed("1.11 to 2.61", "section 6.2", 2.61, "at most"),
+            Ratio(_whole("fish", LOW), _whole("key", LOW)),
+        ),
+        Row(
+            "fig. 11",
+            "memory, SG over FG, z = 1.0",
+            Printed("88.32", "section 6.2", 88.32),
+            Ratio(_whole("shuffle", LOW), _whole("key", LOW)),
+        ),
+        Row(
+            "fig. 20",
+            "memory, FISH over SG, z = 2.0, percent",
+            Printed("below 16", "section 6.6", 16.0, "at most"),
+            Ratio(_whole("fish", HIGH), Value(_whole("shuffle", HIGH).run, "pairs")),
+        ),
+    ),
+    large=True,
 )

@@ -2,4 +2,4 @@
 
 from benchmarks.papers import dstream, dynamic_key, fish, posg, two_choices
 
-PAPERS = (two_choices.PAPER, fish.PAPER, dstream.PAPER, dynamic_key.PAPER, posg.PAPER)
+PAPERS = (two_choices.PAPER, fish.PAPER, fish.LARGE, dstream.PAPER, dynamic_key.PAPER, posg.PAPER)
