@@ -2,15 +2,21 @@
 
     python -m benchmarks.table_writers [--records N] [--batches N] [--values N] [--writers N]
                                        [--cores N] [--format parquet|delta ...] [--z Z ...]
+                                       [--throttle KB/S] [--open-millis MS] [--resume]
+                                       [--minutes N] [--out FOLDER]
 
 Records of a real Kafka, by a job of `rows` with the grouping `level` and by what users write
-instead. Each way writes the same batches into a table of its own on the local disk; then one value
-and all rows are read. The first batch, where all is cold, counts nowhere.
+instead. Each way writes the same batches into a table of its own on the local disk, or on a store
+whose every stream is throttled; then one value and all rows are read. The first batch, where all is
+cold, counts nowhere. Each row is kept in `results/tables.json` as soon as it is there, from which
+`tables.md` follows; `--resume` keeps those that were measured at the same size.
 """
 
 import argparse
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -20,7 +26,9 @@ from pyspark.sql import functions as sf
 
 from benchmarks.engine.measure import Bench, Meter, bench, middle, settle, zipf
 from benchmarks.engine.report import description
+from benchmarks.kept_rows import KeptRows, Keys
 from benchmarks.tables import MEETS, UNJUDGED, Row, Table, show, verdict
+from benchmarks.throttled_store import Throttle
 from unskew.config.loader import load_job
 from unskew.config.models.job import Job
 from unskew.jobs.engine.service import Service
@@ -31,6 +39,9 @@ from unskew.jobs.observe.follower import Follower
 from unskew.jobs.query import source
 from unskew.jobs.sinks.table import DELTA_SETTINGS
 
+RESULTS = Path(__file__).resolve().parent / "results"
+COLUMNS = ("store", "rows", "format", "z", "writing")
+"""What a row is known by."""
 EVEN = 1.05
 PAYLOAD_BYTES = 100
 
@@ -44,6 +55,12 @@ class Size:
     values: int
     writers: int
     cores: int
+    throttle: Throttle | None = None
+
+    @property
+    def store(self) -> str:
+        """What the tables are on."""
+        return self.throttle.name if self.throttle else "local disk"
 
 
 @dataclass(frozen=True)
@@ -96,6 +113,8 @@ BY_HAND: Mapping[str, By | None] = {
     "REBALANCE": lambda rows, _: rows.hint("rebalance", "country"),
     "Delta's optimized write": None,
 }
+_ROW_BYTES = 130
+"""About what a row takes in a shuffle."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +124,8 @@ class Written:
     seconds: tuple[float, ...]
     """Of each writer's task."""
     files: int
-    bytes: int
+    bytes: tuple[int, ...]
+    """Of each writer."""
 
 
 class _Writers(Follower):
@@ -117,8 +137,8 @@ class _Writers(Follower):
     def batch_done(self, done: BatchDone) -> None:
         files = done.written
         if files is not None:
-            sizes = int(files.files.sum()), int(files.bytes.sum())
-            self.batches.append(Written(tuple(files.seconds.tolist()), *sizes))
+            seconds, sizes = files.seconds.tolist(), files.bytes.tolist()
+            self.batches.append(Written(tuple(seconds), int(files.files.sum()), tuple(sizes)))
 
 
 def by_job(spark: SparkSession, job: Job) -> list[Written]:
@@ -148,7 +168,8 @@ def by_hand(case: Case, spark: SparkSession, job: Job, shuffle: By | None) -> li
         new = {name: size for name, size in folder_sizes(path).items() if name not in before}
         run = spark.sparkContext.getLocalProperty("spark.jobGroup.id")
         seconds = clock.read(run or "")
-        batches.append(Written(tuple(seconds.values()), len(new), sum(new.values())))
+        sizes = bytes_by_writer(new, max(len(seconds), 1))
+        batches.append(Written(tuple(seconds.values()), len(new), sizes))
 
     query = rows.writeStream.queryName("by hand").foreachBatch(write)
     query = query.option("checkpointLocation", job.checkpoint).trigger(availableNow=True)
@@ -166,6 +187,34 @@ def folder_sizes(path: Path) -> dict[Path, int]:
     return {file: file.stat().st_size for file in path.rglob("part-*.parquet")}
 
 
+def bytes_by_writer(files: Mapping[Path, int], writers: int) -> tuple[int, ...]:
+    """What each task wrote: its number is in the names of its files."""
+    sizes = dict.fromkeys(range(writers), 0)
+    for file, size in files.items():
+        writer = int(file.name.split("-")[1])
+        sizes[writer] = sizes.get(writer, 0) + size
+    return tuple(sizes.values())
+
+
+@contextmanager
+def as_a_user_would_set(spark: SparkSession, name: str, size: Size) -> Iterator[None]:
+    """Of REBALANCE: 200 shuffle partitions, and a writer's share as their size."""
+    changes = {
+        "spark.sql.shuffle.partitions": "200",
+        "spark.sql.adaptive.advisoryPartitionSizeInBytes": str(
+            size.records * _ROW_BYTES // size.writers
+        ),
+    }
+    before = {key: str(spark.conf.get(key)) for key in changes}
+    for key, value in changes.items() if name == "REBALANCE" else ():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            spark.conf.set(key, value)
+
+
 def read_seconds(case: Case, spark: SparkSession, path: Path) -> tuple[float, float]:
     """How long it takes to read the rows of the largest value, and all rows."""
     times = []
@@ -181,20 +230,26 @@ def measure(case: Case, name: str, spark: SparkSession, meter: Meter) -> Row:
     """One way, from the first record to the reading of what it wrote."""
     table = case.bench.folder / f"table-{case.bench.checkpoint().rpartition('-')[2]}"
     job = case.job(table)
-    batches = by_job(spark, job) if name == "level" else by_hand(case, spark, job, BY_HAND[name])
+    with as_a_user_would_set(spark, name, case.size):
+        hand = name != "level"
+        batches = by_hand(case, spark, job, BY_HAND[name]) if hand else by_job(spark, job)
     run = settle(meter)
     warm = batches[1:]
     slowest = middle(max(each.seconds) / fmean(each.seconds) for each in warm)
     files = middle(each.files for each in warm)
     value, scan = read_seconds(case, spark, table)
+    shutil.rmtree(table)
     return {
+        "store": case.size.store,
+        "rows": case.size.records,
         "format": case.format,
         "z": case.z,
         "writing": name,
         "batch s": middle(run.seconds),
         "slowest/mean": slowest,
+        "bytes/mean": middle(max(each.bytes) / fmean(each.bytes) for each in warm),
         "files": files,
-        "KB/file": sum(each.bytes for each in warm) / sum(each.files for each in warm) / 1000,
+        "KB/file": sum(sum(each.bytes) for each in warm) / sum(each.files for each in warm) / 1000,
         "cpu us": run.cpu_us_a_record(),
         "value s": value,
         "scan s": scan,
@@ -203,30 +258,37 @@ def measure(case: Case, name: str, spark: SparkSession, meter: Meter) -> Row:
 
 
 def rows(
-    workspace: Bench, size: Size, skews: Sequence[float], formats: Sequence[str]
+    workspace: Bench, size: Size, skews: Sequence[float], formats: Sequence[str], done: Keys
 ) -> Iterator[Row]:
-    """Every way of every stream in every format, in one session each."""
+    """Every way of every stream in every format, in one session each, but those that are done."""
     both = ",".join(str(path) for name in ("spark", "delta") for path in jars(name))
+    settings = {"spark.jars": both, **DELTA_SETTINGS}
+    if size.throttle:
+        settings |= size.throttle.spark_settings(workspace.folder)
     for z in skews:
         values = zipf(size.records * size.batches, z, size.values)
         for form in formats:
             case = Case(workspace, size, z, form)
+            ways = ["level", *BY_HAND] if form == "delta" else ["level", *BY_HAND][:-1]
+            left = [name for name in ways if (size.store, size.records, form, z, name) not in done]
+            if not left:
+                continue
             if case.topic not in workspace.filled:
                 workspace.fill(case.topic, values)
-            with workspace.spark(
-                f"local[{size.cores}]", **{"spark.jars": both, **DELTA_SETTINGS}
-            ) as (spark, meter):
-                names = ["level", *BY_HAND]
-                for name in names if form == "delta" else names[:-1]:
+            with workspace.spark(f"local[{size.cores}]", **settings) as (spark, meter):
+                for name in left:
                     yield measure(case, name, spark, meter)
 
 
 FORMATS = {
+    "store": "<18",
+    "rows": "9,.0f",
     "format": "<8",
     "z": "4.1f",
     "writing": "<26",
     "batch s": "8.2f",
     "slowest/mean": "12.2f",
+    "bytes/mean": "10.2f",
     "files": "7,.0f",
     "KB/file": "8,.1f",
     "cpu us": "7.2f",
@@ -235,8 +297,8 @@ FORMATS = {
 }
 
 
-def main(words: Sequence[str] | None = None) -> None:
-    """Measure and print."""
+def make_parser() -> argparse.ArgumentParser:
+    """The options."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.table_writers")
     parser.add_argument("--records", type=int, default=1_000_000, help="a batch")
     parser.add_argument("--batches", type=int, default=4)
@@ -245,17 +307,34 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--cores", type=int, default=2, help="tasks at once")
     parser.add_argument("--z", type=float, nargs="+", default=[0.0, 0.8, 1.4])
     parser.add_argument("--format", nargs="+", default=["parquet", "delta"])
-    given = parser.parse_args(words)
-    size = Size(given.records, given.batches, given.values, given.writers, given.cores)
+    parser.add_argument("--throttle", type=int, metavar="KB/S", help="of each stream of the store")
+    parser.add_argument("--open-millis", type=int, default=50, help="of each stream, throttled")
+    parser.add_argument("--resume", action="store_true", help="keep the rows that are there")
+    parser.add_argument("--minutes", type=float, help="begin no row after so long")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for results")
+    return parser
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Measure, print and keep."""
+    given = make_parser().parse_args(words)
+    throttle = Throttle(given.throttle, given.open_millis) if given.throttle else None
+    size = Size(given.records, given.batches, given.values, given.writers, given.cores, throttle)
     line = (
-        f"{size.records:,} records a batch of {size.values:,} values, {size.batches} batches of"
-        f" which the first counts nowhere, {size.writers} writers, {size.cores} at once; medians."
-        f" `level` is the whole job, with dead letters and reports; the others are written by hand"
-        f" in `foreachBatch`. Its line: the slowest writer within {EVEN} of the mean."
+        f"{size.values:,} values, {size.batches} batches of which the first counts nowhere,"
+        f" {size.writers} writers, {size.cores} at once; medians. `level` is the whole job, with"
+        f" dead letters and reports; the others are written by hand in `foreachBatch`. Its line:"
+        f" the slowest writer's task within {EVEN} of the mean. `bytes/mean`: of the fullest"
+        f" writer's files."
     )
     print(f"{description()}\n", flush=True)
+    kept = KeptRows(given.out, COLUMNS)
     with bench() as workspace:
-        show(Table("writers", line, FORMATS, rows(workspace, size, given.z, given.format)))
+        done = kept.keys() if given.resume else set()
+        new = rows(workspace, size, given.z, given.format, done)
+        table = Table("writers", line, FORMATS, kept.keep(new, line, given.minutes))
+        show(table)
+    kept.write(FORMATS)
 
 
 if __name__ == "__main__":

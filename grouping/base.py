@@ -24,6 +24,7 @@ Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
 Float64s = NDArray[np.float64]
 Chunk = tuple[UInt64s, Int64s | None]
+"""Keys, and of each record its time or its size where the grouping wants that."""
 
 PARTITIONS_MAX = 10_000
 SOURCES_MAX = 10_000
@@ -106,32 +107,42 @@ class Grouping(ABC):
         return False
 
     @property
+    def wants_sizes(self) -> bool:
+        """Can `route` use the records' sizes in bytes? Without them, all are alike."""
+        return False
+
+    @property
     def wants_agreement(self) -> bool:
         """Do sources agree, before a batch, by the states that all left in the one before?"""
         return False
 
-    def route(self, keys: UInt64s, timestamps: Int64s | None = None) -> Int32s:
-        """The partition of each key, in order. `keys` are 64-bit hashes."""
+    def route(self, keys: UInt64s, beside: Int64s | None = None) -> Int32s:
+        """The partition of each key, in order. `keys` are 64-bit hashes.
+
+        beside: of each record its time or its size, for a grouping that wants that.
+        """
         keys = checked_array("keys", keys, np.uint64)
-        if not self.wants_timestamps:
-            timestamps = None
-        elif timestamps is None:
-            raise GroupingError(f"{self.name}: timestamps: missing, and this grouping needs them")
+        wanted = "timestamps" if self.wants_timestamps else "sizes"
+        if not (self.wants_timestamps or self.wants_sizes):
+            beside = None
+        elif beside is None:
+            if self.wants_timestamps:
+                raise GroupingError(f"{self.name}: {wanted}: missing, and this grouping needs them")
         else:
-            timestamps = checked_array("timestamps", timestamps, np.int64)
-            if timestamps.size != keys.size:
+            beside = checked_array(wanted, beside, np.int64)
+            if beside.size != keys.size:
                 raise GroupingError(
-                    f"{self.name}: timestamps: as many as keys, {keys.size} (got {timestamps.size})"
+                    f"{self.name}: {wanted}: as many as keys, {keys.size} (got {beside.size})"
                 )
         out = np.empty(keys.size, np.int32)
         if keys.size:
-            self._route(keys, timestamps, out)
+            self._route(keys, beside, out)
         return out
 
     def route_chunks(self, chunks: Iterable[Chunk]) -> Iterator[Int32s]:
         """Route a batch's share that comes in chunks; how it is cut changes no route."""
-        for keys, timestamps in chunks:
-            yield self.route(keys, timestamps)
+        for keys, beside in chunks:
+            yield self.route(keys, beside)
 
     def begin_batch(self, feedback: Feedback | None = None, agreed: Arrays | None = None) -> None:
         """A micro-batch begins: all partitions are idle, and the last one's reports are known.
@@ -211,7 +222,7 @@ class Grouping(ABC):
         return snapshot
 
     @abstractmethod
-    def _route(self, keys: UInt64s, timestamps: Int64s | None, out: Int32s) -> None:
+    def _route(self, keys: UInt64s, beside: Int64s | None, out: Int32s) -> None:
         """Fill `out`; called with at least one key and checked arguments."""
 
     def _begin_batch(self, feedback: Feedback | None) -> None:  # noqa: B027 - most need nothing here

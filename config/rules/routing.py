@@ -27,6 +27,20 @@ def splitting_is_allowed(operator: OperatorOptions, grouping: Any) -> Iterator[C
     )
 
 
+@rule("operator", "grouping")
+def bytes_are_known(operator: OperatorOptions, grouping: Any) -> Iterator[Contradiction]:
+    """Bytes can be balanced where rows are written as they are."""
+    if getattr(grouping, "balance", "") != "bytes":
+        return
+    chosen = getattr(operator, "implementation", None) or OPERATORS.load(operator.type)
+    if chosen.merges:
+        yield Contradiction(
+            ("grouping", "balance"),
+            f"bytes are those of a table's rows, and operator.type {operator.type} makes none",
+            "write records or seconds, or operator.type: rows",
+        )
+
+
 @rule("grouping", "partitions", "seed")
 def options_fit_partitions(grouping: Any, partitions: int, seed: int) -> Iterator[Contradiction]:
     """A grouping may refuse options that do not fit the number of partitions."""

@@ -45,6 +45,7 @@ STRETCHES = {
     Call("jobs/observe/web/server.py", "_Handler.do_GET"): SCRAPE,
 }
 OMITTED = {
+    Call("grouping/algorithms/level.py", "Level.wants_sizes"): "says which columns are needed",
     Call("grouping/base.py", "Grouping.wants_timestamps"): "says which columns are needed",
     Call("grouping/registry.py", "create"): "makes a grouping of its options",
     Call(

@@ -24,6 +24,9 @@ Guarantees, for each source and batch (m records, n active partitions):
 With `balance: seconds` the same holds for estimated work in place of records, up to one record: no
 partition gets more than its capacity plus the work of one of the records. Work is reckoned in whole
 1/4096 of a record's of mean cost, from 1 to 4096^2 of them, and a cost is rounded to that.
+With `balance: bytes` it holds for bytes, up to less than one record for each split key that the
+partition has a part of. With `target_file_bytes` besides, keys of no more than that stay at home,
+and only a partition in which those alone are above the mean gets more than it.
 
 Where sources agree, `slack` takes the place of exactness: no source's largest load is above
 ceil((1 + slack) m / n).
@@ -136,10 +139,14 @@ from unskew.grouping.parts.level.levelled import (
 )
 from unskew.grouping.parts.level.levelling import assign
 from unskew.grouping.parts.level.share_pairs import Piece, SharePairs
+from unskew.grouping.parts.level.sizes import assign_bytes, count_bytes, read_sizes
+from unskew.grouping.parts.level.split_keys import note_split_keys
 from unskew.grouping.parts.sketches.exact_counts import ExactCounts
 from unskew.grouping.snapshot import Arrays, Snapshot
 
 _NO_TICKS = np.empty(0, np.int64)
+_Held = tuple[UInt64s, Int64s, Int32s]
+"""Keys, their sizes if there are any, and where their partitions are wanted."""
 
 
 class LevelParams(GroupingParams):
@@ -147,9 +154,10 @@ class LevelParams(GroupingParams):
 
     chunk_records: int = Field(default=2**22, ge=1, le=2**27)
     """Records of a share that are held and levelled at once; bounds the memory."""
-    balance: Literal["records", "seconds"] = "records"
-    """Balance the number of records, or their estimated time (costs of keys are rounded to 1/4096
-    of the mean record's)."""
+    balance: Literal["records", "seconds", "bytes"] = "records"
+    """Balance the number of records, their estimated time (costs of keys are rounded to 1/4096 of
+    the mean record's), or their bytes, which are known of the rows of a table: those of the columns
+    in its files, before they are encoded and compressed."""
     speeds: Literal["equal", "measured"] = "equal"
     """With `balance: seconds`: are partitions equally fast, or as fast as their reports say?
     Measure only where a partition keeps its machine and slot, or is slow by its own data."""
@@ -157,6 +165,13 @@ class LevelParams(GroupingParams):
     """With `balance: seconds`: keys whose own cost is remembered; others cost the mean."""
     smoothing: float = Field(default=0.5, gt=0.0, le=1.0)
     """With `balance: seconds`: the weight of the last batch in costs and speeds."""
+    target_file_bytes: Annotated[int, Field(ge=1, le=2**50)] | None = Field(
+        None, examples=[134_217_728]
+    )
+    """With `balance: bytes`: a key with at most so many bytes in a batch goes whole to one
+    partition, and so into one file; one with more fills several files anyway, and may go to several
+    partitions. Each source takes its share for an equal part of the batch. Default: every key may
+    go to several."""
     slack: Annotated[float, Field(ge=0.0, le=1.0)] | None = Field(None, examples=[0.05])
     """How far a source may go above its capacity, as a part of it, where several sources agree on
     homes by the counts of the batch before; 0: they do not, and each is exact on its own. Default:
@@ -164,9 +179,11 @@ class LevelParams(GroupingParams):
     together then stay below 1.02 times the mean. With `balance: records`."""
 
     @model_validator(mode="after")
-    def _speeds_need_seconds(self) -> "LevelParams":
-        if self.speeds == "measured" and self.balance == "records":
+    def _options_fit_balance(self) -> "LevelParams":
+        if self.speeds == "measured" and self.balance != "seconds":
             raise ValueError("speeds: measured ones need balance: seconds")
+        if self.target_file_bytes is not None and self.balance != "bytes":
+            raise ValueError("target_file_bytes: needs balance: bytes")
         return self
 
 
@@ -199,26 +216,28 @@ class Level(Grouping):
         }
         self.state |= empty_costs(params.cost_keys, setting.partitions)
         self.state |= agreement.empty_memory(setting.partitions)
-        self._plans = params.slack != 0 and not self.wants_feedback
+        self._plans = params.slack != 0 and params.balance == "records"
 
     def route_chunks(self, chunks: Iterable[Chunk]) -> Iterator[Int32s]:
         """Hold up to `chunk_records`, route them as one, and answer in the chunks' own shapes."""
         self._share_pairs.clear()
-        held: list[tuple[UInt64s, Int32s]] = []
+        held: list[_Held] = []
         answers: list[Int32s] = []
         room = self.params.chunk_records
-        for given, _ in chunks:
+        for given, beside in chunks:
             keys = checked_array("keys", given, np.uint64)
+            sizes = self._read_sizes(beside, keys.size)
             out = np.empty(keys.size, np.int32)
             answers.append(out)
             done = 0
             while keys.size - done >= room:
-                held.append((keys[done : done + room], out[done : done + room]))
+                now = slice(done, done + room)
+                held.append((keys[now], sizes[now], out[now]))
                 self._route_held(held)
                 done += room
                 room = self.params.chunk_records
             if done < keys.size:
-                held.append((keys[done:], out[done:]))
+                held.append((keys[done:], sizes[done:], out[done:]))
                 room -= keys.size - done
             if not held:
                 yield from answers
@@ -230,13 +249,13 @@ class Level(Grouping):
         self._share_pairs.clear()
         yield from answers
 
-    def _route_held(self, held: list[tuple[UInt64s, Int32s]]) -> None:
+    def _route_held(self, held: list[_Held]) -> None:
         if held:
-            keys = np.concatenate([keys for keys, _ in held])
+            keys = np.concatenate([keys for keys, _, _ in held])
             routes = np.empty(keys.size, np.int32)
-            self._route_piece(keys, routes)
+            self._route_piece(keys, np.concatenate([sizes for _, sizes, _ in held]), routes)
             start = 0
-            for _, out in held:
+            for _, _, out in held:
                 out[:] = routes[start : start + out.size]
                 start += out.size
             held.clear()
@@ -295,11 +314,20 @@ class Level(Grouping):
         arrays = {**snapshot.arrays, **memory}
         return dataclasses.replace(snapshot, version=self.version, arrays=arrays)
 
-    def _route(self, keys: UInt64s, timestamps: Int64s | None, out: Int32s) -> None:
+    @property
+    def wants_sizes(self) -> bool:
+        """Bytes are of no use but to balance them."""
+        return self.params.balance == "bytes"
+
+    def _read_sizes(self, beside: Int64s | None, records: int) -> Int64s:
+        return read_sizes(beside if self.wants_sizes else None, records)
+
+    def _route(self, keys: UInt64s, beside: Int64s | None, out: Int32s) -> None:
         self._share_pairs.clear()
-        step = self.params.chunk_records
-        for start in range(0, keys.size, step):
-            self._route_piece(keys[start : start + step], out[start : start + step])
+        sizes = self._read_sizes(beside, keys.size)
+        for start in range(0, keys.size, self.params.chunk_records):
+            piece = slice(start, start + self.params.chunk_records)
+            self._route_piece(keys[piece], sizes[piece], out[piece])
         self._share_pairs.clear()
 
     # Level one piece of the share:
@@ -313,25 +341,36 @@ class Level(Grouping):
     #   8          q <- a partition with room, by the key's hash, else the next one that has any
     #   9          as many of them as q has room for go to q
     #  10  each record goes to its key's partition; those of a split key fill its parts in order
-    def _route_piece(self, keys: UInt64s, out: Int32s) -> None:
+    def _route_piece(self, keys: UInt64s, sizes: Int64s, out: Int32s) -> None:
         counts = self._counts
         counts.clear()
         numbers = counts.count(keys)
+        if sizes.size:
+            count_bytes(numbers, sizes, len(counts), counts.entries)
         where = self._partitions()
         share = count_share(counts, self._ticks(counts), self.state["loads"], where)
         setting = self.setting
-        exact = level_exactly(share, where, setting.source, setting.sources)
+        target = self.params.target_file_bytes
+        whole_below = 0 if target is None else target // setting.sources + 1
+        exact = level_exactly(share, where, setting.source, setting.sources, whole_below)
         levelled = exact
         if self.wants_agreement or self.state["plan_used"][0]:
             levelled = self._levelled_as_agreed(share, where) or exact
-            self._note_counts(share, exact)
-        self._note_moves(levelled, share)
+            agreement.note_share(self.state, share, exact)
+        note_split_keys(self.state, levelled, share)
         cursors, segments = levelled.cursors, levelled.segment_partitions
         piece = Piece(counts.keys.copy(), levelled.codes, levelled.givers, cursors.copy(), segments)
         self.state["extra_pairs"] += self._share_pairs.add(piece)
+        codes, contents = levelled.codes, levelled.segment_records
+        if sizes.size:
+            loads = self.state["loads"]
+            assign_bytes(numbers, sizes, codes, cursors, segments, contents, out, loads)
+            self.state["moved_records"] += np.count_nonzero(out != share.homes[numbers])
+            return
+        away = segments != share.homes[levelled.owners()]
         self.state["loads"][:] = levelled.loads
-        records = levelled.segment_records
-        assign(numbers, levelled.codes, cursors, segments, records, out)
+        self.state["moved_records"] += contents[away].sum()
+        assign(numbers, codes, cursors, segments, contents, out)
 
     def _levelled_as_agreed(self, share: Share, where: Partitions) -> Levelled | None:
         """As the plan has it; the loads are noted also while the plan is not in use."""
@@ -354,31 +393,3 @@ class Level(Grouping):
     def _ticks(self, counts: ExactCounts) -> Int64s:
         """Each key's work a record, in ticks; empty where all records are the same."""
         return ticks_of(self.state, counts.keys) if self.state["costs_known"][0] else _NO_TICKS
-
-    def _note_counts(self, share: Share, exact: Levelled) -> None:
-        """Leave in the state what all sources need for the next batch."""
-        keys, owners = share.counts.keys, exact.owners()
-        agreement.note_counts(self.state, keys, share.records)
-        away = exact.segment_partitions != share.homes[owners]
-        agreement.note_exact_pairs(
-            self.state,
-            keys[owners[away]],
-            exact.segment_partitions[away],
-            exact.segment_records[away],
-        )
-
-    def _note_moves(self, levelled: Levelled, share: Share) -> None:
-        counts = share.counts
-        away = levelled.segment_partitions != share.homes[levelled.owners()]
-        self.state["moved_records"] += levelled.segment_records[away].sum()
-        split = levelled.givers[levelled.codes[levelled.givers] < 0]
-        known = int(self.state["split_known"][0])
-        both = np.concatenate([self.state["split_keys"][:known], counts.keys[split]])
-        keys, which = np.unique(both, return_inverse=True)
-        records = np.zeros(keys.size, np.int64)
-        np.add.at(records, which[:known], self.state["split_records"][:known])
-        np.add.at(records, which[known:], counts.counts[split].astype(np.int64))
-        first = np.lexsort((keys, -records))[: self.setting.partitions]
-        self.state["split_known"][0] = first.size
-        self.state["split_keys"][: first.size] = keys[first]
-        self.state["split_records"][: first.size] = records[first]

@@ -36,6 +36,7 @@ def route(
     partitions: int = 16,
     journal: str | Path | Journal | None = None,
     timestamp: str | Column | None = None,
+    size: str | Column | None = None,
     seed: int = 0,
     options: dict[str, Any] | None = None,
 ) -> DataFrame:
@@ -52,6 +53,7 @@ def route(
         are kept. To go on with another grouping, seed or options, name another folder.
         A query that is no stream needs none.
     timestamp: the records' time, where a grouping asks for it.
+    size: the records' bytes, which `level` asks for with `balance: bytes`.
     seed: the same seed routes the same way.
 
     Groupings that learn from what partitions report (`posg`, `fish`) get no reports here, since
@@ -62,4 +64,4 @@ def route(
     parallel = max(1, frame.sparkSession.sparkContext.defaultParallelism)
     settings = dict(options or {})
     router = Router(grouping, partitions, seed, parallel, settings, opened, purges=True)
-    return route_hashes(frame, sf.xxhash64(column(key)), router, timestamp)
+    return route_hashes(frame, sf.xxhash64(column(key)), router, timestamp, size)

@@ -45,9 +45,9 @@ class Router:
         """Route a task's rows by their hashes."""
         return self._route((_uint64s(hashes), None) for hashes in chunks)
 
-    def route_timed(self, chunks: Iterator[tuple[pa.Array, pa.Array]]) -> Iterator[pa.Array]:
-        """Route a task's rows by their hashes and times."""
-        return self._route((_uint64s(hashes), _int64s(times)) for hashes, times in chunks)
+    def route_with(self, chunks: Iterator[tuple[pa.Array, pa.Array]]) -> Iterator[pa.Array]:
+        """Route a task's rows by their hashes, and their times or sizes."""
+        return self._route((_uint64s(hashes), _int64s(beside)) for hashes, beside in chunks)
 
     def _route(self, chunks: Iterable[Chunk]) -> Iterator[pa.Array]:
         batch, source = task_position()
@@ -95,7 +95,11 @@ class Router:
 
 
 def route_hashes(
-    frame: DataFrame, hashes: Column, router: Router, timestamp: str | Column | None = None
+    frame: DataFrame,
+    hashes: Column,
+    router: Router,
+    timestamp: str | Column | None = None,
+    size: str | Column | None = None,
 ) -> DataFrame:
     """Like `route`, for keys that are 64-bit hashes (BIGINT) already."""
     # Made once here so that a wrong option is an error now, not in a task.
@@ -108,7 +112,12 @@ def route_hashes(
         if timestamp is None:
             raise GroupingError(f"{router.grouping}: timestamp: missing, but needed by it")
         inputs.append(sf.unix_micros(column(timestamp)))
-        body = router.route_timed
+        body = router.route_with
+    elif probe.wants_sizes:
+        if size is None:
+            raise GroupingError(f"{router.grouping}: size: missing, but needed by balance: bytes")
+        inputs.append(sf.coalesce(column(size).cast("bigint"), sf.lit(0)))
+        body = router.route_with
     warm_up(probe)
     if frame.isStreaming:
         start_workers(frame.sparkSession, router.load_kernels)

@@ -84,6 +84,9 @@ def sample_job(job: Job, raw: RawSample | None, records: int) -> JobSample:
 
 def sample_job_in(spark: SparkSession, job: Job, raw: RawSample | None, records: int) -> JobSample:
     """The same in a session that is there."""
+    # Rows of a table have the name of their key only where it is shown.
+    metrics = job.metrics.model_copy(update={"hot_key_names": True})
+    job = job.model_copy(update={"metrics": metrics})
     frame = source.read_first(spark, job.source, records) if raw is None else _load(spark, raw)
     prepared, operator = prepare_records(decode(frame, job.decode, source.COLUMNS), job)
     rows = prepared.persist()

@@ -22,7 +22,7 @@ from unskew.jobs.query.decode import decode
 from unskew.jobs.query.partial import PartialStage
 from unskew.jobs.query.prepare import ARRIVED, keep_accepted, keep_rejected, prepare
 from unskew.jobs.query.prepare_results import prepare_results
-from unskew.jobs.query.prepare_rows import prepare_rows, select_table_columns
+from unskew.jobs.query.prepare_rows import SIZE, prepare_rows, select_table_columns
 from unskew.jobs.query.writer_stage import WriterStage
 
 WINDOW = "window"
@@ -116,7 +116,9 @@ class Pipeline:
         if isinstance(self.job.grouping, NoGrouping):
             return prepared.repartition(self.job.partitions, KEY_HASH)
         router = self.make_router(max(1, prepared.sparkSession.sparkContext.defaultParallelism))
-        return route_hashes(prepared, sf.col(KEY_HASH), router, ARRIVED).drop(PARTITION_KEY)
+        size = SIZE if SIZE in prepared.columns else None
+        routed = route_hashes(prepared, sf.col(KEY_HASH), router, ARRIVED, size)
+        return routed.drop(PARTITION_KEY)
 
     def _group_by_window(self, rows: DataFrame, operator: Operator) -> GroupedData:
         window = self.job.window

@@ -20,6 +20,20 @@ FOLDER_BYTES_MAX = 255
 """The longest name that a folder may have on common file systems."""
 PREFIX = "row_"
 """Before the names of the table's columns, beside which there are ours."""
+SIZE = "size"
+"""The bytes of a row in a file of the table; only where the grouping balances bytes."""
+_FIXED_SIZES = {
+    "boolean": 1,
+    "tinyint": 1,
+    "smallint": 2,
+    "int": 4,
+    "float": 4,
+    "date": 4,
+    "bigint": 8,
+    "double": 8,
+    "timestamp": 8,
+    "timestamp_ntz": 8,
+}
 _NUMBERED = "_column_"
 _BARE = re.compile(r"\s*`?([A-Za-z_][A-Za-z0-9_]*)`?\s*")
 # What Hive's rules for names of folders write as a percent sign and two digits: a byte becomes
@@ -44,6 +58,7 @@ def prepare_rows(decoded: DataFrame, operator: Operator, job: Job) -> tuple[Data
         *[sf.col(f"`{name}`").alias(f"{PREFIX}{name}") for name in names],
         *([_make_key(partitions).alias(KEY)] if job.metrics.hot_key_names else []),
         _compute_hash(partitions).alias(KEY_HASH),
+        *_compute_size(rows, names, partitions, job),
         sf.col("raw_timestamp").alias(ARRIVED),
         sf.when(sf.col(REJECT_REASON).isNotNull(), make_rejected_record()).alias(REJECTED),
     )
@@ -96,6 +111,30 @@ def _find_unusable(rows: DataFrame, name: str) -> Column:
     plain = sf.octet_length(sf.translate(value, _ESCAPED, ""))
     too_long = (size * 3 > most) & (size * 3 - plain * 2 > most)
     return sf.when(too_long | sf.contains(value, sf.lit("\0")), PARTITION_VALUE_UNUSABLE)
+
+
+def _compute_size(
+    rows: DataFrame, names: Sequence[str], partitions: Sequence[PartitionColumn], job: Job
+) -> list[Column]:
+    """The bytes of a row's values as they are, but those that the folder's name holds.
+
+    A text or binary has its own, a number those of its type, all else those of its text.
+    """
+    if getattr(job.grouping, "balance", "") != "bytes":
+        return []
+    folders = {column.name.lower() for column in partitions}
+    sizes = [_compute_bytes(rows, name) for name in names if name.lower() not in folders]
+    return [sum(sizes, sf.lit(0)).cast("bigint").alias(SIZE)]
+
+
+def _compute_bytes(rows: DataFrame, name: str) -> Column:
+    kind, value = rows.schema[name].dataType.simpleString(), sf.col(f"`{name}`")
+    if kind in _FIXED_SIZES:
+        return sf.lit(_FIXED_SIZES[kind])
+    if kind.startswith("decimal"):
+        return sf.lit(16)
+    text = value if kind == "binary" else value.cast("string")
+    return sf.coalesce(sf.octet_length(text), sf.lit(0))
 
 
 def _make_key(columns: Sequence[PartitionColumn]) -> Column:

@@ -28,6 +28,7 @@ from unskew.grouping.parts.level.agreed_homes import (
     exact_extra,
     make_plan,
 )
+from unskew.grouping.parts.level.levelled import Levelled, Share
 from unskew.grouping.snapshot import Arrays
 
 KEYS_MAX = 2**14
@@ -114,6 +115,19 @@ def note_counts(state: dict[str, NDArray[Any]], keys: UInt64s, records: Int64s) 
     sums = np.bincount(which, counts, distinct.size).astype(np.int64)
     kept = np.sort(np.lexsort((distinct, -sums))[:KEYS_MAX])
     state["counted_keys"], state["counted_records"] = distinct[kept], sums[kept]
+
+
+def note_share(state: dict[str, NDArray[Any]], share: Share, exact: Levelled) -> None:
+    """Leave in the state what all sources need for the next batch, of one piece of a share.
+
+    exact: how the source levels the piece on its own.
+    """
+    keys, owners = share.counts.keys, exact.owners()
+    note_counts(state, keys, share.records)
+    away = exact.segment_partitions != share.homes[owners]
+    note_exact_pairs(
+        state, keys[owners[away]], exact.segment_partitions[away], exact.segment_records[away]
+    )
 
 
 def note_exact_pairs(

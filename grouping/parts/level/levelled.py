@@ -80,8 +80,13 @@ def count_share(counts: ExactCounts, ticks: Int64s, base: Int64s, where: Partiti
     return Share(counts, ticks, homes, base, loads)
 
 
-def level_exactly(share: Share, where: Partitions, source: int, sources: int) -> Levelled:
-    """No partition above its part, rounded up; nothing moves where none is."""
+def level_exactly(
+    share: Share, where: Partitions, source: int, sources: int, whole_below: int = 0
+) -> Levelled:
+    """No partition above its part, rounded up; nothing moves where none is.
+
+    Keys with less than `whole_below` stay at home, so a partition has more where they alone do.
+    """
     loads, codes = share.loads.copy(), share.homes.copy()
     wanted = np.zeros(loads.size, np.int64)
     unit = share.ticks.size == 0 and bool((where.speeds == 1.0).all())
@@ -91,7 +96,18 @@ def level_exactly(share: Share, where: Partitions, source: int, sources: int) ->
     active_only = where.mask != 0
     surplus = np.where(active_only, np.maximum(loads - wanted, 0), 0)
     rooms = np.where(active_only, np.maximum(wanted - loads, 0), 0)
-    return _move(share, where, codes, loads, surplus, rooms)
+    if not whole_below:
+        return _move(share, where, codes, loads, surplus, rooms)
+    small = share.records < whole_below
+    movable = np.bincount(codes[~small], share.records[~small], loads.size).astype(np.int64)
+    surplus = np.minimum(surplus, movable)
+    if not surplus.any():
+        return _at_home(codes, loads)
+    # What stays is at no partition, so `choose` does not meet it.
+    codes[small] = loads.size
+    levelled = _move(share, where, codes, loads, np.append(surplus, 0), rooms)
+    levelled.codes[small] = share.homes[small]
+    return levelled
 
 
 def _at_home(codes: Int32s, loads: Int64s) -> Levelled:

@@ -14,7 +14,7 @@ from unskew.jobs.commands.prediction.options import Question
 from unskew.jobs.commands.prediction.sample import Sample
 from unskew.jobs.commands.prediction.sampling import Asked
 
-_BATCHES = 4
+BATCHES = 4
 """Without a size for batches, the sample is cut into so many."""
 
 
@@ -102,7 +102,7 @@ def answer(question: Question, asked: Asked) -> Answer:
     sample, partitions = asked.sample, asked.partitions
     work = question.work or sample.work
     assert work is not None
-    size = min(asked.batch_records or -(-sample.hashes.size // _BATCHES), sample.hashes.size)
+    size = min(asked.batch_records or -(-sample.hashes.size // BATCHES), sample.hashes.size)
     batches = sample.cut(size)
     slots = question.slots or partitions
     machine = Machine(slots, question.constants)
@@ -124,7 +124,7 @@ def answer(question: Question, asked: Asked) -> Answer:
         profile,
         _name_keys(sample, profile, show=question.show_keys),
         tuple(scale(compared, batches[:1], partitions, work, question.constants)),
-        (*sample.notes, *_list_notes(sample, profile)),
+        (*list_notes(sample), *_describe_profile(profile)),
     )
 
 
@@ -142,13 +142,19 @@ def _name_keys(sample: Sample, profile: KeyProfile, *, show: bool) -> tuple[str,
     return tuple(sample.text_of(int(numbers[key.first])) for key in profile.heaviest)
 
 
-def _list_notes(sample: Sample, profile: KeyProfile) -> list[str]:
-    notes = []
+def list_notes(sample: Sample) -> list[str]:
+    """What is to be known of the sample itself."""
+    notes = list(sample.notes)
     if sample.without_key:
         notes.append(
             f"{sample.without_key:,} records have no key or cannot be decoded, and are left out;"
             " a job makes dead letters of them."
         )
+    return notes
+
+
+def _describe_profile(profile: KeyProfile) -> list[str]:
+    notes = []
     if profile.keys == 1:
         notes.append(
             "All records have the same key: by its hash, one partition does all of the work."

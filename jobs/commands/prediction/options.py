@@ -41,6 +41,8 @@ _SIMULATION_ONLY = (
     "points",
     "plot",
 )
+_SECONDS_ONLY = ("cost", "setup", "partial_bytes", "slots", "constants", "html")
+"""What a prediction of files has no use for."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,8 @@ class Question:
     client_options: dict[str, str] = field(default_factory=dict)
     show_keys: bool = False
     html: Path | None = None
+    table: bool = False
+    """Are files and writers of a table asked for, not seconds of a batch?"""
 
     @property
     def constants(self) -> Constants:
@@ -104,12 +108,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     ):
         asked.add_argument(name, metavar=value, help=text)
     asked.add_argument("--show-keys", action="store_true", help="show keys, not their hashes")
+    asked.add_argument(
+        "--table",
+        action="store_true",
+        help="predict files and the slowest writer of a table that is partitioned by the key",
+    )
 
 
 def is_prediction(arguments: argparse.Namespace) -> bool:
     """Is a prediction asked for, and not a simulation of balance alone?"""
-    return arguments.show_keys or any(
-        getattr(arguments, name) is not None for name in _PREDICTION_ONLY
+    return (
+        arguments.show_keys
+        or arguments.table
+        or any(getattr(arguments, name) is not None for name in _PREDICTION_ONLY)
     )
 
 
@@ -144,6 +155,7 @@ def read_question(arguments: argparse.Namespace) -> Question:
         trace_spec=arguments.trace or "",
         key=arguments.key,
         show_keys=arguments.show_keys,
+        table=arguments.table,
         **values,
     )
 
@@ -183,6 +195,10 @@ class _Reader:
             if getattr(given, name) is not None:
                 flag = name.replace("_", "-")
                 self.problems.append(f"--{flag}: belongs to a simulation of --trace without --cost")
+        for name in _SECONDS_ONLY if given.table else ():
+            if getattr(given, name) is not None:
+                flag = name.replace("_", "-")
+                self.problems.append(f"--{flag}: has no effect with --table; remove it")
 
     def number(self, name: str, most: int) -> int | None:
         """A whole number from 1; None if it was not given."""
@@ -198,6 +214,8 @@ class _Reader:
     def work(self) -> Work | None:
         """What the operator takes; None if it is to be measured."""
         given = self._arguments
+        if given.table:
+            return None
         carried = self.number("partial_bytes", 1_000_000)
         seconds = {name: self._duration(name) for name in ("cost", "setup")}
         if given.cost is not None:

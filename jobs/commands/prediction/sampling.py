@@ -14,6 +14,7 @@ from unskew.config.errors import UsageError
 from unskew.config.loader import load
 from unskew.config.models.job import Job
 from unskew.config.models.source import KafkaSource
+from unskew.config.specs import OPERATORS
 from unskew.config.types.secrets import reveal
 from unskew.jobs.commands.prediction.key_expression import KeyExpression, parse_key_expression
 from unskew.jobs.commands.prediction.options import Question
@@ -116,6 +117,17 @@ def _sample_job(question: Question, name: str) -> Asked:
     if loaded.job is None or loaded.problems:
         raise UsageError(*loaded.lines())
     job = loaded.job
+    is_table = not OPERATORS.load(job.operator.type).merges
+    if question.table and not is_table:
+        raise UsageError(
+            f"compare: --table: {job.name}: operator {job.operator.type} writes results, which are"
+            " few; name a job with operator rows"
+        )
+    if is_table and not question.table:
+        raise UsageError(
+            f"compare: {job.name}: operator {job.operator.type} makes no partial results whose time"
+            " could be predicted; add --table for its files and writers"
+        )
     limits = replace(question.limits, records=min(question.limits.records, _JOB_RECORDS_MAX))
     raw = _read_source(job, limits)
     if raw is not None and not raw.keys:
@@ -132,11 +144,6 @@ def _sample_job(question: Question, name: str) -> Asked:
         lambda number: str(rows.texts[number].as_py()),
         work=rows.work,
     ).check()
-    if question.work is None and rows.work is None:
-        raise UsageError(
-            f"compare: {job.name}: operator {job.operator.type} makes no partial results to"
-            " measure; give --cost"
-        )
     batch = getattr(job.source, "records_per_batch", None)
     return Asked(
         sample,

@@ -40,6 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _predict(arguments: argparse.Namespace) -> int:
     question = options.read_question(arguments)
+    if question.table:
+        return _predict_writers(question, as_json=arguments.json)
     # On use: Kafka's client.
     from unskew.jobs.commands.prediction.answer import answer  # noqa: PLC0415
     from unskew.jobs.commands.prediction.report_page import make_page  # noqa: PLC0415
@@ -50,6 +52,19 @@ def _predict(arguments: argparse.Namespace) -> int:
     if question.html is not None:
         _write(question.html, make_page(given))
     if arguments.json:
+        print(json.dumps(given.to_json(), indent=2))
+    else:
+        print_answer(given)
+    return 0
+
+
+def _predict_writers(question: options.Question, *, as_json: bool) -> int:
+    # On use: Kafka's client.
+    from unskew.jobs.commands.prediction.sampling import take_sample  # noqa: PLC0415
+    from unskew.jobs.commands.prediction.table_answer import answer, print_answer  # noqa: PLC0415
+
+    given = answer(question, take_sample(question))
+    if as_json:
         print(json.dumps(given.to_json(), indent=2))
     else:
         print_answer(given)

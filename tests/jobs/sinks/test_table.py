@@ -105,10 +105,15 @@ def test_rows_are_in_the_table_once_and_every_writer_has_its_share(
 
 def test_a_restart_with_another_grouping_goes_on(spark: SparkSession, tmp_path: Path) -> None:
     records = [events(seed, 200) for seed in range(3)]
-    groupings = [("level", 4), ("local", 3), ("shuffle", 2)]
+    by_bytes = {"type": "level", "balance": "bytes", "target_file_bytes": 200}
+    groupings: list[tuple[dict[str, Any], int]] = [
+        (by_bytes, 4),
+        ({"type": "local"}, 3),
+        ({"type": "shuffle"}, 2),
+    ]
     for number, (grouping, partitions) in enumerate(groupings):
         write_lines(tmp_path / "in", f"{number}.json", records[number])
-        run(spark, tmp_path, grouping={"type": grouping}, partitions=partitions)
+        run(spark, tmp_path, grouping=grouping, partitions=partitions)
 
     assert rows_of(spark, tmp_path / "table") == expected([*chain(*records)])
 

@@ -33,7 +33,13 @@ from unskew.jobs.sinks.table_log import committed_files
 FILES = 6
 RECORDS = 3000
 STARTS_MAX = 12
-VICTIMS = ("driver and JVM", "driver", "Python worker")
+VICTIMS = ("driver and JVM", "driver", "JVM", "Python worker")
+GROUPINGS = (
+    {"type": "level"},
+    {"type": "level", "balance": "bytes", "target_file_bytes": 2000},
+    {"type": "key"},
+    {"type": "shuffle"},
+)
 Rows = Counter[tuple[str | None, int]]
 
 
@@ -44,6 +50,7 @@ class Outcome:
     seed: int
     format: str
     killed: list[str]
+    """What was hit, while the job ran."""
     right: bool
     orphans: int
 
@@ -64,7 +71,7 @@ def write_job(folder: Path, how: str, rng: np.random.Generator) -> Path:
         "source": {"type": "files", "path": str(folder / "in"), "files_per_batch": 1},
         "decode": {"type": "json", "schema": "country STRING, number INT"},
         "operator": {"type": "rows"},
-        "grouping": {"type": str(rng.choice(["level", "key", "shuffle"]))},
+        "grouping": GROUPINGS[int(rng.integers(len(GROUPINGS)))],
         "partitions": int(rng.integers(2, 6)),
         "sinks": [
             {
@@ -92,8 +99,12 @@ def begun(folder: Path) -> int:
 
 def run_and_kill(
     folder: Path, job: Path, rng: np.random.Generator, victim: str | None
-) -> int | None:
-    """Run the job; kill the victim at a random moment of a random batch; the exit code."""
+) -> tuple[int | None, bool]:
+    """Run the job; kill the victim at a random moment of a random batch.
+
+    The exit code, and whether the victim was there to be killed.
+    """
+    was_killed = False
     with (folder / "log").open("a") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "unskew", "run", str(job), "--log", "json"],
@@ -107,23 +118,28 @@ def run_and_kill(
                 time.sleep(0.02)
             if victim and process.poll() is None:
                 time.sleep(float(rng.uniform(0, 3)))
-                strike(process.pid, victim)
-            return process.wait(600)
+                was_killed = process.poll() is None and strike(process.pid, victim)
+            return process.wait(600), was_killed
         finally:
             end_process(process, 60)
 
 
-def strike(driver: int, victim: str) -> None:
-    """SIGKILL."""
+def strike(driver: int, victim: str) -> bool:
+    """SIGKILL; was there what it was for?"""
     if victim == "driver and JVM":
         os.killpg(driver, signal.SIGKILL)
-    elif victim == "driver":
+        return True
+    if victim == "driver":
         os.kill(driver, signal.SIGKILL)
-    else:
-        for jvm in children_named("java", driver):
-            for worker in python_workers(jvm)[:1]:
-                with suppress(psutil.NoSuchProcess):
-                    worker.kill()
+        return True
+    processes = children_named("java", driver)
+    if victim == "Python worker":
+        processes = [worker for jvm in processes for worker in python_workers(jvm)[:1]]
+    with suppress(psutil.NoSuchProcess):
+        for process in processes:
+            process.kill()
+        return bool(processes)
+    return False
 
 
 def rows_of_table(folder: Path, how: str) -> Rows:
@@ -148,23 +164,35 @@ def delta_files(table: Path) -> Iterator[str]:
                 yield unquote(action["add"]["path"])
 
 
+def write_records(folder: Path, records: list[list[tuple[str | None, int]]]) -> None:
+    """The job's files."""
+    folder.mkdir()
+    for number, file in enumerate(records):
+        lines = [json.dumps({"country": key, "number": row}) for key, row in file]
+        (folder / f"{number}.json").write_text("\n".join(lines) + "\n")
+
+
+def run_to_the_end(folder: Path, how: str, rng: np.random.Generator) -> list[str]:
+    """Start the job again and again, until a start that nothing was killed in ends well."""
+    drawn = [str(victim) for victim in rng.choice(VICTIMS, int(rng.integers(1, 4)))]
+    killed = []
+    for victim in [*drawn, *[None] * STARTS_MAX]:
+        code, was_killed = run_and_kill(folder, write_job(folder, how, rng), rng, victim)
+        killed += [victim] if victim and was_killed else []
+        if victim is None and code == 0:
+            break
+    else:
+        print((folder / "log").read_text()[-4000:])
+    return killed
+
+
 def try_seed(seed: int, how: str) -> Outcome:
     """One job from its first start to its end."""
-    rng = np.random.default_rng([seed, len(how)])
     records = drawn_records(seed)
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        (folder / "in").mkdir()
-        for number, file in enumerate(records):
-            lines = [json.dumps({"country": key, "number": row}) for key, row in file]
-            (folder / "in" / f"{number}.json").write_text("\n".join(lines) + "\n")
-        killed = [str(victim) for victim in rng.choice(VICTIMS, int(rng.integers(1, 4)))]
-        for victim in [*killed, *[None] * STARTS_MAX]:
-            code = run_and_kill(folder, write_job(folder, how, rng), rng, victim)
-            if victim is None and code == 0:
-                break
-        else:
-            print((folder / "log").read_text()[-4000:])
+        write_records(folder / "in", records)
+        killed = run_to_the_end(folder, how, np.random.default_rng([seed, len(how)]))
         expected = Counter(row for file in records for row in file)
         table = folder / "table"
         there = {str(file.relative_to(table)) for file in table.rglob("part-*.parquet")}
