@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from unskew.config.models.base import bare_column
 from unskew.config.models.decode import CsvDecode, JsonDecode
 from unskew.config.models.job import Job
 from unskew.config.problems.problem import Path
 from unskew.config.types.ddl import parse_columns
 from unskew.config.types.secrets import java_option_secrets, reveal
+from unskew.config.types.sql import read_expression
 
 _EXECUTOR_OPTIONS = ("spark.executor.defaultJavaOptions", "spark.executor.extraJavaOptions")
 _AUTHENTICATION = (
@@ -31,7 +33,20 @@ def warnings(job: Job) -> Iterator[JobWarning]:
         for doubt in parse_columns(job.decode.ddl).doubts:
             rule = f"character {doubt.column} of the Spark DDL schema: {doubt.rule}"
             yield JobWarning(("decode", "schema"), rule, doubt.suggestion)
+    yield from _check_expressions(job)
     yield from _check_cluster(job)
+
+
+def _check_expressions(job: Job) -> Iterator[JobWarning]:
+    """Expressions that cannot be read here, though Spark may."""
+    texts: list[tuple[Path, str]] = [(("event_time",), job.event_time)]
+    texts += [] if job.where is None else [(("where",), job.where)]
+    texts += [(("select", name), text) for name, text in (job.select or {}).items()]
+    texts += [(("operator", *path), text) for path, text in job.operator.expressions()]
+    for path, text in texts:
+        if bare_column(text) is None and (doubt := read_expression(text).doubt):
+            advice = "Spark says for sure when the job starts"
+            yield JobWarning(path, f"{text}: this may be no SQL: {doubt}", advice)
 
 
 def _check_cluster(job: Job) -> Iterator[JobWarning]:

@@ -1,23 +1,17 @@
-"""Expressions that name a column which nothing decodes.
+"""Expressions that name a column which nothing decodes, or that are no SQL."""
 
-Only an expression that is one bare name is judged: the rest is SQL, which Spark checks when the
-job starts.
-"""
-
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from unskew.config.models.base import bare_column
 from unskew.config.models.decode import RAW_COLUMNS
 from unskew.config.models.operator import OperatorOptions
 from unskew.config.problems.problem import Path
 from unskew.config.rules.registry import Contradiction, rule
+from unskew.config.types.sql import WITHOUT_BRACKETS, read_expression
 from unskew.grouping.options.suggestions import nearest, one_of
 
-_BARE = re.compile(r"\s*(?:`([^`]+)`|([A-Za-z_][A-Za-z0-9_]*))\s*")
-_NOT_COLUMNS = frozenset(
-    {"null", "true", "false", "current_timestamp", "current_date", "current_user", "user"}
-)
+_NOT_COLUMNS = WITHOUT_BRACKETS | {"null", "true", "false"}
 
 
 @rule("operator", "decode", "select")
@@ -51,22 +45,30 @@ def selected_columns_exist(
 def _check(
     expression: str, path: Path, decode: Any, selected: Mapping[str, str]
 ) -> Iterator[Contradiction]:
-    match = _BARE.fullmatch(expression)
-    if match is None:
-        return
-    name = match.group(1) or match.group(2)
     own = dict.fromkeys((*selected, *decode.columns))
     known = [*own, *(raw for raw in RAW_COLUMNS if raw not in own)]
-    if name.lower() in {column.lower() for column in known}:
-        return
+    lowered = {column.lower() for column in known}
+    names, error = _read(expression, path)
+    if error:
+        yield Contradiction(path, f"{expression}: {error}", "complete it")
+    for name in names:
+        if name.lower() not in lowered:
+            yield Contradiction(
+                path,
+                f'no column "{name}" comes from decode.type {decode.type}',
+                _advice(name, list(own), known),
+            )
+
+
+def _read(expression: str, path: Path) -> tuple[Sequence[str], str]:
+    """The columns that an expression names, and why it is no SQL."""
+    name = bare_column(expression)
+    if name is None:
+        reading = read_expression(expression)
+        return reading.columns, reading.error
     # A field called `user` means a column of that name.
-    if name.lower() in _NOT_COLUMNS - {path[-1]} and match.group(1) is None:
-        return
-    yield Contradiction(
-        path,
-        f'no column "{name}" comes from decode.type {decode.type}',
-        _advice(name, list(own), known),
-    )
+    is_plain = "`" not in expression and name.lower() in _NOT_COLUMNS - {path[-1]}
+    return () if is_plain else (name,), ""
 
 
 def _advice(name: str, decoded: Sequence[str], known: Sequence[str]) -> str:

@@ -78,11 +78,16 @@ class ResultsOptions(OperatorOptions):
             for name, value in result.state().items()
         }
 
-    @agrees_with("grouping")
-    def each_agrees(self, grouping: Any) -> Iterator[Contradiction]:
+    @agrees_with("grouping", "window")
+    def each_agrees(self, grouping: Any, window: Any) -> Iterator[Contradiction]:
         """What holds for an aggregate holds for each."""
         for index, result in enumerate(self.results):
-            for wrong in (*result.names_differ(), *result.top_needs_plain_spark(grouping)):
+            for wrong in (
+                *result.names_differ(),
+                *result.columns_are_inside_of_aggregates(),
+                *result.distinct_values_need_a_window(window),
+                *result.top_needs_plain_spark(grouping),
+            ):
                 yield replace(wrong, path=("results", index, *wrong.path))
 
     @agrees_with("sinks")

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field
 from unskew.config.models.base import IDENTIFIER, Expression
 from unskew.config.models.operator import OperatorOptions
 from unskew.config.models.window import Merge
+from unskew.config.problems.problem import Path
 from unskew.config.rules.registry import Contradiction, agrees_with
 from unskew.config.types.partition_columns import partition_column
 from unskew.grouping.options.broken_rules import rule_error
@@ -60,6 +61,12 @@ class RowsOptions(OperatorOptions):
     without it, all decoded columns as they are."""
     where: Expression | None = Field(default=None, examples=["amount > 0"])
     """Only records for which this holds are written; the others are no dead letters."""
+
+    def expressions(self) -> list[tuple[Path, str]]:
+        own: list[tuple[Path, str]] = [
+            (("columns", name), text) for name, text in (self.columns or {}).items()
+        ]
+        return [*super().expressions(), *own]
 
     def list_columns(self, decode: Any) -> list[str]:
         """List the columns of a row."""

@@ -56,6 +56,13 @@ class PythonOptions(OperatorOptions):
             wrong = error.errors(include_url=False)[0]
             path = ".".join(map(str, ("options", *wrong["loc"])))
             raise rule_error(f"{path}: {wrong['msg']}", f"see {self.class_name}.Options") from None
+        try:
+            _ = self.class_expressions
+        except Exception as error:  # noqa: BLE001 - a user's code may raise anything
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            raise rule_error(
+                f"class: {self.class_name} does not say its key and inputs: {reason}", "mend it"
+            ) from None
         self._check_open()
         return self
 
@@ -102,8 +109,23 @@ class PythonOptions(OperatorOptions):
         )
         return options
 
+    @cached_property
+    def class_expressions(self) -> list[str]:
+        """The expressions that the class itself has, as key, inputs and rules."""
+        operator = self.implementation(self.user_options)
+        texts = [operator.keys, operator.inputs, operator.reject_rules]
+        return [text for each in texts for text in each.values()]
+
     def expressions(self) -> list[tuple[ProblemPath, str]]:
-        return [(("options", *path), text) for path, text in self.user_options.expressions()]
+        given: list[tuple[ProblemPath, str]] = [
+            (("options", *path), text) for path, text in self.user_options.expressions()
+        ]
+        known = {text for _, text in given}
+        return given + [
+            (("class",), text)
+            for text in dict.fromkeys(self.class_expressions)
+            if text not in known
+        ]
 
     def state(self) -> dict[str, object]:
         operator = self.implementation(self.user_options)

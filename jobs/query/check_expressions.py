@@ -10,6 +10,7 @@ from unskew.config.errors import UsageError
 from unskew.config.models.base import bare_column
 from unskew.config.models.job import Job
 from unskew.config.problems.problem import Path, dotted
+from unskew.config.specs import OPERATORS
 from unskew.jobs.operators.base import Operator
 from unskew.jobs.operators.registry import operator_for
 from unskew.jobs.query.decode import decode
@@ -23,7 +24,7 @@ _CONDITION = "where"
 def has_expressions(job: Job) -> bool:
     """Does the job have SQL that only Spark can judge? A column by its name lint has judged."""
     texts = [job.where, job.event_time, *(job.select or {}).values()]
-    texts += [text for _, text in job.operator.expressions()]
+    texts += [text for _, text in _list_expressions(job)]
     return any(text is not None and bare_column(text) is None for text in texts)
 
 
@@ -35,12 +36,24 @@ def check_expressions(spark: SparkSession, job: Job) -> None:
     problems = list(_find_problems(decoded, own))
     if not problems:
         rows = add_values(decoded, job.select) if job.select else decoded
-        others = [(_path_in_file(path), text) for path, text in job.operator.expressions()]
+        others = [(_path_in_file(path), text) for path, text in _list_expressions(job)]
         problems += _find_problems(rows, [(("event_time",), job.event_time), *others])
     if not problems and operator_for(job.operator).merges:
         problems += _find_wrong_results(decoded, job)
     if problems:
         raise UsageError(*problems)
+
+
+def _list_expressions(job: Job) -> list[tuple[Path, str]]:
+    """The operator's expressions in the file, and those of its class where a package brings it."""
+    given = job.operator.expressions()
+    if job.operator.type in OPERATORS.shipped_names():
+        return given
+    operator = operator_for(job.operator)
+    known = {text for _, text in given}
+    texts = (operator.keys, operator.inputs, operator.reject_rules)
+    own = dict.fromkeys(text for each in texts for text in each.values() if text not in known)
+    return [*given, *((("type",), text) for text in own)]
 
 
 def _path_in_file(path: Path) -> Path:

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 HEAVY = ["confluent_kafka", "datasketches", "fastavro", "numba", "psycopg", "py4j", "pyarrow"]
-HEAVY += ["pyspark"]
+HEAVY += ["pyspark", "sqlglot"]
 COMMAND = "from unskew.jobs.__main__ import main; assert main({words!r}) == 0"
 LOADED = "from unskew.config.specs import SECTIONS; [kinds.load(name) for kinds in \
 SECTIONS.values() for name in kinds.shipped_names()]"

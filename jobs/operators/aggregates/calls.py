@@ -41,7 +41,7 @@ _OTHERS = {
     "approx_percentile": _QUANTILES,
     "array_agg": _NEITHER,
     "collect_list": _NEITHER,
-    "collect_set": _DISTINCT,
+    "collect_set": "list the smallest: {distinct_values: ..., k: 100}",
     "corr": _SUMS,
     "covar_pop": _SUMS,
     "covar_samp": _SUMS,

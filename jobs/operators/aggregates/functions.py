@@ -176,7 +176,7 @@ class Average(Sum):
         return f"(({super().final}) / nullif({self._count}, 0))"
 
 
-class _Compared(Function):
+class Compared(Function):
     """What compares its values."""
 
     @property
@@ -193,7 +193,7 @@ class _Compared(Function):
         return without_sign_of_zero(self.name, self.kind)
 
 
-class Extreme(_Compared):
+class Extreme(Compared):
     """`min(x)` and `max(x)`, `bool_and` and `bool_or`."""
 
     function: ClassVar[str]
@@ -246,7 +246,7 @@ class BoolOr(_Condition):
     function = "max"
 
 
-class _ByTime(_Compared):
+class _ByTime(Compared):
     """The value at the least or greatest event time; of equal times that by value."""
 
     grouped = True

@@ -9,15 +9,19 @@ from unskew.config.models.base import IDENTIFIER, Expression, Model, bare_column
 from unskew.config.models.operator import OperatorOptions
 from unskew.config.problems.problem import Path
 from unskew.config.rules.registry import Contradiction, agrees_with
+from unskew.config.types.sql import read_expression
 from unskew.grouping.options.broken_rules import rule_error
 from unskew.jobs.operators.aggregates.calls import Call, CallError, parse_calls
+from unskew.jobs.operators.aggregates.distinct_values import DistinctValues
 from unskew.jobs.operators.aggregates.function import Function
 from unskew.jobs.operators.aggregates.sketches import Distinct, Quantiles, Top
 from unskew.jobs.operators.base import KEY, WINDOW_BOUNDS
 
 KEYS_MAX = 16
 COLUMNS_MAX = 200
-_SKETCHES = ("quantiles", "distinct", "top")
+_SKETCHES = ("quantiles", "distinct", "distinct_values", "top")
+# What Spark has beside the aggregates' values where it makes a column of them.
+_SEEN_BY_RESULTS = (KEY, "window")
 _TAKEN = frozenset({*WINDOW_BOUNDS, "batch_id"})
 
 
@@ -43,7 +47,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Sketch(Model):
-    """What does not merge exactly, estimated: quantiles, distinct values or frequent ones."""
+    """What no number of SQL's is: quantiles, distinct values or frequent ones."""
 
     quantiles: Expression | None = Field(default=None, examples=["latency_ms"])
     """Numbers whose quantiles are estimated, as an SQL expression; `at` says which."""
@@ -53,18 +57,22 @@ class Sketch(Model):
     """With `quantiles`: shares from 0 to 1. Of one the column is a DOUBLE, of a list an array."""
     distinct: Expression | None = Field(default=None, examples=["user_id"])
     """Values whose number is estimated, as an SQL expression: standard error 1.6 %."""
+    distinct_values: Expression | None = Field(default=None, examples=["country"])
+    """Values of which the smallest different ones are listed, as an SQL expression; needs a window.
+    The column is a struct of `values`, in their order, and `more`: are there more than k?"""
     top: Expression | None = Field(default=None, examples=["page"])
     """Values of which the most frequent are listed, as an SQL expression; `grouping: none` only."""
     k: Annotated[int, Field(ge=1, le=10_000)] | None = Field(default=None, examples=[10])
-    """With `top`: how many values, by default 10. With `quantiles`: how exact, from 8 on; by
-    default 200, an error of 1.33 % of the ranks, and about 1.7 KB of state a key and window."""
+    """With `top`: how many values, by default 10; with `distinct_values`, by default 100. With
+    `quantiles`: how exact, from 8 on; by default 200, an error of 1.33 % of the ranks, and about
+    1.7 KB of state a key and window."""
 
     @model_validator(mode="after")
     def _is_one_sketch(self) -> Self:
         names = [name for name in _SKETCHES if getattr(self, name)]
         if len(names) != 1:
             raise rule_error(
-                "one of quantiles, distinct and top",
+                "one of quantiles, distinct, distinct_values and top",
                 "write {quantiles: x, at: 0.99}, {distinct: x} or {top: x, k: 10}",
             )
         if (self.at is None) == (names == ["quantiles"]):
@@ -89,6 +97,8 @@ class Sketch(Model):
         """The function, whose columns begin with `name`."""
         if self.distinct:
             return Distinct(name, self.distinct)
+        if self.distinct_values:
+            return DistinctValues(name, self.distinct_values, k=self.k or 100)
         if self.top:
             return Top(name, self.top, k=self.k or 10)
         at = tuple(self.at) if isinstance(self.at, list) else self.at
@@ -169,6 +179,36 @@ class AggregateOptions(OperatorOptions):
                     ("columns", name), f'the column "{name}" is there twice', "rename one"
                 )
             seen.add(name.lower())
+
+    @agrees_with()
+    def columns_are_inside_of_aggregates(self) -> Iterator[Contradiction]:
+        """Around its aggregates a column sees their values and nothing of a record."""
+        for name, column in self.columns.items():
+            parts = [] if isinstance(column, Sketch) else parse_calls(column)
+            if len(parts) < 2:
+                continue
+            texts = ("(0)" if isinstance(part, Call) else part for part in parts)
+            around = read_expression("".join(texts))
+            if around.error:
+                yield Contradiction(("columns", name), f"{column}: {around.error}", "complete it")
+            for outside in around.columns:
+                if not outside.lower().startswith(_SEEN_BY_RESULTS):
+                    yield Contradiction(
+                        ("columns", name),
+                        f"{outside} outside of an aggregate",
+                        f"write first({outside}), or make it a column of the key",
+                    )
+
+    @agrees_with("window")
+    def distinct_values_need_a_window(self, window: Any) -> Iterator[Contradiction]:
+        """Without its end the merge's state would grow with every batch."""
+        for name, column in self.columns.items():
+            if isinstance(column, Sketch) and column.distinct_values and window.type == "none":
+                yield Contradiction(
+                    ("columns", name, "distinct_values"),
+                    "distinct_values contradicts window.type none: its state ends with a window",
+                    "add a window, or write {distinct: ...} for their number",
+                )
 
     @agrees_with("grouping")
     def top_needs_plain_spark(self, grouping: Any) -> Iterator[Contradiction]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -57,6 +58,7 @@ COLUMNS: dict[str, Any] = {
     "both": "sum(n) - min(n) * count(*)",
     **{f"c{index}": call for index, call in enumerate(CALLS)},
     "users": {"distinct": "n"},
+    **{f"set_{name}": {"distinct_values": name, "k": 2} for name in TYPES},
 }
 KEYS = ["", "a", "b"]
 
@@ -76,6 +78,8 @@ def values_of(function: Function, rows: pa.Table) -> pa.Array:
         return column.is_valid()
     if type(function).__name__ == "CountIf":
         return column.fill_null(False)
+    if type(function).__name__ == "DistinctValues" and column.type == pa.float64():
+        return pc.add(column, 0.0)
     return column
 
 
@@ -159,6 +163,15 @@ class AverageOfAverages(Aggregate):
         return {"_a0": "cast(avg(_a0) as bigint)", "_a0_count": "sum(_a0_count)"}
 
 
+class WithoutTheNext(Aggregate):
+    """Keeps two values of each piece: of no piece is it known then that there are more."""
+
+    def partial(self, rows: pa.Table) -> pa.Table:
+        partials = super().partial(rows)
+        kept = pc.list_slice(partials["_a0"], 0, 2)
+        return partials.set_column(partials.column_names.index("_a0"), "_a0", kept)
+
+
 @pytest.mark.spark
 def test_broken_functions_are_rejected_by_the_same_check(spark: SparkSession) -> None:
     generator = np.random.default_rng(5)
@@ -171,11 +184,27 @@ def test_broken_functions_are_rejected_by_the_same_check(spark: SparkSession) ->
         (FirstThatCame, "first(s)"),
         (WithoutNulls, "count(n)"),
         (AverageOfAverages, "avg(n)"),
+        (WithoutTheNext, {"distinct_values": "n", "k": 2}),
     ):
         right = operator_of({"x": call})
         wrong = broken(right.options, right.texts, {KEY: "string", "_a0": right._functions[0].kind})
         case = (with_inputs(right, rows_of(drawn)), ways)
         assert mergeability_violations(spark, wrong, [case]), call
+
+
+def test_the_smallest_values_of_a_group_are_kept_and_one_more() -> None:
+    operator = operator_of({"x": {"distinct_values": "s", "k": 2}})
+    drawn = [(key, 0, 0, *[None] * 4, text, *[None] * 2) for key, text in TEXTS]
+    made = operator.partial(with_inputs(operator, rows_of(drawn)))
+    assert dict(zip(made[KEY].to_pylist(), made["_a0"].to_pylist(), strict=True)) == {
+        "a": ["b", "c", "ß"],
+        "b": [],
+        "": ["b"],
+    }
+    assert operator.partial(with_inputs(operator, rows_of(drawn)).slice(0, 0)).num_rows == 0
+
+
+TEXTS = [("a", "ß"), ("b", None), ("a", "c"), ("", "b"), ("a", "🌊"), ("a", "b"), ("a", "c")]
 
 
 def test_a_sum_that_64_bits_cannot_hold_is_an_error_and_not_another_number() -> None:

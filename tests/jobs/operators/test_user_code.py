@@ -73,6 +73,16 @@ def test_a_key_that_nothing_decodes_is_named_in_the_class(tmp_path: Path) -> Non
         job_in(tmp_path, code)
 
 
+def test_what_the_class_itself_names_is_checked_like_the_file(tmp_path: Path) -> None:
+    key = 'key = "customer"'
+    assert key in CODE
+    with pytest.raises(UsageError, match=r'operator\.class: no column "custmer" .*"customer"\?'):
+        job_in(tmp_path, CODE.replace(key, 'key = "upper(custmer)"'))
+    raising = "key = property(lambda self: 1 / 0)"
+    with pytest.raises(UsageError, match="Scoring does not say its key and inputs: ZeroDivision"):
+        job_in(tmp_path, CODE.replace(key, raising))
+
+
 def test_a_checkpoint_fixes_the_state_and_not_the_code(tmp_path: Path) -> None:
     first = make_identity(job_in(tmp_path))
     same_state = make_identity(job_in(tmp_path, CODE.replace(">= self", "> self")))

@@ -11,6 +11,9 @@ from tests.support.oracles import START
 from tests.support.running.in_process import Ran, run_without_windows
 from unskew.config.errors import UsageError
 from unskew.config.loader import load_job
+from unskew.jobs.checkpoint.files import journal_of
+from unskew.jobs.engine.preflight import check_expressions_first
+from unskew.jobs.query.pipeline import Pipeline
 
 pytestmark = pytest.mark.spark
 
@@ -99,4 +102,47 @@ def test_what_calls_java_is_refused(text: str) -> None:
 
 def test_a_text_or_a_column_of_that_name_is_not() -> None:
     text = "concat(reflect, 'reflect(x)', `java_method`)"
-    assert load_job("word_count", {"operator": {"type": "word_count", "text": text}})
+    decode = {"type": "json", "schema": "reflect STRING, java_method STRING"}
+    changes = {"decode": decode, "operator": {"type": "word_count", "text": text}}
+    assert load_job("word_count", changes)
+
+
+KEYED = """
+from unskew import OperatorOptions, RowOperator
+
+
+class Counting(RowOperator):
+    Options = OperatorOptions
+    key = "{key}"
+    partial_columns = {{"n": "BIGINT"}}
+    merge = {{"n": "sum(n)"}}
+
+    def start(self):
+        return 0
+
+    def add(self, state, row):
+        return state + 1
+
+    def result(self, state):
+        return {{"n": state}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("key", "problem"),
+    [
+        # What lint lets pass, since types are Spark's.
+        ("size(value)", r"operator\.class: size\(value\): .*STRING"),
+        ("no_such_function(value)", r"operator\.class: no_such_function\(value\): .*routine"),
+    ],
+)
+def test_a_wrong_key_of_a_class_is_named_before_kafka_is_asked(
+    spark: SparkSession, tmp_path: Path, key: str, problem: str
+) -> None:
+    (tmp_path / "counting_by_key.py").write_text(KEYED.format(key=key))
+    section = {"type": "python", "file": str(tmp_path / "counting_by_key.py"), "class": "Counting"}
+    nobody = {"source.bootstrap_servers": "127.0.0.1:1", "checkpoint": str(tmp_path / "checkpoint")}
+    job = load_job("word_count", {"operator": section, **nobody})
+    with pytest.raises(UsageError, match=problem):
+        check_expressions_first(spark, Pipeline(job, journal_of(job)))
+    assert not (tmp_path / "checkpoint").exists()
