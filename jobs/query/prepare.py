@@ -115,12 +115,8 @@ def _evaluate(decoded: DataFrame, given: Operator, job: Job) -> tuple[DataFrame,
     rows = drop_filtered(evaluated.rows).select(
         *[sf.expr(text).alias(name) for name, text in operator.keys.items()],
         *[sf.expr(text).alias(name) for name, text in operator.inputs.items()],
-        # A value that is no time becomes null; a plain cast would stop the query.
-        sf.expr(f"try_cast({evaluated.event_time} as timestamp)").alias(EVENT_TIME),
-        sf.col("raw_timestamp").alias(ARRIVED),
+        *list_record_columns(evaluated.event_time),
         reason.alias(REJECT_REASON),
-        *[sf.col(f"raw_{name}") for name in COLUMNS],
-        STAMPED_ON_ARRIVAL,
     )
     reason = sf.coalesce(
         sf.col(REJECT_REASON),
@@ -130,12 +126,26 @@ def _evaluate(decoded: DataFrame, given: Operator, job: Job) -> tuple[DataFrame,
     return rows.withColumn(REJECT_REASON, reason), evaluated.types
 
 
+def list_record_columns(event_time: str) -> list[Column]:
+    """What is the record's own and no operator's: its times and the columns of its source."""
+    return [
+        # A value that is no time becomes null; a plain cast would stop the query.
+        sf.expr(f"try_cast({event_time} as timestamp)").alias(EVENT_TIME),
+        sf.col("raw_timestamp").alias(ARRIVED),
+        *[sf.col(f"raw_{name}") for name in COLUMNS],
+        sf.col(STAMPED_ON_ARRIVAL),
+    ]
+
+
+def is_whole_key_too_long(operator: Operator, job: Job) -> Column:
+    """Are the texts of a key, all of its columns together, too long?"""
+    texts = (sf.octet_length(name) for name, kind in operator.key_types.items() if kind == "string")
+    return sum(texts, sf.lit(0)) > job.max_key_bytes.bytes
+
+
 def _check_keys(rows: DataFrame, operator: Operator, job: Job) -> DataFrame:
     """Rows with a key each; one that is too long is a reason to reject the record."""
-    texts = [sf.octet_length(name) for name, kind in operator.key_types.items() if kind == "string"]
-    if not texts:
-        return rows
-    long = sf.when(sum(texts[1:], texts[0]) > job.max_key_bytes.bytes, KEY_TOO_LONG)
+    long = sf.when(is_whole_key_too_long(operator, job), KEY_TOO_LONG)
     return rows.withColumn(REJECT_REASON, sf.coalesce(sf.col(REJECT_REASON), long))
 
 

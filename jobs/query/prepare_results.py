@@ -5,18 +5,18 @@ from pyspark.sql import functions as sf
 
 from unskew.config.models.job import Job
 from unskew.jobs.operators.aggregate import Aggregate
-from unskew.jobs.operators.base import EVENT_TIME, KEY, Operator
+from unskew.jobs.operators.base import KEY, Operator
 from unskew.jobs.operators.results import Results
 from unskew.jobs.query.decode import REJECT_REASON
 from unskew.jobs.query.expressions import drop_filtered, evaluate
 from unskew.jobs.query.prepare import (
-    ARRIVED,
     KEY_TOO_LONG,
     NULL_KEY,
+    is_whole_key_too_long,
+    list_record_columns,
     reject_times,
     select_prepared,
 )
-from unskew.jobs.query.source import COLUMNS, STAMPED_ON_ARRIVAL
 
 _WANTED = "_wanted"
 _REASON = "_reason"
@@ -65,11 +65,8 @@ def _evaluate(decoded: DataFrame, given: Results, job: Job) -> tuple[DataFrame, 
             for n, test in unwanted.items()
         ],
         *[_find_reason(name, part).alias(f"{_REASON}_{name}") for name, part in parts.items()],
-        sf.expr(f"try_cast({evaluated.event_time} as timestamp)").alias(EVENT_TIME),
-        sf.col("raw_timestamp").alias(ARRIVED),
+        *list_record_columns(evaluated.event_time),
         REJECT_REASON,
-        *[sf.col(f"raw_{name}") for name in COLUMNS],
-        STAMPED_ON_ARRIVAL,
     )
     reason = sf.coalesce(sf.col(REJECT_REASON), *reject_times(job))
     return rows.withColumn(REJECT_REASON, reason), operator
@@ -88,11 +85,8 @@ def _list_wanted(operator: Results, job: Job) -> Column:
     """The results that want the record, each with the reason if it cannot be used there."""
     entries = []
     for name, part in operator.parts.items():
-        reason = sf.col(f"{_REASON}_{name}")
-        texts = [sf.octet_length(c) for c, kind in part.key_types.items() if kind == "string"]
-        if texts:
-            long = sum(texts[1:], texts[0]) > job.max_key_bytes.bytes
-            reason = sf.coalesce(reason, sf.when(long, f"{name}_{KEY_TOO_LONG}"))
+        long = sf.when(is_whole_key_too_long(part, job), f"{name}_{KEY_TOO_LONG}")
+        reason = sf.coalesce(sf.col(f"{_REASON}_{name}"), long)
         entry = sf.struct(sf.when(reason.isNull(), name).alias(KEY), reason.alias(_REASON))
         wanted = sf.col(f"{_WANTED}_{name}") if name in operator.wheres else sf.lit(True)
         entries.append(sf.when(wanted, entry))
