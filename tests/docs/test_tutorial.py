@@ -1,64 +1,19 @@
 """docs/tutorial.md, typed in from top to bottom by a user with an empty folder."""
 
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
+from collections import defaultdict
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.support.blocks import blocks
+from tests.support.shell import Shell
 
-CLICKS = 80_000
-# What is typed into an interactive Python goes on after an error; a test must not.
-_STOP_AT_ERRORS = """\
-import os, sys
-sys.excepthook = lambda *error: (sys.__excepthook__(*error), sys.stderr.flush(), os._exit(1))
-"""
-# As typed, but from no package index, and not into the environment that runs the tests.
-_INSTALL = "pip install --no-deps --no-build-isolation --no-index --target installed ."
-
-
-class Shell:
-    """A user's shell in a folder, the environment of the tests activated, no Java named."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        programs = Path(sys.executable).parent
-        self._environment = {
-            **{name: text for name, text in os.environ.items() if name != "JAVA_HOME"},
-            "PATH": f"{programs}:{os.environ['PATH']}",
-            "PYTHONPATH": str(folder / "installed"),
-        }
-
-    def type(self, line: str, entered: str = "") -> str:
-        """What a command prints."""
-        process = subprocess.Popen(
-            ["/bin/sh", "-euc", line],
-            cwd=self._folder,
-            env=self._environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        try:
-            out, err = process.communicate(entered, timeout=280)
-        except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)  # Python and its JVM too, which hold the pipes
-            process.communicate()
-            raise
-        assert process.returncode == 0, f"{line}\n{out[-2000:]}\n{err[-8000:]}"
-        return out
-
-    def export(self, line: str) -> None:
-        """What an `export NAME=...` says holds for all that is typed after it."""
-        name = line.removeprefix("export ").partition("=")[0]
-        self._environment[name] = self.type(f'{line}\nprintf %s "${name}"')
+TYPO = "revenue: sum(amuont)"
 
 
 @pytest.mark.spark
@@ -67,55 +22,81 @@ class Shell:
 def test_the_tutorial_from_top_to_bottom(root: Path, tmp_path: Path) -> None:
     page = root / "docs" / "tutorial.md"
     shell = Shell(tmp_path)
-    java, *lines = "".join(block.text for block in blocks(page, "sh")).splitlines()
-    shell.export(java)
-    after = typed_python(page, shell)
     for block in blocks(page):
         if block.name:
             (tmp_path / block.name).write_text(block.text)
-    outputs = {line: shell.type(_INSTALL if line == "pip install ." else line) for line in lines}
-    assert [line.split()[1] for line in outputs] == COMMANDS
-    compare, predict, simulate, _, lint, run, inspect = outputs.values()
-    assert "Use " in compare
-    assert "Take grouping level" in predict
-    assert {"key", "level"} <= set(simulate.split())
-    assert lint == ""
-    assert totals_of("bot", run) == [str(number) for number in after["bot"]]
-    check_balance(page, inspect, shell.type("unskew inspect checkpoints/scoring --json"))
+    lines = "".join(block.text for block in blocks(page, "sh")).splitlines()
+    outputs = {line: shell.type(f"{line} 2>&1") for line in lines}
+    assert outputs["unskew lint totals.yaml"].startswith("ok totals.yaml: ")
+    assert outputs["unskew lint score.yaml"].startswith("ok score.yaml: ")
+    events = [
+        json.loads(line)
+        for file in sorted((tmp_path / "events").iterdir())
+        for line in file.read_text().splitlines()
+    ]
+    check_totals(tmp_path / "results", events)
+    assert '"events"' in outputs["""cat results/by_user/*/part-*.json | grep '"bot"'"""]
+    assert "as expected" in outputs["unskew test score.yaml"]
+    assert "partial results merge" in outputs["unskew test score.yaml"]
+    under_level, under_key = (text for line, text in outputs.items() if "run score" in line)
+    check_seconds(page, under_level, under_key)
+    check_typo(page, tmp_path, shell)
 
 
-COMMANDS = ["compare", "compare", "simulate", "install", "lint", "run", "inspect"]
+def read(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    """The results of complete windows, by minute and key."""
+    rows = {}
+    for file in folder.rglob("part-*.json"):
+        for line in file.read_text().splitlines():
+            row = json.loads(line)
+            minute = row.pop("window_start")[11:16]
+            row.pop("window_end")
+            rows[minute, row.pop(next(iter(row)))] = row
+    return rows
 
 
-def typed_python(page: Path, shell: Shell) -> dict[str, list[int]]:
-    """Types the page's Python into one interpreter and compares its comments with what came out.
-
-    The totals of each user by the routed stream, which the page itself compares with the other's.
-    """
-    typed = [block.text for block in blocks(page, "python") if not block.name]
-    report = "print(json.dumps([skewed, level, after]))\n"
-    # An interpreter that is typed into ends an indented block at an empty line.
-    output = shell.type("python -q -i", "\n".join([_STOP_AT_ERRORS, *typed, report]))
-    skewed, level, after = json.loads(output.splitlines()[-1])
-    mean = CLICKS / 8
-    text = page.read_text("utf-8")
-    assert re.findall(r"# the fullest has (\S+) times", text) == [f"{max(skewed) / mean:.1f}"]
-    assert re.findall(r"# (\S+): nobody waits", text) == [f"{max(level) / mean:.1f}"]
-    assert sum(clicks for _, clicks in after.values()) == CLICKS
-    return dict(after)
-
-
-def check_balance(page: Path, shown: str, report: str) -> None:
-    """`inspect` shows what the page says of it, and every batch was level."""
-    ratios = re.findall(r"`max/mean` is (\d\.\d\d\d)\b", page.read_text("utf-8"))
-    batches = json.loads(report)["batches"]
-    assert len(batches) == 4
-    assert {f"{batch['max_over_mean']:.3f}" for batch in batches} == set(ratios)
-    assert "max/mean" in shown
-    assert ratios[0] in shown.split()
+def check_totals(results: Path, events: list[dict[str, Any]]) -> None:
+    by_user, by_country = defaultdict(list), defaultdict(list)
+    minutes = sorted({event["ts"][11:16] for event in events})[:-1]
+    for event in events:
+        if (minute := event["ts"][11:16]) in minutes:
+            by_user[minute, event["user_id"]].append(Decimal(event["amount"]))
+            by_country[minute, event["country"]].append(event)
+    assert {key: list(row.values()) for key, row in read(results / "by_user").items()} == {
+        key: [len(amounts), float(sum(amounts)), float(max(amounts))]
+        for key, amounts in by_user.items()
+    }
+    countries = read(results / "by_country")
+    assert countries.keys() == by_country.keys()
+    for key, group in by_country.items():
+        latencies = np.array([event["latency_ms"] for event in group])
+        assert abs((latencies < countries[key]["latency"]).mean() - 0.99) < 0.0134
+        users = len({event["user_id"] for event in group})
+        assert countries[key]["users"] == pytest.approx(users, rel=0.08)
 
 
-def totals_of(user: str, output: str) -> list[str]:
-    """The last row of a user that the console showed."""
-    rows = [[cell.strip() for cell in line.split("|")] for line in output.splitlines()]
-    return next(row[2:4] for row in reversed(rows) if len(row) > 3 and row[1] == user)
+def check_seconds(page: Path, under_level: str, under_key: str) -> None:
+    """The log has the figures that the page speaks of, and they say what it says of them."""
+    (head,) = [line for line in page.read_text("utf-8").splitlines() if "`seconds` |" in line]
+    names = re.findall(r"`(\w+)`", head)
+    level, key = (
+        [
+            {name: float(re.findall(rf" {name}=(\S+)", line)[0]) for name in names}
+            for line in log.splitlines()
+            if "records=20000" in line
+        ]
+        for log in (under_level, under_key)
+    )
+    assert len(level) == len(key) == 4
+    assert {batch["max_over_mean"] for batch in level} == {1.0}
+    assert all(batch["under_key_seconds"] > batch["seconds"] for batch in level)
+    slowest = [sum(each["slowest_busy_seconds"] for each in run[1:]) for run in (level, key)]
+    assert slowest[1] > 1.5 * slowest[0]
+
+
+def check_typo(page: Path, folder: Path, shell: Shell) -> None:
+    """A mistake is printed as the page shows it."""
+    job = folder / "totals.yaml"
+    job.write_text(job.read_text().replace("revenue: sum(amount)", TYPO))
+    (shown,) = blocks(page, "text")
+    assert shell.type("unskew lint totals.yaml 2> problems || true") == shown.text
