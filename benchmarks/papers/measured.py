@@ -68,6 +68,7 @@ def _flatten(figures: dict[str, Any], before: str = "") -> Iterator[tuple[str, f
     for name, value in figures.items():
         if isinstance(value, dict) and name in _NESTED:
             yield from _flatten(value, f"{name}.")
+            yield from _highest(value.get("records", []), value.get("signals", {}))
         elif isinstance(value, dict) and name == "streams":
             yield "streams", value["count"]
             yield from _flatten(value["least"], "least.")
@@ -77,6 +78,13 @@ def _flatten(figures: dict[str, Any], before: str = "") -> Iterator[tuple[str, f
             yield f"{before}{name}.mean", float(f"{sum(value) / len(value):.7g}")
         elif isinstance(value, int | float) and name not in _TIMED:
             yield before + name, float(f"{value:.7g}")
+
+
+def _highest(records: list[int], signals: Any) -> Iterator[tuple[str, float]]:
+    """The record at which each signal first has its largest value."""
+    for name, values in signals.items():
+        if isinstance(values, list):
+            yield f"over_time.signals.{name}.highest_at", records[values.index(max(values))]
 
 
 class Store:
