@@ -94,7 +94,7 @@ def _overall() -> tuple[Row, ...]:
         ),
         Row(
             "fig. 10",
-            "worst hundredth of the stream, largest load over the mean, D-Choices over FISH",
+            "worst fiftieth of the stream, largest load over the mean, D-Choices over FISH",
             Printed("plot only", where),
             Ratio(
                 Value(zf("d_choices", 128, LOW), "over_time.window_max_over_mean.max"),
