@@ -1,6 +1,9 @@
 """Fixtures shared by all tests: real parts, started once a worker, stopped by their own ids."""
 
+import math
 import os
+import time
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,27 +14,43 @@ from unskew.jobs.engine.session import session
 from unskew.jobs.kafka.broker import Broker
 
 ROOT = Path(__file__).resolve().parent.parent
+_DEADLINE = pytest.StashKey[float]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--golden`: golden files are written anew instead of compared with."""
+    """`--golden` writes golden files; `--minutes` and `--turn` run a part of the tests."""
     parser.addoption("--golden", action="store_true", help="write the golden files anew")
+    parser.addoption("--minutes", type=float, help="begin no test after so many minutes")
+    parser.addoption("--turn", default="", help="a word, by which the order of the files is drawn")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Give every Spark of the tests, also of child processes, the settings of short-lived ones."""
     os.environ.setdefault("SPARK_CONF_DIR", str(ROOT / "tests" / "support" / "spark_conf"))
+    if (minutes := config.getoption("minutes")) is not None:
+        config.stash[_DEADLINE] = time.monotonic() + 60 * minutes
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what `--minutes` leaves no time for, before its fixtures are set up."""
+    if time.monotonic() > item.config.stash.get(_DEADLINE, math.inf):
+        pytest.skip("not begun: the time of --minutes is over")
 
 
 # A wrapper, because pytest-xdist reads the groups in a hook of its own, which may run before ours.
 @pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Iterator[None]:
     """Put tests that share what is costly to start on one worker of pytest-xdist.
 
     That is the session of this process, the kernels of a grouping, and what a fixture starts for a
     whole file. What takes longest begins first: the tests of that session, on one worker, then
     child processes with a session of their own, on whichever worker is free.
     """
+    if turn := config.getoption("turn"):
+        items.sort(key=lambda item: zlib.crc32(f"{turn} {item.path.relative_to(ROOT)}".encode()))
     items.sort(key=_rank)
     for item in items:
         if item.get_closest_marker("xdist_group") is None and (group := _group(item)):

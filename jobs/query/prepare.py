@@ -182,13 +182,12 @@ def _explode_keys(rows: DataFrame, job: Job) -> DataFrame:
 def _are_usable(keys: Column, job: Job) -> Column:
     """Is every key there, and short enough? Most records are judged without a look at each key.
 
-    `array_contains` of what is longer than all of them is null where one of them is. Functions
-    with a lambda run outside of Spark's generated code.
+    `array_contains` is null where a key is, and rarely true here. Functions with a lambda run
+    outside of Spark's generated code.
     """
-    joined = sf.array_join(keys, "")
-    short = sf.octet_length(joined) <= job.max_key_bytes.bytes
-    complete = sf.array_contains(keys, sf.concat(joined, sf.lit("-"))).isNotNull()
-    return sf.when(short & complete, sf.lit(True)).otherwise(
+    complete = ~sf.array_contains(keys, sf.lit(""))
+    short = sf.octet_length(sf.array_join(keys, "")) <= job.max_key_bytes.bytes
+    return sf.when(complete & short, sf.lit(True)).otherwise(
         sf.forall(keys, lambda key: _is_usable(key, job))
     )
 

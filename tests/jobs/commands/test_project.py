@@ -84,3 +84,29 @@ def test_each_of_several_results_is_compared_by_its_name(tmp_path: Path) -> None
         "rejected: 1 pages_null_key",
         "partial results merge, however the samples are split",
     ], tried.stderr
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_job_of_rows_is_tried_without_the_law_of_merging(tmp_path: Path) -> None:
+    job = {
+        "name": "to_table",
+        "source": {"type": "files", "path": str(tmp_path)},
+        "decode": {"type": "json", "schema": "user STRING, n BIGINT"},
+        "operator": "rows",
+        "sinks": [{"type": "table", "path": str(tmp_path / "table"), "partition_by": ["user"]}],
+        "checkpoint": str(tmp_path / "checkpoint"),
+        "dead_letters": {"type": "files", "path": str(tmp_path / "dead")},
+    }
+    (tmp_path / "job.yaml").write_text(json.dumps(job))
+    lines = ['{"user": "b", "n": 1}', '{"user": "a"}', "{", '{"user": "b", "n": 1}']
+    (tmp_path / "samples.jsonl").write_text("\n".join(lines))
+    rows = ['{"user":"a","n":null}', '{"user":"b","n":1}']
+    (tmp_path / "expected.jsonl").write_text("\n".join(rows))
+    tried = unskew("test", str(tmp_path / "job.yaml"))
+    assert tried.stdout.splitlines() == [
+        '+ {"user":"b","n":1}',
+        "results: 3, as expected 2",
+        "rejected: 1 not_decoded",
+    ], tried.stderr
+    assert tried.returncode == 1

@@ -5,9 +5,11 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+from confluent_kafka import Producer
 from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
@@ -19,9 +21,11 @@ from confluent_kafka.admin import (
 
 from tests.support.blocks import blocks
 from tests.support.running.job_process import finished, produce, totals
+from tests.support.running.topics import topic_records
 from unskew.config.explain import explain, write_yaml
 from unskew.config.lint import lint
 from unskew.config.loader import load_job
+from unskew.jobs.__main__ import main
 from unskew.jobs.kafka.broker import Broker, Identity
 
 HEADING = "Kafka with TLS and SCRAM"
@@ -171,6 +175,38 @@ def test_what_goes_wrong_is_one_line_without_the_secret(
     assert code == 1
     (message,) = [text for text in errors.splitlines() if " info " not in text]
     assert message.startswith(f"word_count_secured: {line}: ")
+    secret_free(output, errors)
+
+
+@pytest.mark.e2e
+@pytest.mark.slow
+def test_dead_letters_are_replayed_with_the_log_in_of_the_job(
+    job: list[str],
+    secured: Secured,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    broker = secured.broker
+    broker.create_topics(["mended", "mended-dead"])
+    read, write = AclOperation.READ, AclOperation.WRITE
+    permit(broker, "unskew", "mended-dead", AclOperation.DESCRIBE, read)
+    permit(broker, "unskew", "mended", AclOperation.DESCRIBE, write)
+    coordinates = {"topic": "mended", "partition": "0", "offset": "7", "reason": "not_utf8"}
+    headers: Any = [(name, value.encode()) for name, value in coordinates.items()]
+    headers.append(("timestamp", b"2026-01-01 00:00:00"))
+    producer = Producer({"bootstrap.servers": broker.address, "log_level": 0})
+    producer.produce("mended-dead", b"value", headers=headers)
+    assert producer.flush(30) == 0
+    changes = ("--set", "source.subscribe=[mended]", "--set", "dead_letters.topic=mended-dead")
+
+    assert main(["dead-letters", "replay", *job, *changes]) == 0
+    (record,) = topic_records(broker, "mended", 1)
+    assert record.value() == b"value"
+    monkeypatch.setenv("KAFKA_PASSWORD", "not-the-password")
+    assert main(["dead-letters", "list", *job, *changes]) == 1
+    output, errors = capsys.readouterr()
+    assert output == "replayed: 1\n"
+    assert "uthentication failed" in errors
     secret_free(output, errors)
 
 

@@ -1,4 +1,4 @@
-"""A database that is really taken away under a job, and comes back."""
+"""A broker and a database that are really taken away under a job, and come back."""
 
 import signal
 from collections.abc import Callable
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from tests.support.oracles import START
@@ -14,6 +15,7 @@ from tests.support.running.postgres_server import postgres_server
 from unskew.config.models.job import Job
 from unskew.jobs.engine.retries import run_with_retries
 from unskew.jobs.engine.service import Service
+from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.local.signals import Stop
 from unskew.jobs.observe.batch import BatchDone
 from unskew.jobs.observe.follower import Follower
@@ -21,6 +23,13 @@ from unskew.jobs.observe.follower import Follower
 pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.slow]
 
 RUNNING_TOTALS: dict[str, Any] = {"window": {"type": "none"}, "lateness": None}
+# Kafka's client gives up after a minute by itself, and Spark asks it three times.
+SOON = {
+    "kafka.request.timeout.ms": 1000,
+    "kafka.default.api.timeout.ms": 2000,
+    "fetchOffset.numRetries": 1,
+    "fetchOffset.retryIntervalMs": 10,
+}
 
 
 class Outage(Follower):
@@ -59,6 +68,40 @@ def run(spark: SparkSession, job: Job, outage: Outage) -> None:
     assert starts >= 1
     assert outage.states[: 2 * starts] == ["retrying", "starting"] * starts
     assert outage.states[-1] == "stopped"
+
+
+def test_a_job_goes_on_when_its_broker_is_back(spark: SparkSession, tmp_path: Path) -> None:
+    first = broker = Broker(None, tmp_path / "broker")
+
+    def produce(words: str) -> None:
+        producer = Producer({"bootstrap.servers": first.address, "log_level": 0})
+        for word in words.split():
+            producer.produce("away", word.encode())
+        assert producer.flush(30) == 0
+
+    def back() -> None:
+        nonlocal broker
+        broker = Broker(first.port, tmp_path / "broker")
+        produce("b c")
+
+    try:
+        first.create_topics(["away"])
+        produce("a b")
+        source = {
+            "type": "kafka",
+            "bootstrap_servers": first.address,
+            "subscribe": ["away"],
+            "start": "earliest",
+            "options": SOON,
+        }
+        every_second = {"type": "interval", "interval": "1 s"}
+        changes = {**RUNNING_TOTALS, "decode": {"type": "text"}, "trigger": every_second}
+        job = job_over(source, tmp_path, "broker", **changes, event_time="timestamp")
+        run(spark, job, Outage(first.stop, back, records=4))
+    finally:
+        broker.stop()
+    rows = spark.table("totals").orderBy("batch_id").collect()
+    assert {row["key"]: row["count"] for row in rows} == {"a": 1, "b": 2, "c": 1}
 
 
 def test_a_job_goes_on_when_its_database_is_back(spark: SparkSession, tmp_path: Path) -> None:
