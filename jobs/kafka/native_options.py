@@ -7,6 +7,8 @@ words, and reads no store in Java's own format.
 
 from collections.abc import Mapping
 
+from confluent_kafka import KafkaError
+
 from unskew.config.errors import UsageError
 from unskew.config.types.jaas import jaas_options
 from unskew.jobs.kafka.options import find_security_options
@@ -88,3 +90,11 @@ def _identify(location: str, options: Mapping[str, str]) -> dict[str, str]:
 
 def _type_of(store: str, options: Mapping[str, str]) -> str:
     return options.get(f"kafka.ssl.{store}.type", "JKS").upper()
+
+
+def is_of_the_group(error: KafkaError) -> bool:
+    """Is it that the user may not use a consumer group? A reader that commits nothing needs none.
+
+    librdkafka looks for the group's coordinator all the same.
+    """
+    return bool(error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED)

@@ -9,6 +9,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from unskew.config.errors import ExternalError
 from unskew.jobs.kafka.admin import no_answer, no_such_topic
+from unskew.jobs.kafka.native_options import is_of_the_group
 
 ANSWER_SECONDS = 5.0
 _CHUNK_RECORDS = 10_000
@@ -91,7 +92,8 @@ def _find_range(
     try:
         cluster = consumer.list_topics(topic, timeout=ANSWER_SECONDS)
     except KafkaException as error:
-        reason = f" ({said[-1]})" if said else ""
+        consumer.poll(0)  # hands over what was said before the call gave up
+        reason = f" ({said[0]})" if said else ""
         where = f"compare: {servers}"
         problem = no_answer(where, ANSWER_SECONDS, reason, "--bootstrap-servers")
         raise ExternalError(problem) from error
@@ -135,6 +137,8 @@ def _read(
 def _take(message: Any, left: dict[int, int], sample: RawSample) -> None:
     """Keep a record; drop its partition from those that are left when it was the last."""
     error, number = message.error(), message.partition()
+    if error is not None and is_of_the_group(error):
+        return
     if error is not None:
         if error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
             raise KafkaException(error)

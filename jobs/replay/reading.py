@@ -12,7 +12,7 @@ from unskew.config.errors import ExternalError, UsageError
 from unskew.config.models.job import Job
 from unskew.grouping.spark.locations import open_location
 from unskew.jobs.checkpoint.files import names_in, read_bytes
-from unskew.jobs.kafka.native_options import native_options
+from unskew.jobs.kafka.native_options import is_of_the_group, native_options
 from unskew.jobs.replay.dead_letter import DeadLetter, read_coordinates
 from unskew.jobs.sinks.files import FilesDeadLetters
 from unskew.jobs.sinks.kafka import KafkaDeadLetters
@@ -51,7 +51,8 @@ def _read_topic(job: Job, target: KafkaDeadLetters) -> Iterator[DeadLetter]:
         for message in _read_messages(consumer, target.topic):
             yield _read_message(message)
     except KafkaException as error:
-        # A refused log-in, or a certificate, is said before the call gives up.
+        # A refused log-in, or a certificate, is said before the call gives up; `poll` hands it over.
+        consumer.poll(0)
         reason = said[0] if said else error.args[0].str() if error.args else str(error)
         where = f"{target.topic} on {options['bootstrap.servers']}"
         raise ExternalError(f"dead_letters.topic: {where}: {reason}") from error
@@ -72,9 +73,10 @@ def _read_messages(consumer: Consumer, topic: str) -> Iterator[Message]:
         while begin < end and consumer.position([partition])[0].offset < end:
             messages = consumer.consume(_MESSAGES, timeout=_WAIT_SECONDS)
             for message in messages:
-                if message.error() is not None:
-                    raise KafkaException(message.error())
-                if (message.offset() or 0) < end:
+                error = message.error()
+                if error is not None and not is_of_the_group(error):
+                    raise KafkaException(error)
+                if error is None and (message.offset() or 0) < end:
                     yield message
 
 
