@@ -27,10 +27,12 @@ from unskew.jobs.operators.mergeability import mergeability_violations
 from unskew.jobs.operators.registry import result_key
 from unskew.jobs.query.decode import decode
 from unskew.jobs.query.pipeline import prepare_records
-from unskew.jobs.query.prepare import REJECTED
+from unskew.jobs.query.prepare import REJECTED, keep_accepted
+from unskew.jobs.query.prepare_rows import select_table_columns
 from unskew.jobs.query.source import COLUMNS, read_static
 
 _TABLE = "unskew_results"
+_ROWS = "rows"
 _PAIRS_MAX = 60
 _SEED = 7
 
@@ -52,32 +54,43 @@ def try_out(job_file: str, samples: Path, folder: Path) -> Tried:
     """Run the job over the lines of `samples`; what it writes goes to `folder`."""
     job = load_job(job_file, _overrides(job_file, samples, folder))
     with translate_spark_errors(job), job_session(job) as spark:
-        Service(job, spark).run()
         prepared, operator = _prepare_static(spark, job, samples)
-        return Tried(
-            _read_results(spark, job) if operator.merges else _read_rows(spark),
-            _count_rejected(prepared),
-            _check_law(spark, operator, prepared) if operator.merges else None,
-        )
+        rejected = _count_rejected(prepared)
+        if not operator.merges:
+            return Tried(_read_rows(prepared), rejected, None)
+        Service(job, spark).run()
+        return Tried(_read_results(spark, job), rejected, _check_law(spark, operator, prepared))
 
 
 def _overrides(job_file: str, samples: Path, folder: Path) -> dict[str, object]:
     (folder / "in").mkdir()
     (folder / "in" / "samples.jsonl").write_bytes(samples.read_bytes())
-    return {
+    overrides = {
         "source": {"type": "files", "path": str(folder / "in")},
-        **put_sinks_in_memory(job_file),
         "dead_letters": {"type": "files", "path": str(folder / "dead_letters")},
         "checkpoint": str(folder / "checkpoint"),
         "trigger": {"type": "available_now"},
         "partitions": 2,
-        "merge": {"partitions": 1, "output": "update"},
         "spark.spark.master": "local[2]",
     }
+    # The columns of a job of rows depend on its sink, which is not written to.
+    if _is_of_rows(job_file):
+        return overrides
+    merge = {"partitions": 1, "output": "update"}
+    return {**overrides, **put_sinks_in_memory(job_file), "merge": merge}
 
 
-def _read_rows(spark: SparkSession) -> list[dict[str, Any]]:
-    return [json.loads(row) for row in sorted(_read_json(spark.table(_TABLE)))]
+def _is_of_rows(job_file: str) -> bool:
+    root = load(job_file).root
+    operator = root.value.get("operator") if root and isinstance(root.value, dict) else None
+    kind = operator.value.get("type") if operator and isinstance(operator.value, dict) else None
+    return kind is not None and kind.value == _ROWS
+
+
+def _read_rows(prepared: DataFrame) -> list[dict[str, Any]]:
+    """The rows that would be written, in the order of their texts."""
+    rows = select_table_columns(keep_accepted(prepared))
+    return [json.loads(row) for row in sorted(_read_json(rows))]
 
 
 def _read_json(table: DataFrame) -> list[str]:

@@ -51,7 +51,7 @@ def _read_topic(job: Job, target: KafkaDeadLetters) -> Iterator[DeadLetter]:
         for message in _read_messages(consumer, target.topic):
             yield _read_message(message)
     except KafkaException as error:
-        # A refused log-in, or a certificate, is said before the call gives up; `poll` hands it over.
+        # A refused log-in, or a certificate, is said before the call gives up: `poll` has it.
         consumer.poll(0)
         reason = said[0] if said else error.args[0].str() if error.args else str(error)
         where = f"{target.topic} on {options['bootstrap.servers']}"

@@ -88,14 +88,21 @@ def test_each_of_several_results_is_compared_by_its_name(tmp_path: Path) -> None
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_job_of_rows_is_tried_without_the_law_of_merging(tmp_path: Path) -> None:
+def test_a_job_of_rows_shows_what_it_would_write(tmp_path: Path) -> None:
     job = {
         "name": "to_table",
         "source": {"type": "files", "path": str(tmp_path)},
         "decode": {"type": "json", "schema": "user STRING, n BIGINT"},
         "operator": {"type": "rows"},
         "grouping": "none",
-        "sinks": [{"type": "table", "path": str(tmp_path / "table"), "partition_by": ["user"]}],
+        "sinks": [
+            {
+                "type": "table",
+                "format": "parquet",
+                "path": str(tmp_path / "table"),
+                "partition_by": ["user"],
+            }
+        ],
         "checkpoint": str(tmp_path / "checkpoint"),
         "dead_letters": {"type": "files", "path": str(tmp_path / "dead")},
     }
