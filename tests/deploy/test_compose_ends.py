@@ -66,6 +66,7 @@ def test_a_fault_of_prometheus_is_reported(
 
 
 @pytest.mark.e2e
+@pytest.mark.slow
 def test_prometheus_alone_has_its_rules() -> None:
     find_program("prometheus")
     done = compose_dry("prometheus")

@@ -176,6 +176,7 @@ for name in ("key", "shuffle", "dynamic_key"):
 """
 
 
+@pytest.mark.slow
 def test_routes_do_not_depend_on_pythons_hash_seed() -> None:
     checksums = {
         subprocess.run(

@@ -159,6 +159,7 @@ def accepts(spark: SparkSession, text: str) -> bool:
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_spark_fills_no_nested_column_from_csv(spark: SparkSession) -> None:
     for kind in ("ARRAY<INT>", "MAP<STRING, INT>", "STRUCT<x: INT>", "VOID"):
         parsed = spark.range(1).select(sf.from_csv(sf.lit("1"), f"a {kind}"))

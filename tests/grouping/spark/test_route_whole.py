@@ -37,6 +37,7 @@ def write_batch(folder: Path, batch: int) -> None:
         pq.write_table(table, folder / f"{batch}-{source}.parquet")
 
 
+@pytest.mark.slow
 def test_keys_stay_whole_over_all_sources_and_the_second_batch_is_balanced(
     spark: SparkSession, tmp_path: Path, one_task_a_file: None
 ) -> None:

@@ -11,6 +11,7 @@ from unskew.jobs.__main__ import main
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_spark_and_the_journal_read_a_file_uri_alike(spark: SparkSession, tmp_path: Path) -> None:
     write_lines(tmp_path / "in", "1.json", records(1, 20))
     home = tmp_path / "with blank 100%25"

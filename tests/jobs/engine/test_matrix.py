@@ -138,7 +138,13 @@ def pairs() -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize(
+    "operator",
+    [
+        pytest.param(n, marks=[] if n in ("word_count", "vwap") else pytest.mark.slow)
+        for n in OPERATORS
+    ],
+)
 def test_plain_spark_gives_the_totals_of_plain_python(matrix: Matrix, operator: str) -> None:
     assert is_exact(matrix.plain(operator), matrix.rows, operator)
 

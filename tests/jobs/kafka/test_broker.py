@@ -183,6 +183,7 @@ def test_why_it_does_not_start_is_told(tmp_path: Path) -> None:
         Broker(identity=Identity(tmp_path / "pem", tmp_path / "pem"))
 
 
+@pytest.mark.slow
 def test_a_port_of_ones_choice_and_topics_from_the_command_line(tmp_path: Path) -> None:
     (port,) = free_ports(1)
     with command(tmp_path, "--port", str(port), "--topic", "lines:4") as running:

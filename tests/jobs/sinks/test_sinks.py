@@ -38,6 +38,7 @@ def test_the_console_computes_also_what_it_does_not_show(
     assert ran.batches[-1].merge_rows == 200
 
 
+@pytest.mark.slow
 def test_the_memory_sink_does_not_pile_up_plans(spark: SparkSession, tmp_path: Path) -> None:
     write_words(tmp_path, batches=3, words=2)
     ran = Ran(

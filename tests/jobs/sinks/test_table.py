@@ -103,6 +103,7 @@ def test_rows_are_in_the_table_once_and_every_writer_has_its_share(
     assert sum(part["last_batch"]["written_bytes"] for part in data["partitions"]) > 0
 
 
+@pytest.mark.slow
 def test_a_restart_with_another_grouping_goes_on(spark: SparkSession, tmp_path: Path) -> None:
     records = [events(seed, 200) for seed in range(3)]
     by_bytes = {"type": "level", "balance": "bytes", "target_file_bytes": 200}

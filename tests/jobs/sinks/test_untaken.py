@@ -56,6 +56,7 @@ def test_postgres_writes_all_rows_but_the_one_that_it_refuses(server: PostgresSe
     assert written == {key: count for key, count in rows.items() if key != LONG}
 
 
+@pytest.mark.slow
 def test_a_table_that_refuses_everything_still_stops_the_job(server: PostgresServer) -> None:
     with server.connect() as connection:
         connection.execute(

@@ -25,8 +25,7 @@ from unskew.jobs.query.pipeline import Pipeline
 pytestmark = pytest.mark.spark
 
 ROUTED = [name for name in GROUPING_MODELS if name != "none"]
-SLOW = ("local",)
-QUICK = ("w_choices",)
+SLOW = ("local", "w_choices")
 ROWS = 240
 Totals = dict[WindowedKey, dict[str, Any]]
 
@@ -129,7 +128,7 @@ def _utc() -> Iterator[None]:
     [
         pytest.param(
             each,
-            marks=[] if each in QUICK else pytest.mark.slow if each in SLOW else pytest.mark.long,
+            marks=pytest.mark.slow if each in SLOW else pytest.mark.long,
         )
         for each in ROUTED
     ],
