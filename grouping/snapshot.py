@@ -38,6 +38,12 @@ class Snapshot:
     options: Mapping[str, object] = field(default_factory=dict)
     """The grouping's options, as JSON values; empty if it has none."""
 
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """What a grouping that goes on from it must agree with."""
+        options = tuple(sorted((name, str(value)) for name, value in self.options.items()))
+        return self.grouping, self.version, self.partitions, self.seed, options
+
     def to_bytes(self) -> bytes:
         """The snapshot as bytes that `from_bytes` reads back."""
         names = sorted(self.arrays)

@@ -1,4 +1,4 @@
-"""The `grouping` section: `none`, `local`, or any grouping of the registry with its own `Params`.
+"""The `grouping` section: `none`, `local`, `auto`, or any of the registry with its own `Params`.
 
 The models of the last follow from the registry, so a new grouping is a new `type` here by itself.
 """
@@ -31,11 +31,25 @@ class LocalGrouping(Model):
     """Routes nothing, and works where a record is read."""
 
 
-UNROUTED: dict[str, type[NoGrouping] | type[LocalGrouping]] = {
+class AutoGrouping(Model):
+    """Measures each batch and takes what is fastest: `local`, `level`, by seconds too, or `key`."""
+
+    splits: ClassVar[bool] = True
+    type: Literal["auto"]
+    """Takes another grouping by itself where that is faster."""
+    sample_records: Annotated[int, Field(ge=0, le=100_000)] = 20_000
+    """How many records are read before the first batch, to begin with what the cost model says of
+    them; 0: it begins with `level`."""
+    gain_min: Annotated[float, Field(ge=0.01, le=1.0)] = 0.03
+    """By which part of a batch's time another grouping must be faster to be taken."""
+
+
+UNROUTED: dict[str, type[NoGrouping] | type[LocalGrouping] | type[AutoGrouping]] = {
     "none": NoGrouping,
     "local": LocalGrouping,
+    "auto": AutoGrouping,
 }
-"""The types that have no router: no `Grouping` of the registry."""
+"""The types that have no router of their own: no `Grouping` of the registry."""
 
 
 def _model(name: str) -> type[GroupingParams]:

@@ -3,7 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
-from unskew.config.models.grouping import GROUPING_MODELS, grouping_options, splits_keys
+from unskew.config.models.grouping import (
+    GROUPING_MODELS,
+    AutoGrouping,
+    grouping_options,
+    splits_keys,
+)
 from unskew.config.models.operator import OperatorOptions
 from unskew.config.rules.registry import Contradiction, rule
 from unskew.config.specs import OPERATORS
@@ -38,6 +43,19 @@ def bytes_are_known(operator: OperatorOptions, grouping: Any) -> Iterator[Contra
             ("grouping", "balance"),
             f"bytes are those of a table's rows, and operator.type {operator.type} makes none",
             "write records or seconds, or operator.type: rows",
+        )
+
+
+@rule("operator", "grouping")
+def auto_has_a_merge(operator: OperatorOptions, grouping: Any) -> Iterator[Contradiction]:
+    """What `auto` compares are ways to make partial results, and rows of a table have none."""
+    chosen = getattr(operator, "implementation", None) or OPERATORS.load(operator.type)
+    if isinstance(grouping, AutoGrouping) and not chosen.merges:
+        yield Contradiction(
+            ("grouping", "type"),
+            f"auto contradicts operator.type {operator.type}: nothing is merged, so there is"
+            " nothing to choose by",
+            "write grouping.type: level",
         )
 
 

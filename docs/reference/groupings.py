@@ -39,6 +39,8 @@ part of the same key.
 4. **If records differ in cost by key**, by more than a few times: `level` with `balance: seconds`.
 5. **If a key must not be split** (`splits = False`): WHOLE_GROUPINGS.
 
+Or let the job measure and take what is faster: [`auto`](#auto).
+
 Why: a batch ends with its slowest task. `none` and `local` combine before anything is moved, so a
 hot key is no longer hot when its parts meet; but every task meets nearly every key, and pays for
 it each time. `level` moves each record once, keeps all keys but a few at their homes, and gives
@@ -76,6 +78,42 @@ What it costs: every task meets nearly every key. With 16 partitions that is up 
 results a key for the merge, and up to 16 times whatever an operator does when it meets a key. Where
 that is a model or a profile to load, or a partial result of kilobytes, a grouping that keeps keys
 together is faster, `level` above all.""",
+    "auto": """What is best depends on the operator's cost, on what a key costs a task, on skew and
+on the machine, and all of them change. `auto` takes one of four that share a checkpoint, `local`,
+`level`, `level` with `balance: seconds` (shown as `level_seconds`) and `key`, and changes where
+another is expected to be faster.
+
+*The beginning.* Up to `sample_records` records are read before the first batch, and the operator is
+measured on them; the cost model of `unskew compare`, with the constants of `unskew calibrate` if
+there are any, says what a batch takes. With fewer than 1,000 records, or `sample_records: 0`, it
+begins with `level`. Another way is taken if it saves more than the standard deviation of what it
+saves.
+
+*Plain Spark.* Where Spark computes the operator itself, `none` may be the first choice, if no other
+way is more than 5 % faster. It is final for the checkpoint, since the merge then keeps other
+columns, and so is every other first choice: `none` is not taken later. The log says so.
+
+*Every batch* corrects the model, all its constants by what is certain of each (a Kalman filter):
+the reports say what records and keys cost, and how many keys have how many records, from which
+follows what every other way would have given the partitions. The first batch after a start is not
+learnt from, since workers start and load code in it; a job with one batch a start learns nothing.
+
+*A change* is made when another way was better in two batches one after the other, by `gain_min` of
+the batch's time, and when what it is expected to save over the next 50 batches is more than what a
+change takes, the chance of being wrong counted in. Each change doubles what the next must gain,
+which wears off by a twentieth a batch. The query is stopped and started from its checkpoint; the
+batch under way begins anew, without what it left in the journal. Totals are the same under each.
+The journal has the way of every batch before it is routed, so a retry, a killed job and a restart
+have the same; routing states of the last batches are kept for each grouping.
+
+*What is shown.* The log at each start; with each batch what was taken, what each way is expected to
+take and how sure that is, and why; what a change took and how many records were worked on in vain:
+in the log, on the page, in the metrics `unskew_grouping_taken`, `unskew_expected_batch_seconds`,
+`unskew_grouping_changes_total` and others, and in `unskew inspect`.
+
+Not for operators that forbid splitting (`splits = False`), nor for `rows`, which merges nothing.
+What an operator keeps open for a key (`open`) counts as if another way had to open every key
+again, so `auto` is slow to leave a way whose keys are open.""",
 }
 
 
@@ -91,6 +129,7 @@ def page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+_NO_OPTIONS = "None."
 _SKEWS = ("0.8", "1.4", "2.0")
 
 
@@ -141,7 +180,9 @@ def balance(name: str) -> dict[str, tuple[str, str]]:
 
 def _unrouted(name: str) -> str:
     about = inspect.getdoc(UNROUTED[name]) or ""
-    return f"## {name}\n\n**{about}**\n\n{_ABOUT_UNROUTED[name]}"
+    text = f"## {name}\n\n**{about}**\n\n{_ABOUT_UNROUTED[name]}"
+    rows = _options(name)
+    return text if rows == _NO_OPTIONS else f"{text}\n\n### Options of {name}\n\n{rows}"
 
 
 def _title(name: str) -> str:
@@ -163,7 +204,7 @@ def _grouping(name: str) -> str:
 def _options(name: str) -> str:
     (section,) = [each for each in sections() if each.path == f"grouping.{name}"]
     rows = option_rows([entry for entry in section.entries if entry.name != "type"])
-    return rows or "None."
+    return rows or _NO_OPTIONS
 
 
 def _markdown(text: str) -> str:

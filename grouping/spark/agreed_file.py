@@ -8,7 +8,7 @@ ask at the same moment both write the same, and the first file stays.
 import dataclasses
 
 from unskew.grouping.base import Grouping
-from unskew.grouping.snapshot import Arrays, Snapshot
+from unskew.grouping.snapshot import Arrays
 from unskew.grouping.spark.journal import Journal, state_name
 
 _NAME = "sources.agreed"
@@ -26,7 +26,7 @@ def agreed_before(journal: Journal, batch: int, router: Grouping) -> Arrays:
             states = journal.states(number)
             if not states:
                 continue
-            if any(_kind(state) != _kind(like) for state in states.values()):
+            if any(state.kind != like.kind for state in states.values()):
                 return {}
             for source, state in states.items():
                 with journal.naming(number, state_name(source)):
@@ -34,14 +34,10 @@ def agreed_before(journal: Journal, batch: int, router: Grouping) -> Arrays:
             agreed = router.agree([states[source].arrays for source in sorted(states)])
             written = dataclasses.replace(like, arrays=agreed)
             journal.write(number, _NAME, written.to_bytes())
-        if _kind(written) != _kind(like):
+        if written.kind != like.kind:
             return {}
         whole = {**like.arrays, **written.arrays}
         with journal.naming(number, _NAME):
             router.check(dataclasses.replace(written, arrays=whole))
         return written.arrays
     return {}
-
-
-def _kind(state: Snapshot) -> tuple[object, ...]:
-    return state.grouping, state.version, state.partitions, state.seed, state.options

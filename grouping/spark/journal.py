@@ -87,21 +87,21 @@ class Journal:
 
     def state_before(self, batch: int, source: int) -> Snapshot | None:
         """Read the newest state that `source` left before `batch`."""
-        return self._state_before(batch, source)[1]
+        states = (self.read(number, state_name(source)) for number in self.batches_before(batch))
+        return next(filter(None, states), None)
 
-    def restore_before(self, batch: int, source: int, grouping: Grouping) -> None:
-        """Let a new grouping go on from that state, if it is for as many partitions."""
-        number, state = self._state_before(batch, source)
-        if state is not None and state.partitions == grouping.setting.partitions:
-            with self.naming(number, state_name(source)):
-                grouping.restore(state)
+    def restore_before(self, batch: int, source: int, new: Grouping, others: bool = False) -> None:
+        """Let a new grouping go on from that state, if it is for as many partitions.
 
-    def _state_before(self, batch: int, source: int) -> tuple[int, Snapshot | None]:
+        With `others`, states of other groupings are passed over.
+        """
         for number in self.batches_before(batch):
             state = self.read(number, state_name(source))
-            if state is not None:
-                return number, state
-        return 0, None
+            if state is not None and not (others and state.kind != new.snapshot().kind):
+                if state.partitions == new.setting.partitions:
+                    with self.naming(number, state_name(source)):
+                        new.restore(state)
+                return
 
     def reports_before(self, batch: int) -> dict[int, Snapshot]:
         """Read the reports of the newest batch before `batch` that has any, to route by them."""

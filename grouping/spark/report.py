@@ -70,6 +70,8 @@ class PartitionReport(MeasuredLoad):
     heavy_names: tuple[str, ...] = ()
     sample_hashes: UInt64s = field(default_factory=lambda: np.empty(0, np.uint64))
     """The smallest key hashes of the partition, sorted: all of them if there are few."""
+    sample_records: Int32s = field(default_factory=lambda: np.empty(0, np.int32))
+    """The records of each; empty in reports of earlier versions."""
     home_partitions: Int32s = field(default_factory=lambda: np.empty(0, np.int32))
     """The partitions that its records would have gone to under the grouping `key`."""
     home_records: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
@@ -179,6 +181,8 @@ def _check_shown(report: PartitionReport, partitions: int) -> None:
         "latency_counts": counts.ndim != 1 or counts.dtype.kind != "i",
         "heavy_names": not all(isinstance(name, str) for name in report.heavy_names),
         "sample_hashes": report.sample_hashes.ndim != 1 or report.sample_hashes.dtype != np.uint64,
+        "sample_records": report.sample_records.dtype.kind != "i"
+        or report.sample_records.shape not in {(0,), report.sample_hashes.shape},
         "home_partitions": homes.ndim != 1
         or homes.dtype.kind != "i"
         or bool(((homes < 0) | (homes >= partitions)).any()),

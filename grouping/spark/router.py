@@ -39,6 +39,8 @@ class Router:
     """A clock that measures the time of routing, for the journal; routes never depend on it."""
     purges: bool = False
     """Remove old batches from the journal, where there is no service that does."""
+    others: bool = False
+    """Other groupings may have routed batches before (`grouping: auto`)."""
 
     # Spark reads the kind of a UDF from its annotations: hence one method a number of columns.
     def route_keys(self, chunks: Iterator[pa.Array]) -> Iterator[pa.Array]:
@@ -83,7 +85,7 @@ class Router:
         if self.journal is None:
             router.begin_batch()
             return router
-        self.journal.restore_before(batch, source, router)
+        self.journal.restore_before(batch, source, router, others=self.others)
         agreed = agreed_before(self.journal, batch, router) if router.wants_agreement else None
         router.begin_batch(self._feedback(batch, router), agreed)
         return router

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from unskew.config.errors import ExternalError
+from unskew.config.models.grouping import AutoGrouping
 from unskew.config.models.job import Job
 from unskew.config.models.source import KafkaSource
 from unskew.jobs.checkpoint.files import names_in, read_bytes, write_bytes
@@ -17,13 +18,20 @@ from unskew.jobs.operators.registry import computed_by_spark
 
 FILE = "unskew.json"
 VERSION = 1
+_GROUPING = "grouping.type"
 _TAKE_ANOTHER = "name another checkpoint folder to begin anew"
 
 
-def write_identity(job: Job) -> None:
-    """Write the job's identity, as it is now, into the checkpoint."""
+def write_identity(job: Job, running: Job | None = None) -> None:
+    """Write the job's identity, as it is now, into the checkpoint.
+
+    `running` is the job with the grouping that `auto` has taken.
+    """
+    identity = make_identity(job)
+    if running is not None:
+        identity["fixed"][_GROUPING] = make_identity(running)["fixed"][_GROUPING]
     try:
-        write_bytes(_name_file(job), (json.dumps(make_identity(job), indent=1) + "\n").encode())
+        write_bytes(_name_file(job), (json.dumps(identity, indent=1) + "\n").encode())
     except OSError as error:
         raise ExternalError(unusable_message(job.checkpoint, error)) from error
 
@@ -54,6 +62,12 @@ def describe_changed_code(job: Job) -> str | None:
         "operator.file: has changed since the last run; its partial columns and its merge have not,"
         " so totals go on"
     )
+
+
+def is_made_by_spark(job: Job) -> bool | None:
+    """Is the merge's state in the checkpoint plain Spark's? None if no query was started there."""
+    before = check_identity(job)
+    return None if before is None else before["fixed"].get(_GROUPING) == "none"
 
 
 def compare_identity(job: Job) -> list[str]:
@@ -101,7 +115,7 @@ def make_identity(job: Job) -> dict[str, Any]:
             "merge.partitions": job.merge.partitions,
             "merge.output": job.merge.output,
             # Plain Spark keeps other columns in its state than the merge of partials does.
-            "grouping.type": "none" if computed_by_spark(job) else "any but none",
+            _GROUPING: "none" if computed_by_spark(job) else "any but none",
             "state store": "rocksdb",
         },
         "operator.code": job.operator.code(),
@@ -127,6 +141,8 @@ def _check_fixed(job: Job, before: dict[str, Any], now: dict[str, Any]) -> None:
             f'checkpoint: {job.checkpoint}: belongs to the job "{before["name"]}", not to'
             f' "{now["name"]}"; {_TAKE_ANOTHER}'
         )
+    if isinstance(job.grouping, AutoGrouping):
+        now = {**now, _GROUPING: before.get(_GROUPING)}  # it takes what the checkpoint is for
     changed = [name for name in now if before.get(name) != now[name]]
     if changed:
         raise ExternalError(

@@ -20,6 +20,7 @@ from unskew.jobs.checkpoint.hash_key import make_hash_key
 from unskew.jobs.checkpoint.lock import lock_checkpoint
 from unskew.jobs.checkpoint.merge_state import MergePartition, read_merge_state
 from unskew.jobs.checkpoint.spark_log import read_last_commit
+from unskew.jobs.engine.choosing.chooser import make_chooser
 from unskew.jobs.engine.dead_letter_query import DeadLetterQuery
 from unskew.jobs.engine.preflight import check_expressions_first
 from unskew.jobs.engine.rejected_share import RejectedShare
@@ -57,6 +58,7 @@ class Service:
         self.job = job
         self.spark = spark
         self.journal: Journal = replace(journal_of(job), owner=uuid.uuid4().hex)
+        self._chooser = make_chooser(job, self.journal)
         self._pipeline = Pipeline(job, self.journal)
         self._dead_letter_query = DeadLetterQuery(self._pipeline)
         self._table_writers = TableWriters(job, spark)
@@ -80,10 +82,7 @@ class Service:
                 lock_in_jvm(self.spark, self.job.checkpoint),
             ):
                 try:
-                    self._prepare()
-                    with renames_without_processes(self.spark, self.job.checkpoint):
-                        queries += self._start()
-                    self._follow(queries)
+                    self._run_queries(queries)
                 finally:
                     _stop_all(queries)
                 for query in queries:
@@ -94,6 +93,22 @@ class Service:
             self._enter("failed")
             raise
         self._enter("stopped")
+
+    def _run_queries(self, queries: list[StreamingQuery]) -> None:
+        """Start the queries and follow them; once more for each other grouping that is chosen."""
+        while True:
+            self._prepare()
+            with renames_without_processes(self.spark, self.job.checkpoint):
+                queries += self._start()
+            self._chooser.started()
+            self._follow(queries)
+            if not self._chooser.wants_change or self._stop.asked or not queries[-1].isActive:
+                return
+            self._enter("starting")
+            _stop_all(queries)
+            self._observe(queries[-1])
+            queries.clear()
+            self._chooser.stopped(read_last_commit(self.job))
 
     def _prepare(self) -> None:
         """Bring journal and dead letters to the batch that the checkpoint committed last."""
@@ -106,13 +121,23 @@ class Service:
         if routing_changed:
             # Before the new identity is written: a crash in between must leave no old states.
             self.journal.drop_states()
-        identity.write_identity(self.job)
+        self._settle(committed)
         make_hash_key(self.job.checkpoint)
         self._publish(committed)
         self._seen = committed
 
+    def _settle(self, committed: int) -> None:
+        """Let the query have the grouping that is chosen for the batches to come."""
+        running = self._chooser.settle(self.spark, committed)
+        identity.write_identity(self.job, running)
+        self._pipeline = replace(self._pipeline, job=running, chosen=running is not self.job)
+        self._dead_letter_query = DeadLetterQuery(self._pipeline)
+        for follower in self._followers:
+            if self._chooser.why:
+                follower.grouping_chosen(running.grouping.type, self._chooser.why)
+
     def _start(self) -> Iterator[StreamingQuery]:
-        if computed_by_spark(self.job):
+        if computed_by_spark(self._pipeline.job):
             # First, so that where the source starts at the latest no rejected record is missed.
             yield self._dead_letter_query.start(self.spark)
         results = self._pipeline.build_results(self.spark)
@@ -123,6 +148,8 @@ class Service:
         tasks = _TaskCompletions(self.spark)
         while not _ended(queries):
             self._observe(main)
+            if self._chooser.wants_change:
+                return
             completed = tasks.any_new()
             for follower in self._followers:
                 follower.time_passed()
@@ -188,7 +215,7 @@ class Service:
                 len(self.journal.batches()),
             )
         written = self._table_writers.of_batch(progress)
-        if written is not None and not computed_by_spark(self.job):
+        if written is not None and not computed_by_spark(self._pipeline.job):
             self.journal.write_written_files(batch, written.to_snapshot())
         done = BatchDone(
             progress,
@@ -198,9 +225,10 @@ class Service:
             read_routing(self.journal, batch),
             *self._sizes,
             written,
-            self._stage_times.read(progress["runId"]),
+            self._stage_times.read(progress["runId"], self._pipeline.job.grouping),
             samples,
         )
+        done = replace(done, choice=self._chooser.take_batch(done))
         keep_filtered(self.journal, done)
         for follower in self._followers:
             follower.batch_done(done)

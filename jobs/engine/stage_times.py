@@ -21,12 +21,11 @@ class StageTimes:
 
     def __init__(self, job: Job, spark: SparkSession) -> None:
         self._spark = spark
-        self._shuffled = not isinstance(job.grouping, LocalGrouping)
         self._merges = operator_for(job.operator).merges
         self._next_job = 0
         self._mapper: Any = None
 
-    def read(self, run: str) -> BatchStages | None:
+    def read(self, run: str, grouping: object) -> BatchStages | None:
         """Read what a query's run did since the last call; None if Spark does not say."""
         try:
             # What ended is in the store once Spark's listeners have heard of it.
@@ -37,7 +36,8 @@ class StageTimes:
             return None
         ran = sorted((stage for stage in stages if stage), key=lambda stage: stage.started)
         slots = self._spark.sparkContext.defaultParallelism
-        return BatchStages(tuple(ran), slots, self._shuffled, self._merges) if ran else None
+        shuffled = not isinstance(grouping, LocalGrouping)
+        return BatchStages(tuple(ran), slots, shuffled, self._merges) if ran else None
 
     def _read_new_jobs(self, run: str) -> list[dict[str, Any]]:
         """Jobs are numbered from 0 without gaps, those of other queries among them."""

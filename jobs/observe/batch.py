@@ -7,6 +7,7 @@ from datetime import datetime
 from statistics import fmean
 from typing import Any
 
+from unskew.grouping.choice.records import BatchChoice
 from unskew.grouping.spark.journal import Journal
 from unskew.jobs.checkpoint.merge_state import MergePartition
 from unskew.jobs.observe.batch_stats import BatchStats
@@ -73,6 +74,8 @@ class BatchDone:
     """When Spark's stages ran; None if that is not known."""
     samples: tuple[RejectedSample, ...] = ()
     """Some of the rejected records."""
+    choice: BatchChoice | None = None
+    """What `grouping: auto` had taken, and what it takes next."""
 
     @property
     def batch(self) -> int:

@@ -1,13 +1,14 @@
 """A batch's stats: the sums over the reports of its partitions."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
 from unskew.grouping.base import Float64s, Int64s
+from unskew.grouping.choice.key_counts import ReportedKeys
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.report import (
     LATENCY_BOUNDS_SECONDS,
@@ -58,6 +59,8 @@ class BatchStats:
     """The executor that each partition was on, as HOST/PROCESS."""
     results: Mapping[str, int] = field(default_factory=dict)
     """Records by result, in a job with several."""
+    reported_keys: tuple[ReportedKeys, ...] = ()
+    """What each partition says of its keys; none where it is of an earlier version."""
 
     @property
     def total(self) -> int:
@@ -136,7 +139,16 @@ def read_batch_stats(
         hot_keys=_merge_hot_keys(reports, hot_keys, read_hash_key(checkpoint)),
         late_records=_count_late_records(checkpoint, batch, reports.values()),
         executors={partition: report.executor for partition, report in reports.items()},
+        reported_keys=tuple(_list_reported_keys(reports.values())),
     )
+
+
+def _list_reported_keys(reports: Iterable[PartitionReport]) -> Iterator[ReportedKeys]:
+    for each in reports:
+        if each.sample_records.size == each.sample_hashes.size:
+            yield ReportedKeys(
+                each.heavy_hashes, each.heavy_records, each.sample_hashes, each.sample_records
+            )
 
 
 def _sum_counts(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:

@@ -19,6 +19,7 @@ from unskew.jobs.observe.batch_time import (
     estimate_seconds_under_key,
     split_seconds,
 )
+from unskew.jobs.observe.choices.figures import CHOICE_FIGURES
 from unskew.jobs.observe.figure import PARTITION, Buckets, Figure, Value
 from unskew.jobs.observe.written import WrittenFiles
 
@@ -263,6 +264,7 @@ FIGURES: tuple[Figure, ...] = (
     Figure("grouping_signal", "gauge",
         "The grouping's own figures after the last batch, mean and greatest over the sources.",
         _signals, ("signal", "over_sources")),
+    *CHOICE_FIGURES,
     Figure("state_keys", "",
         "Distinct keys of each partition, summed.",
         _sum("keys"), inspect="state_keys",

@@ -26,5 +26,8 @@ class Follower:
     def state_changed(self, state: str) -> None:
         """The query is in another state now: stopping, stopped, failed, starting once more."""
 
+    def grouping_chosen(self, grouping: str, why: str) -> None:
+        """A query starts with what `grouping: auto` has taken."""
+
     def retrying(self, reason: str, seconds: float) -> None:
         """The query failed for a reason that may pass; it starts once more after so long."""

@@ -1,7 +1,7 @@
 """Reads a checkpoint without Spark: balance, hot keys and sizes by batch."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from unskew.config.errors import ExternalError
 from unskew.grouping.base import Float64s, Int64s
 from unskew.grouping.errors import SnapshotError
+from unskew.grouping.spark.choice_file import read_batch_choice, read_choices
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.report import LATENCY_BOUNDS_SECONDS
 from unskew.jobs.checkpoint.files import journal_in, names_in
@@ -141,7 +142,7 @@ def inspect(checkpoint: str, limit: int | None = None) -> Inspection:
     try:
         numbers = journal.batches()
         if not numbers:
-            raise ExternalError(_describe_missing_journal(checkpoint))
+            raise ExternalError(_describe_missing_journal(checkpoint, journal))
         batches = [
             _read(checkpoint, journal, number) for number in numbers[-limit if limit else None :]
         ]
@@ -162,12 +163,15 @@ def inspect(checkpoint: str, limit: int | None = None) -> Inspection:
         raise ExternalError(f"inspect: {checkpoint}: cannot be read: {reason}") from error
 
 
-def _describe_missing_journal(checkpoint: str) -> str:
+def _describe_missing_journal(checkpoint: str, journal: Journal) -> str:
     names = names_in(checkpoint)
     if not names:
         return f"inspect: {checkpoint}: is not there, or empty; name a job's checkpoint folder"
     if "offsets" in names:
+        choices = read_choices(journal)
         why = "no batch was routed (with grouping none, nothing is)"
+        if choices:
+            why = f"no batch was routed: grouping auto took {choices[-1].way}: {choices[-1].why}"
         return f"inspect: {checkpoint}: has no journal: {why}"
     return f"inspect: {checkpoint}: is not a job's checkpoint: there is no journal in it"
 
@@ -181,7 +185,7 @@ def _read(checkpoint: str, journal: Journal, number: int) -> Batch | None:
     files = read_written_files(journal, number)
     progress = _read_progress(checkpoint, number) | read_filtered(journal, number)
     done = BatchDone(progress, stats, routing, written=files)
-    return Batch(done, stats, written)
+    return Batch(replace(done, choice=read_batch_choice(journal, number)), stats, written)
 
 
 def _read_progress(checkpoint: str, number: int) -> dict[str, Any]:

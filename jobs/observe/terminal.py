@@ -61,6 +61,10 @@ class Log(Follower):
         """Write how many dead letters there are that no report counts."""
         self.event("dead_letters", "warning", **counts)
 
+    def grouping_chosen(self, grouping: str, why: str) -> None:
+        """Write what `auto` takes."""
+        self.event("grouping", taken=grouping, why=why)
+
     def retrying(self, reason: str, seconds: float) -> None:
         """Write why, and when the query starts once more."""
         self.event("retrying", "warning", reason=reason, seconds=seconds)
@@ -119,6 +123,10 @@ class Line(Follower):
     def time_passed(self) -> None:
         """Show the age of the text anew."""
         self._show()
+
+    def grouping_chosen(self, grouping: str, why: str) -> None:
+        """Write what `auto` takes."""
+        self.event("grouping", taken=grouping, why=why)
 
     def retrying(self, reason: str, seconds: float) -> None:
         """Write why; the line shows that the query starts once more."""

@@ -25,6 +25,7 @@ from unskew.jobs.query.prepare import ARRIVED
 
 _LATENCIES_A_CHUNK = 4096
 _NAMED_KEYS = 16
+_RECORDS_MAX = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,7 @@ class Meter:
         seconds = keys[SECONDS].to_numpy() if timed else np.empty(0)
         homes = loads_under_key(hashes, counts, self.partitions, self.seed)
         ends = self._count_window_ends()
+        sampled = np.argsort(hashes)[:SAMPLED_KEYS]
         heavy = np.argsort(-(seconds if timed else counts), kind="stable")[:HEAVY_KEYS]
         return PartitionReport(
             records=self.records,
@@ -109,7 +111,8 @@ class Meter:
             heavy_records=counts[heavy],
             heavy_seconds=seconds[heavy] if timed else seconds,
             heavy_names=self._read_names(keys.take(heavy[:_NAMED_KEYS])) if self.name_keys else (),
-            sample_hashes=np.sort(hashes)[:SAMPLED_KEYS],
+            sample_hashes=hashes[sampled],
+            sample_records=np.minimum(counts[sampled], _RECORDS_MAX).astype(np.int32),
             home_partitions=homes[0],
             home_records=homes[1],
             window_ends=ends[0],

@@ -34,6 +34,8 @@ class Pipeline:
 
     job: Job
     journal: Journal
+    chosen: bool = False
+    """Did `grouping: auto` choose the job's grouping? Other batches may have another."""
 
     def build_results(self, spark: SparkSession) -> DataFrame:
         """The totals of each window and key, as the sinks take them; or the rows themselves."""
@@ -74,6 +76,7 @@ class Pipeline:
             grouping_options(choice),
             self.journal,
             time.perf_counter,
+            others=self.chosen,
         )
 
     def make_stage(self, operator: Operator) -> PartialStage:

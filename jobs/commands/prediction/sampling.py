@@ -149,7 +149,7 @@ def _sample_job(question: Question, name: str) -> Asked:
         sample,
         question.partitions or job.partitions,
         question.batch_records or batch,
-        job.grouping.type,
+        "level" if job.grouping.type == "auto" else job.grouping.type,
     )
 
 

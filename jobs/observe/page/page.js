@@ -30,7 +30,10 @@ function take(answer) {
   const fresh = !head || answer.batches.length || head.run !== answer.run;
   head = answer;
   heard = Date.now();
-  for (const batch of answer.batches) entries.push({ ...batch, run: answer.run, grouping: answer.grouping });
+  for (const batch of answer.batches) {
+    const taken = batch.choice ? batch.choice.way : answer.grouping;
+    entries.push({ ...batch, run: answer.run, grouping: taken });
+  }
   entries.splice(0, Math.max(0, entries.length - KEPT));
   if (!entries.includes(chosen)) chosen = null;
   if (fresh) draw();
@@ -66,7 +69,9 @@ function tell() {
   say('runbook', runbook ? 'What to do' : '');
   if (!head) return;
   say('job', head.job);
-  say('what', `grouping ${head.grouping} · operator ${head.operator} · ${some(head.partitions, 'partition')}`);
+  const choice = last && last.choice;
+  const taken = choice ? ` takes ${choice.next_way} (${choice.why})` : '';
+  say('what', `grouping ${head.grouping}${taken} · operator ${head.operator} · ${some(head.partitions, 'partition')}`);
   document.title = `${head.job}: ${state}`;
   if (last) {
     const old = age(head.now - last.at + silent / 1000);

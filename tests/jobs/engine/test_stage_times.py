@@ -12,7 +12,8 @@ pytestmark = pytest.mark.spark
 
 
 def test_stages_of_a_run_are_read_once_with_their_times(spark: SparkSession) -> None:
-    times = StageTimes(load_job("word_count"), spark)
+    job = load_job("word_count")
+    times = StageTimes(job, spark)
     spark.range(10).collect()  # of nobody's run
     began = time.time()
     spark.sparkContext.setJobGroup("a-run", "a batch")
@@ -21,10 +22,10 @@ def test_stages_of_a_run_are_read_once_with_their_times(spark: SparkSession) -> 
     finally:
         spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
     deadline = time.monotonic() + 10
-    read = times.read("a-run")
+    read = times.read("a-run", job.grouping)
     while read is None and time.monotonic() < deadline:
         time.sleep(0.1)
-        read = times.read("a-run")
+        read = times.read("a-run", job.grouping)
     assert read is not None
     assert (read.shuffled, read.merges) == (True, True)
     assert read.slots == spark.sparkContext.defaultParallelism
@@ -32,4 +33,4 @@ def test_stages_of_a_run_are_read_once_with_their_times(spark: SparkSession) -> 
     assert read.work == 1
     for stage in read.stages:
         assert began - 1 < stage.started <= stage.ended < time.time() + 1
-    assert times.read("a-run") is None
+    assert times.read("a-run", job.grouping) is None

@@ -13,8 +13,8 @@ WINDOWS: dict[str, dict[str, Any]] = {
     "tumbling": {"type": "tumbling", "duration": "20 s"},
     "sliding": {"type": "sliding", "duration": "30 s", "slide": "10 s"},
 }
-_CHANGEABLE = tuple(name for name in GROUPING_MODELS if name != "none")
-"""What one checkpoint may change among from start to start."""
+_CHANGEABLE = tuple(name for name in GROUPING_MODELS if name not in ("none", "auto"))
+"""What one checkpoint may change among from start to start; `auto` may take `none` at the first."""
 SECONDS = {"tumbling": (20, 20), "sliding": (30, 10)}
 """Duration and slide of each window."""
 

@@ -138,11 +138,13 @@ def test_failed_tasks_change_no_total_and_no_route(
 ) -> None:
     pair = Pair(spark, tmp_path, grouping)
 
-    stages = [stage for stage in STAGES if stage != "route" or grouping not in UNROUTED]
+    # `auto` begins with `level`, and may change by the time that batches take.
+    unrouted = grouping in UNROUTED and grouping != "auto"
+    stages = [stage for stage in STAGES if stage != "route" or not unrouted]
     assert pair.strikes == {f"{stage}-{moment}" for stage in stages for moment in MOMENTS}
     assert pair.calm_totals == pair.oracle
     assert pair.struck_totals == pair.oracle
-    if grouping in UNROUTED or not create(grouping, partitions=3).wants_feedback:
+    if unrouted or (grouping != "auto" and not create(grouping, partitions=3).wants_feedback):
         assert seen(pair.struck.journal) == seen(pair.calm.journal)
     _metrics_are_the_journals(pair.struck, pair.calm)
 

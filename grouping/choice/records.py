@@ -1,0 +1,62 @@
+"""What the journal keeps of choices: the way of each batch, and what a batch showed."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from unskew.grouping.choice.decider import Expected
+from unskew.grouping.choice.ways import WAYS
+from unskew.grouping.simulation.loads import HASHED
+
+TAKEN_WAYS = (HASHED, *WAYS)
+"""`none` is taken from the first batch on, or never."""
+_FORMAT = 1
+_KEPT = 100
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A way, and the first batch that has it."""
+
+    batch: int
+    way: str
+    why: str
+
+
+@dataclass(frozen=True)
+class BatchChoice:
+    """The way of a finished batch, and what was known after it."""
+
+    way: str
+    next_way: str
+    why: str
+    expected: Mapping[str, Expected] = field(default_factory=dict)
+    change_seconds: float | None = None
+    """In the first batch after a change: what the change took."""
+    discarded_records: int = 0
+    """And the records that the stopped query had worked on in vain."""
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "BatchChoice":
+        """What `asdict` made of one."""
+        expected = {way: Expected(**each) for way, each in data["expected"].items()}
+        return cls(**{**data, "expected": expected})
+
+
+def choices_to_bytes(choices: tuple[Choice, ...]) -> bytes:
+    """The newest of them, as a file."""
+    data = {"format": _FORMAT, "choices": [asdict(each) for each in choices[-_KEPT:]]}
+    return (json.dumps(data, indent=1) + "\n").encode()
+
+
+def choices_from_bytes(data: bytes) -> tuple[Choice, ...]:
+    """What `choices_to_bytes` wrote; a ValueError, TypeError or LookupError otherwise."""
+    content = json.loads(data)
+    if content["format"] != _FORMAT:
+        raise ValueError(f"format {content['format']!r}")
+    choices = tuple(Choice(**each) for each in content["choices"])
+    for each in choices:
+        if each.way not in TAKEN_WAYS or type(each.batch) is not int:
+            raise ValueError(f"{each.way!r} from batch {each.batch!r}")
+    return choices

@@ -1,0 +1,62 @@
+"""The ways that `auto` takes, and what each partition would get of a batch under them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from unskew.grouping.base import Float64s, Int64s
+from unskew.grouping.choice.key_counts import KeyCounts
+from unskew.grouping.simulation.loads import LOCAL, Loads
+
+LEVEL, LEVEL_SECONDS, KEY = "level", "level_seconds", "key"
+WAYS = (LOCAL, LEVEL, LEVEL_SECONDS, KEY)
+"""They share a checkpoint. `level_seconds` is `level` with `balance: seconds`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredBatch:
+    """A finished batch by its reports; arrays have one entry a partition."""
+
+    way: str
+    seconds: float
+    records: Int64s
+    keys: Int64s
+    """Distinct keys of each partition."""
+    opened: Int64s
+    """Keys whose setup was paid: all of `keys`, unless the operator keeps what it opens."""
+    busy_seconds: Float64s
+    """With the time of opening."""
+    under_key: Int64s
+    """Records under the grouping `key`."""
+    key_counts: KeyCounts
+    partial_bytes: float
+    """Size of a partial result beyond key and count."""
+    slots: int
+
+
+def loads_by_way(batch: MeasuredBatch, pairs_ratio: float) -> Mapping[str, Loads]:
+    """What each way would have given the partitions; of the batch's own way, what they got.
+
+    `pairs_ratio` corrects the pairs of `local`, which are fewer where the records of a key lie
+    together in the source.
+    """
+    partitions, records = batch.records.size, int(batch.records.sum())
+    distinct = batch.key_counts.distinct
+    even = _share_evenly(records, partitions)
+    at_home = _share_evenly(distinct + partitions - 1, partitions)
+    met = max(distinct, batch.key_counts.count_pairs(partitions) * pairs_ratio)
+    loads = {
+        LOCAL: Loads(even, _share_evenly(met, partitions)),
+        LEVEL: Loads(even, at_home),
+        LEVEL_SECONDS: Loads(even, at_home),
+        KEY: Loads(batch.under_key, _share_evenly(distinct, partitions)),
+    }
+    return {**loads, batch.way: Loads(batch.records, batch.keys)}
+
+
+def _share_evenly(total: float, partitions: int) -> Int64s:
+    whole = round(total)
+    bounds = np.arange(partitions + 1, dtype=np.int64) * whole // partitions
+    shares: Int64s = np.diff(bounds)
+    return shares

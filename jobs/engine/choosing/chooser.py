@@ -1,0 +1,238 @@
+"""The grouping of each start of a query: the job's own, or what `auto` takes.
+
+After each batch `auto` decides by what the batch took (`grouping.choice.decider`). A decision is in
+the journal with the batch; for another grouping the service stops the query and starts it from its
+checkpoint. Before that start the journal says from which batch on the way is taken, so a start that
+is killed anywhere in between goes on with the same.
+"""
+
+import time
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pyspark.sql import SparkSession
+
+from unskew.config.models.grouping import GROUPING_MODELS, AutoGrouping
+from unskew.config.models.job import Job
+from unskew.config.models.source import FilesSource
+from unskew.config.types.secrets import reveal
+from unskew.grouping.choice.decider import Decider
+from unskew.grouping.choice.records import BatchChoice, Choice
+from unskew.grouping.choice.ways import LEVEL, LEVEL_SECONDS
+from unskew.grouping.simulation.batch_cost import Constants
+from unskew.grouping.simulation.loads import HASHED, LOCAL, Work
+from unskew.grouping.spark.choice_file import (
+    read_choices,
+    read_known,
+    write_batch_choice,
+    write_choices,
+)
+from unskew.grouping.spark.journal import Journal
+from unskew.jobs.checkpoint.identity import is_made_by_spark
+from unskew.jobs.engine.choosing.first_choice import choose_first
+from unskew.jobs.engine.choosing.measured import measure
+from unskew.jobs.local.machine_constants import calibration_file, read_calibration
+from unskew.jobs.observe.batch import BatchDone
+from unskew.jobs.operators.registry import operator_for
+from unskew.jobs.query.source import make_file_settings
+
+
+class Chooser(Protocol):
+    """What the service asks."""
+
+    why: str
+    """Why the query has its grouping; empty where the job says it."""
+    wants_change: bool
+    """Is the query to be started anew with another grouping?"""
+
+    def settle(self, spark: SparkSession, committed: int) -> Job:
+        """The job with the grouping of the batches after `committed`."""
+
+    def started(self) -> None:
+        """The query runs."""
+
+    def take_batch(self, done: BatchDone) -> BatchChoice | None:
+        """What a finished batch says; None where nothing is chosen."""
+
+    def stopped(self, committed: int) -> None:
+        """The query was stopped for a change, after this batch."""
+
+
+class GivenGrouping:
+    """The job's own grouping."""
+
+    why = ""
+    wants_change = False
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def settle(self, spark: SparkSession, committed: int) -> Job:
+        """The job as it is."""
+        return self._job
+
+    def started(self) -> None:
+        """Nothing depends on it."""
+
+    def take_batch(self, done: BatchDone) -> BatchChoice | None:
+        """Nothing is chosen."""
+        return None
+
+    def stopped(self, committed: int) -> None:
+        """It never is."""
+
+
+@dataclass
+class _Change:
+    """A change under way."""
+
+    decided: float
+    seconds: float = 0.0
+    discarded_records: int = 0
+
+
+class AutoChooser:
+    """The grouping that `auto` takes."""
+
+    def __init__(self, job: Job, journal: Journal) -> None:
+        self.why = ""
+        self.wants_change = False
+        self._job = job
+        self._journal = journal
+        self._way = ""
+        self._decider: Decider | None = None
+        self._change: _Change | None = None
+        self._first_of_start = True
+        self._slots = 1
+
+    def settle(self, spark: SparkSession, committed: int) -> Job:
+        """Take the way that the journal says; at the very first start, by a sample."""
+        self._slots = spark.sparkContext.defaultParallelism
+        choices = read_choices(self._journal)
+        if not self.wants_change:
+            self._resume(spark, choices, committed)
+        assert self._way
+        if not choices or choices[-1].way != self._way:
+            choice = Choice(committed + 1, self._way, self.why)
+            write_choices(self._journal, (*choices, choice))
+        self.wants_change, self._first_of_start = False, True
+        self._set_file_pieces(spark)
+        return self._job.model_copy(update={"grouping": grouping_of(self._way)})
+
+    def _resume(self, spark: SparkSession, choices: tuple[Choice, ...], committed: int) -> None:
+        by_spark = is_made_by_spark(self._job)
+        if by_spark:
+            self._way = HASHED
+            self.why = choices[-1].why if choices else "the checkpoint is plain Spark's"
+            return
+        gain = self._job.grouping.gain_min
+        known = read_known(
+            self._journal, committed, lambda data: Decider.from_json(data, gain_min=gain)
+        )
+        work: Work | None = None
+        if known is not None:
+            self.why, self._decider = known[0].why, known[1]
+            self._way = self._decider.way
+        elif choices and (by_spark is None or choices[-1].way != HASHED):
+            self._way, self.why = choices[-1].way, choices[-1].why
+        else:
+            alone = by_spark is None and operator_for(self._job.operator).native
+            first = choose_first(self._job, spark, _read_constants(), spark_alone=alone)
+            self._way, self.why, work = first.way, first.why, first.work
+        if self._decider is None and self._way != HASHED:
+            self._decider = Decider.begin(self._way, _read_constants(), work, gain)
+
+    def _set_file_pieces(self, spark: SparkSession) -> None:
+        """Files are cut by settings of the session, which a query takes when it starts."""
+        if not isinstance(self._job.source, FilesSource):
+            return
+        for name, value in make_file_settings(self._job.partitions).items():
+            if name in reveal(self._job.spark):
+                continue  # the user's own
+            if self._way == LOCAL:
+                spark.conf.set(name, value)
+            elif spark.conf.get(name, None) == value:
+                spark.conf.unset(name)
+
+    def started(self) -> None:
+        """Note what a change took."""
+        if self._change is not None:
+            self._change.seconds = time.time() - self._change.decided
+
+    def take_batch(self, done: BatchDone) -> BatchChoice | None:
+        """Learn from the batch, and decide; both are in the journal then."""
+        if self._decider is None:
+            return BatchChoice(self._way, self._way, self.why)
+        measured = measure(done, self._way, self._slots)
+        if measured is None:
+            return None
+        if self.wants_change:
+            choice = BatchChoice(self._way, self._decider.way, self.why)
+        elif self._first_of_start:
+            # Its workers start and load code: it says nothing about the next ones.
+            late = max(0.0, done.seconds - self._decider.expect(measured))
+            choice = self._report_change(late)
+        else:
+            decision = self._decider.decide(measured)
+            choice = BatchChoice(self._way, decision.way, decision.why, decision.expected)
+        self._first_of_start = False
+        write_batch_choice(self._journal, done.batch, choice, self._decider.to_json())
+        if choice.next_way != self._way and not self.wants_change:
+            self._change = _Change(time.time())
+            self.wants_change, self.why = True, choice.why
+        return choice
+
+    def _report_change(self, late: float) -> BatchChoice:
+        """The first batch of a start, which ends a change if there was one."""
+        assert self._decider is not None
+        change, self._change = self._change, None
+        if change is None:
+            return BatchChoice(self._way, self._way, self.why)
+        seconds = change.seconds + late
+        self._decider.take_change(seconds)
+        return BatchChoice(
+            self._way,
+            self._way,
+            self.why,
+            change_seconds=seconds,
+            discarded_records=change.discarded_records,
+        )
+
+    def stopped(self, committed: int) -> None:
+        """Count what of the next batch was done in vain; from now on the other way is taken."""
+        assert self._change is not None
+        assert self._decider is not None
+        self._change.discarded_records = _count_records_after(self._journal, committed)
+        self._way = self._decider.way
+
+
+def make_chooser(job: Job, journal: Journal) -> Chooser:
+    """By the job's grouping."""
+    if isinstance(job.grouping, AutoGrouping):
+        return AutoChooser(job, journal)
+    return GivenGrouping(job)
+
+
+def grouping_of(way: str) -> Any:
+    """The `grouping` section of a job for a way."""
+    if way == LEVEL_SECONDS:
+        return GROUPING_MODELS[LEVEL](type=LEVEL, balance="seconds")
+    return GROUPING_MODELS[way](type=way)
+
+
+def _read_constants() -> Constants:
+    calibration = read_calibration(calibration_file())
+    return calibration.constants if calibration else Constants()
+
+
+def _count_records_after(journal: Journal, committed: int) -> int:
+    """Records that were routed, or worked on, in batches that were not committed."""
+    records = 0
+    for batch in journal.batches():
+        if batch > committed:
+            routed = sum(routes.records for routes in journal.routes(batch).values())
+            worked = sum(
+                int(report.arrays["records"][0]) for report in journal.reports(batch).values()
+            )
+            records += max(routed, worked)
+    return records

@@ -1,0 +1,141 @@
+"""What `grouping: auto` begins with: the cost model on a bounded sample read before the query.
+
+A way other than `level` is taken if it saves more than the standard deviation of what it is
+expected to save: `level` is the one that is never far behind, and measured batches correct it soon.
+Plain Spark (`none`) is taken, where Spark computes the operator itself, if no other way is more
+than a twentieth faster: its choice is final, since its merge keeps other columns.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from unskew.config.errors import UnskewError
+from unskew.config.models.job import Job
+from unskew.config.models.source import KafkaSource
+from unskew.config.types.secrets import reveal
+from unskew.grouping.base import UInt64s
+from unskew.grouping.choice.estimates import Estimates
+from unskew.grouping.choice.ways import KEY, LEVEL
+from unskew.grouping.simulation.batch_cost import Constants, Machine
+from unskew.grouping.simulation.loads import HASHED, LOCAL, KeyBatch, Loads, Work, spread
+from unskew.jobs.engine.sample_rows import JobSample, sample_job_in
+from unskew.jobs.kafka.options import find_security_options
+from unskew.jobs.kafka.sample import Limits, RawSample, sample_topic
+
+CLOSE = 1.05
+_SAMPLE_SECONDS = 3.0
+_RECORDS_MIN = 1000
+_ROUTED_MAX = 400_000
+
+
+@dataclass(frozen=True)
+class FirstChoice:
+    """A way, why, and what the operator takes, if that was measured."""
+
+    way: str
+    why: str
+    work: Work | None = None
+
+
+def choose_first(
+    job: Job, spark: SparkSession, constants: Constants, *, spark_alone: bool
+) -> FirstChoice:
+    """The way of the first batch; `spark_alone`: it may be plain Spark."""
+    asked = job.grouping.sample_records
+    if not asked:
+        return FirstChoice(LEVEL, "no record is sampled (sample_records: 0)")
+    rows, batch_rows = _read_sample(job, spark, asked)
+    if rows is None or rows.work is None or rows.hashes.size < _RECORDS_MIN:
+        there = 0 if rows is None else rows.hashes.size
+        return FirstChoice(LEVEL, f"{there:,} records to sample are too few to predict by")
+    hashes = _tile(rows.hashes, batch_rows)
+    slots = spark.sparkContext.defaultParallelism
+    return choose_by_model(hashes, job.partitions, slots, rows.work, constants, spark_alone)
+
+
+def choose_by_model(
+    hashes: UInt64s,
+    partitions: int,
+    slots: int,
+    work: Work,
+    constants: Constants,
+    spark_alone: bool,
+) -> FirstChoice:
+    """The way for batches of these keys."""
+    ways = (LOCAL, LEVEL, KEY, *([HASHED] if spark_alone else []))
+    batch = [KeyBatch.of(hashes)]
+    loads = {way: next(spread(way, batch, partitions, slots, work)) for way in ways}
+    machine = Machine(slots, constants)
+    seconds = {way: machine.batch_parts(way, loads[way], work).seconds for way in ways}
+    said = ", ".join(f"{way} {each:.2f} s" for way, each in seconds.items())
+    begin = f"predicted of {hashes.size:,} sampled records a batch: {said}"
+    if spark_alone and seconds[HASHED] <= CLOSE * min(seconds.values()):
+        why = f"{begin}; Spark combines before its shuffle, and this choice is final"
+        return FirstChoice(HASHED, f"{why} for the checkpoint", work)
+    way, saved, deviation = _find_surest(loads, slots, work, constants)
+    if saved <= deviation:
+        return FirstChoice(LEVEL, f"{begin}; no other is surely faster", work)
+    why = f"{begin}; {way} saves {saved:.2f} s +- {deviation:.2f} s of level's"
+    return FirstChoice(way, why, work)
+
+
+def _find_surest(
+    loads: Mapping[str, Loads], slots: int, work: Work, constants: Constants
+) -> tuple[str, float, float]:
+    """The way whose saving is farthest above its deviation, and both."""
+    estimates = Estimates.begin(constants, work)
+    size = work.partial_bytes
+    products = {
+        way: estimates.products(way, loads[way], slots, size) for way in (LOCAL, LEVEL, KEY)
+    }
+    saved = {way: estimates.seconds(products[LEVEL] - products[way]) for way in (LOCAL, KEY)}
+    way = max(saved, key=lambda each: saved[each][0] - saved[each][1])
+    return way, *saved[way]
+
+
+def _tile(hashes: UInt64s, rows: int) -> UInt64s:
+    """About so many rows of the same keys: a batch is larger than its sample."""
+    times = round(min(rows, _ROUTED_MAX) / hashes.size)
+    return np.tile(hashes, max(1, times))
+
+
+def _read_sample(job: Job, spark: SparkSession, records: int) -> tuple[JobSample | None, int]:
+    """The rows of a sample, None if none can be had; and how many rows a batch may have."""
+    # Whatever is wrong with the source or the records is said by the query itself.
+    with suppress(UnskewError, PySparkException, Py4JError, OSError):
+        raw = _read_topics(job, records)
+        if raw is not None and not raw.keys:
+            return None, 0
+        rows = sample_job_in(spark, job, raw, records)
+        limit = getattr(job.source, "records_per_batch", None)
+        read = len(raw.keys) if raw is not None else records
+        return rows, round(rows.hashes.size * (limit / read if limit and read else 1))
+    return None, 0
+
+
+def _read_topics(job: Job, records: int) -> RawSample | None:
+    """The newest records of the job's topics; None where only Spark can read its source."""
+    source = job.source
+    if not isinstance(source, KafkaSource) or not source.subscribe:
+        return None
+    if find_security_options(reveal(source.options)):
+        return None  # they are for Kafka's Java client
+    topics = source.subscribe
+    limits = Limits(max(1, records // len(topics)), _SAMPLE_SECONDS / len(topics))
+    whole = RawSample()
+    for number, topic in enumerate(topics):
+        raw = sample_topic(topic, source.bootstrap_servers, limits, {})
+        # A task reads one partition of one topic, one record after the other.
+        for at in np.argsort(raw.partitions, kind="stable").tolist():
+            whole.keys.append(raw.keys[at])
+            whole.values.append(raw.values[at])
+            whole.partitions.append(raw.partitions[at] * len(topics) + number)
+            whole.offsets.append(raw.offsets[at])
+            whole.timestamps_ms.append(raw.timestamps_ms[at])
+    return whole

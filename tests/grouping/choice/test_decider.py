@@ -1,0 +1,165 @@
+"""The decider of `grouping: auto` on streams that follow the cost model, without Spark."""
+
+import itertools
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.support.auto_worlds import World, follow
+from unskew.grouping.choice.decider import Decider
+from unskew.grouping.choice.ways import KEY, LEVEL, LEVEL_SECONDS
+from unskew.grouping.simulation.batch_cost import Constants
+from unskew.grouping.simulation.loads import LOCAL, Work
+
+CONSTANTS = Constants()
+OTHER_MACHINE = Constants(0.45, 2.4, 1.5, 0.4, 7.5, 3.5)
+COSTS = (1e-6, 10e-6, 100e-6)
+SETUPS = (0.0, 1e-4, 1e-3)
+GRID = [
+    World(z, Work(cost, setup, size), constants=constants)
+    for z, cost, setup, size, constants in itertools.product(
+        (0.0, 0.8, 1.4), COSTS, SETUPS, (0.0, 4096.0), (CONSTANTS, OTHER_MACHINE)
+    )
+]
+
+
+def begin(way: str = LEVEL, work: Work | None = None) -> Decider:
+    return Decider.begin(way, CONSTANTS, work, 0.03)
+
+
+def named(world: World) -> str:
+    machine = "own" if world.constants == CONSTANTS else "other"
+    work = world.work
+    return f"z{world.z}-{work.cost * 1e6:g}us-{work.setup}-{work.partial_bytes:g}B-{machine}"
+
+
+def is_never_far_behind(world: World, batches: int) -> dict[str, float]:
+    """Follow a stream from `level` on; what late batches, all, and the last took, over the best."""
+    guess = Work(1.2 * world.work.cost, 0.8 * world.work.setup, world.work.partial_bytes)
+    run = follow(begin(LEVEL, guess), lambda _: world, batches)
+    assert run.changes <= 1, named(world)
+    late = max(world.seconds(way) for way in set(run.ways[4:]))
+    return {"late": late / world.best(), "all": run.seconds / (batches * world.best())}
+
+
+def test_from_the_fifth_batch_on_no_fixed_choice_is_better_in_any_cell_of_the_grid() -> None:
+    ratios = {named(world): is_never_far_behind(world, 10)["late"] for world in GRID}
+
+    assert len(ratios) == 108
+    assert max(ratios.values()) <= 1.05, ratios
+
+
+@pytest.mark.slow
+def test_over_a_hundred_batches_no_fixed_choice_is_better_with_the_changes_counted_in() -> None:
+    ratios = {named(world): is_never_far_behind(world, 100) for world in GRID}
+
+    assert max(each["late"] for each in ratios.values()) <= 1.05, ratios
+    assert max(each["all"] for each in ratios.values()) <= 1.05, ratios
+
+
+@pytest.mark.parametrize("setup", SETUPS)
+def test_without_a_sample_a_wrong_trial_is_taken_back(setup: float) -> None:
+    world = World(1.4, Work(1e-6, setup))
+
+    run = follow(begin(), lambda _: world, 30)
+
+    assert run.changes <= 2
+    assert world.seconds(run.ways[-1]) <= 1.05 * world.best()
+
+
+def test_the_grid_has_cells_in_which_each_loses() -> None:
+    assert any(world.seconds(LEVEL) > 1.1 * world.seconds(LOCAL) for world in GRID)
+    assert any(world.seconds(LOCAL) > 2 * world.seconds(LEVEL) for world in GRID)
+    assert any(world.seconds(KEY) > 2 * world.seconds(LEVEL) for world in GRID)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_stream_that_drifts_and_comes_back_is_followed_by_few_changes(seed: int) -> None:
+    there, back = 40, 80
+    work = Work(10e-6, 1e-4)
+    flat, hot = World(0.0, work), World(1.6, work)
+
+    def world_of(number: int) -> World:
+        return hot if there <= number < back else flat
+
+    run = follow(begin(LEVEL, work), world_of, 120, seed=seed)
+
+    parts = (run.ways[:there], run.ways[there - 1 : back], run.ways[back - 1 :])
+    changes = [sum(a != b for a, b in itertools.pairwise(part)) for part in parts]
+    assert max(changes) <= 2, changes
+    for part, world in zip(parts, (flat, hot, flat), strict=True):
+        assert world.seconds(part[-1]) <= 1.05 * world.best()
+
+
+@pytest.mark.parametrize("noise", [0.05, 0.4])
+@pytest.mark.parametrize("way", [LEVEL, LOCAL])
+def test_noise_alone_is_no_reason_for_a_change(way: str, noise: float) -> None:
+    work = Work(100e-6, 2.5e-4)
+    alike = World(1.4, work)
+    assert alike.seconds(LOCAL) == pytest.approx(alike.seconds(LEVEL), rel=0.02)
+
+    runs = [
+        follow(begin(way, work), lambda _: alike, 100, noise=noise, seed=seed) for seed in range(2)
+    ]
+
+    assert [run.changes for run in runs] == [0, 0], [run.ways for run in runs]
+
+
+def test_batches_that_take_turns_are_no_reason_to_go_to_and_fro() -> None:
+    turns = (World(0.0, Work(10e-6, 1e-4)), World(1.6, Work(10e-6, 1e-4)))
+
+    run = follow(begin(), lambda number: turns[number % 2], 100)
+
+    assert run.changes <= 2
+
+
+def test_costly_keys_are_balanced_by_seconds_where_that_pays() -> None:
+    uneven = World(1.4, Work(100e-6), unevenness=2.5)
+    even = replace(uneven, unevenness=1.0)
+
+    assert follow(begin(), lambda _: uneven, 20).ways[-1] in {LEVEL_SECONDS, LOCAL}
+    assert LEVEL_SECONDS not in follow(begin(), lambda _: even, 50, noise=0.1).ways
+
+
+def test_what_is_known_survives_a_restart() -> None:
+    world, rng = World(1.4, Work(10e-6)), np.random.default_rng(3)
+    decider = begin()
+    for _ in range(3):
+        decider.decide(world.batch(decider.way, 0.05, rng))
+
+    again = Decider.from_json(json.loads(json.dumps(decider.to_json())), 0.03)
+
+    batch = world.batch(decider.way, 0.05, rng)
+    assert again.decide(batch) == decider.decide(batch)
+    assert again.to_json() == decider.to_json()
+
+
+def test_a_decision_says_what_it_saves_and_how_sure_that_is() -> None:
+    world, rng = World(1.4, Work(100e-6)), np.random.default_rng(3)
+    decider = begin(KEY)
+    decisions = [decider.decide(world.batch(KEY, 0.03, rng)) for _ in range(2)]
+
+    assert [each.changed for each in decisions] == [False, True]
+    chosen = decisions[1]
+    saved = chosen.expected[KEY].seconds - chosen.expected[chosen.way].seconds
+    assert saved > 2 * chosen.expected[chosen.way].deviation > 0
+    assert f"in place of key {chosen.expected[KEY].seconds:.2f} s: {saved:.2f} s +-" in chosen.why
+
+
+def test_a_change_that_costs_more_than_it_saves_is_not_made() -> None:
+    world = World(1.4, Work(1e-6))
+    slow = Decider.begin(KEY, CONSTANTS, None, 0.03)
+    slow.change_seconds = 10_000.0
+
+    assert follow(slow, lambda _: world, 20).changes == 0
+    assert follow(begin(KEY), lambda _: world, 20).changes > 0
+
+
+def test_what_cannot_be_of_this_version_is_an_error() -> None:
+    known = begin().to_json()
+
+    for wrong in ({"way": "sideways"}, {"estimates": {"values": [1.0], "covariance": []}}):
+        with pytest.raises((ValueError, LookupError)):
+            Decider.from_json({**known, **wrong}, 0.03)
