@@ -88,6 +88,13 @@ def test_numbers_are_those_of_the_reports(
         "open_misses": None,
         "result_records": None,
         "open_seconds": None,
+        # Its grouping is not `auto`.
+        "taken": None,
+        "taken_next": None,
+        "taken_why": None,
+        "expected_seconds": None,
+        "expected_deviation_seconds": None,
+        "change_seconds": None,
         # The job writes no table.
         "written_files": None,
         "written_bytes": None,

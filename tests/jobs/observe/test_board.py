@@ -10,6 +10,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from docs.reference.metrics import PAGE, main, page
 from tests.support.batches import done, progress
 from unskew import __version__
+from unskew.grouping.choice.decider import Expected
+from unskew.grouping.choice.records import TAKEN_WAYS, BatchChoice
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.report import PartitionReport
 from unskew.grouping.spark.router import Router
@@ -67,6 +69,12 @@ EXPORTED = {
     "unskew_routing_seconds_total": ("counter",),
     "unskew_batch_routing_seconds": ("gauge",),
     "unskew_grouping_signal": ("gauge", "over_sources", "signal"),
+    "unskew_grouping_taken": ("gauge", "way"),
+    "unskew_expected_batch_seconds": ("gauge", "way"),
+    "unskew_expected_batch_deviation_seconds": ("gauge", "way"),
+    "unskew_grouping_changes_total": ("counter",),
+    "unskew_grouping_change_seconds_total": ("counter",),
+    "unskew_grouping_change_discarded_records_total": ("counter",),
     "unskew_late_partials_total": ("counter",),
     "unskew_late_records_total": ("counter",),
     "unskew_watermark_timestamp_seconds": ("gauge",),
@@ -115,6 +123,7 @@ def test_exactly_these_metrics_are_exported_with_these_labels() -> None:
         progress={**first.progress, "observedMetrics": observed},
         stats=replace(first.stats, results={"totals": 3}),
         written=WRITTEN,
+        choice=BatchChoice("level", "local", "why", {"level": Expected(2.0, 0.1)}, 1.5, 70),
     )
     full.batch_done(first)
     exported = {}
@@ -151,6 +160,27 @@ def test_every_metric_is_there_before_the_first_batch() -> None:
     assert {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")} == set(
         EXPORTED
     )
+
+
+def test_changes_add_up_and_show_what_they_cost() -> None:
+    shown = board()
+    for number, choice in enumerate(
+        [
+            BatchChoice("level", "local", "why", {"level": Expected(2.0, 0.1)}),
+            BatchChoice("local", "local", "why", change_seconds=1.5, discarded_records=70),
+            BatchChoice("local", "local", "why", {"level": Expected(2.5, 0.1)}),
+        ]
+    ):
+        shown.batch_done(replace(done(number), choice=choice))
+
+    values = samples(shown)
+
+    assert values["unskew_grouping_changes_total", ()] == 1
+    assert values["unskew_grouping_change_seconds_total", ()] == 1.5
+    assert values["unskew_grouping_change_discarded_records_total", ()] == 70
+    assert values["unskew_expected_batch_seconds", (("way", "level"),)] == 2.5
+    taken = {way: values["unskew_grouping_taken", (("way", way),)] for way in TAKEN_WAYS}
+    assert taken == {"none": 0, "local": 1, "level": 0, "level_seconds": 0, "key": 0}
 
 
 def test_names_follow_the_rules() -> None:

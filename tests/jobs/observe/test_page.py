@@ -56,6 +56,7 @@ def test_a_batch_has_the_numbers_of_its_reports() -> None:
         "records_per_second": 26.666667,
         "lag": 10,
         "routing": {"sources": 2, "seconds": 0.125, "hot_keys": 4},
+        "choice": None,
         "partitions": {
             "records": [30, 10],
             "under_key": [35, 5],
