@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unskew.grouping.kernels import kernel
+from unskew.grouping.kernels import borrowing_kernel, kernel
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xFF51AFD7ED558CCD)
@@ -46,7 +46,7 @@ def pick(key: np.uint64, salt: np.uint64, partitions: int) -> np.int64:
     return np.int64(((mix64(key ^ salt) >> _HIGH) * np.uint64(partitions)) >> _HIGH)
 
 
-@kernel
+@borrowing_kernel
 def pick_active(
     key: np.uint64, salt: np.uint64, mask: NDArray[np.uint8], active: NDArray[np.int32]
 ) -> np.int64:
@@ -61,7 +61,7 @@ def pick_active(
     return heaviest(key, salt, active, np.int64(-1))
 
 
-@kernel
+@borrowing_kernel
 def heaviest(
     key: np.uint64, salt: np.uint64, active: NDArray[np.int32], other_than: np.int64
 ) -> np.int64:

@@ -69,9 +69,9 @@ from unskew.grouping.base import (
     UInt64s,
 )
 from unskew.grouping.hashing import mix64, pick, pick_active, salts
-from unskew.grouping.kernels import kernel
+from unskew.grouping.kernels import borrowing_kernel, kernel
 from unskew.grouping.parts.sketches import space_saving
-from unskew.grouping.parts.sketches.space_saving import Counters, admit, find
+from unskew.grouping.parts.sketches.space_saving import Counters, count
 
 RECORDS_A_PARTITION = 1000
 """Learned by default, over all sources: a partition's load is then known to 3 %."""
@@ -217,7 +217,7 @@ def _as_mapping(keys: UInt64s, assigned: Int32s) -> Mapping:
     return table
 
 
-@kernel
+@borrowing_kernel
 def _learn(
     keys: UInt64s,
     counters: Counters,
@@ -229,11 +229,7 @@ def _learn(
 ) -> None:
     for i in range(keys.size):
         key = keys[i]
-        slot = find(counters, key)
-        if slot < 0:
-            admit(counters, key)
-        else:
-            counters.counts[slot] += 1.0
+        count(counters, key)
         buckets[pick(key, salt, buckets.size)] += 1
         out[i] = pick_active(key, salt, mask, active)
 

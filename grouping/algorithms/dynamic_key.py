@@ -44,8 +44,8 @@ Departures:
 | N_m (machines of the system), m | the active partitions |
 | N_m (machines of a key) | `widths` |
 | L_i, L_s, T | `threshold_percent` |
-| CM, LLmin | `best` and its load |
-| NLL >= 2 | `_two_below` |
+| CM, LLmin | `find_best_candidate` and its load |
+| chooseBestTask, shouldScaleOut, shouldScaleDown (Alg. 4 to 6) | `grouping.parts.key_widths` |
 | OS, TS, BS | old, teenage, baby space of `grouping.parts.key_spaces` |
 | Key Item | a slot: `keys`, `counts`, `widths`, `checked` |
 | isWarmUp, RT | `warm`, stream time since the first record |
@@ -63,7 +63,7 @@ Distributed Stream Processing Engines.
 """
 
 import math
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,14 +80,14 @@ from unskew.grouping.base import (
 )
 from unskew.grouping.contents import Bounds
 from unskew.grouping.hashing import pick_active, salts
-from unskew.grouping.kernels import kernel
+from unskew.grouping.kernels import borrowing_kernel
 from unskew.grouping.parts.key_spaces import (
     BABY,
     NEVER,
     OLD,
     TEENAGE,
     TIMES,
-    WIDTH_MIN,
+    Spaces,
     admit,
     bounds_of,
     check_spaces,
@@ -98,6 +98,7 @@ from unskew.grouping.parts.key_spaces import (
     table_size,
     teenage_cycle,
 )
+from unskew.grouping.parts.key_widths import WIDTH_MIN, choose_best_task, find_best_candidate
 from unskew.grouping.snapshot import Arrays
 
 SAMPLE_RECORDS_LEAST = 1_000
@@ -157,6 +158,36 @@ def machines_max(partitions: int) -> int:
     return min(partitions, math.floor(100 / threshold_percent(partitions)) + 1)
 
 
+class _Rule(NamedTuple):
+    """The numbers that steer a kernel; times are stream time."""
+
+    threshold: float
+    """L_s, as a part of the load."""
+    width_max: int
+    teenage_ticks: int
+    old_ticks: int
+    warm_ticks: int
+    check_ticks: int
+    sample_records: int
+    """Of this source."""
+    stream: bool
+    """Do loads begin at zero with a cycle or change, rather than with a batch?"""
+    decay: float
+    babies_kept: int
+
+
+class _Ring(NamedTuple):
+    """The partitions as a source sees them."""
+
+    mask: NDArray[np.uint8]
+    active: Int32s
+    nodes: Int32s
+    """The active partitions twice: the first follow the last."""
+    positions: Int32s
+    """By partition: where it is among the nodes."""
+    loads: Int64s
+
+
 class DynamicKey(Grouping):
     """Adjacent candidates, two by default, more for keys that live long and load much."""
 
@@ -184,35 +215,38 @@ class DynamicKey(Grouping):
         return self.params.records_per_second is None
 
     def _route(self, keys: UInt64s, timestamps: Int64s | None, out: Int32s) -> None:
-        params, state = self.params, self.state
-        _route_records(
-            keys,
-            np.empty(0, np.int64) if timestamps is None else timestamps,
-            out,
-            self._salt,
-            state["active"],
-            self.active,
-            self._ring,
-            self._position,
-            threshold_percent(self.active.size) / 100,
-            machines_max(self.active.size),
-            self._ticks(params.teenage_cycle_seconds),
-            self._ticks(params.old_cycle_seconds),
-            self._ticks(params.warm_up_seconds),
-            self._ticks(params.check_seconds) if params.check_seconds else 0,
-            max(1, self._sample_records // self.setting.sources),
-            params.memory == "stream",
-            params.decay,
-            (params.expected_keys + 1) // 2,
-            state["keys"],
-            state["counts"],
-            state["widths"],
-            state["checked"],
-            state["sizes"],
-            self._bounds,
-            self._table,
-            state["loads"],
-            state["clock"],
+        times = np.empty(0, np.int64) if timestamps is None else timestamps
+        loads, clock = self.state["loads"], self.state["clock"]
+        ring = _Ring(self.state["active"], self.active, self._nodes, self._positions, loads)
+        _route_records(keys, times, out, self._rule, self._spaces, ring, clock)
+
+    @property
+    def _rule(self) -> _Rule:
+        params, n = self.params, self.active.size
+        return _Rule(
+            threshold=threshold_percent(n) / 100,
+            width_max=machines_max(n),
+            teenage_ticks=self._ticks(params.teenage_cycle_seconds),
+            old_ticks=self._ticks(params.old_cycle_seconds),
+            warm_ticks=self._ticks(params.warm_up_seconds),
+            check_ticks=self._ticks(params.check_seconds) if params.check_seconds else 0,
+            sample_records=max(1, self._sample_records // self.setting.sources),
+            stream=params.memory == "stream",
+            decay=params.decay,
+            babies_kept=(params.expected_keys + 1) // 2,
+        )
+
+    @property
+    def _spaces(self) -> Spaces:
+        return Spaces(
+            keys=self.state["keys"],
+            counts=self.state["counts"],
+            widths=self.state["widths"],
+            checked=self.state["checked"],
+            sizes=self.state["sizes"],
+            bounds=self._bounds,
+            table=self._table,
+            salt=self._salt,
         )
 
     @property
@@ -233,10 +267,10 @@ class DynamicKey(Grouping):
 
     def _active_changed(self) -> None:
         super()._active_changed()
-        self._ring = np.concatenate([self.active, self.active])
-        self._position = np.zeros(self.setting.partitions, np.int32)
-        self._position[self.active] = np.arange(self.active.size)
-        reindex(self.state["keys"], self.state["sizes"], self._bounds, self._salt, self._table)
+        self._nodes = np.concatenate([self.active, self.active])
+        self._positions = np.zeros(self.setting.partitions, np.int32)
+        self._positions[self.active] = np.arange(self.active.size)
+        reindex(self._spaces)
 
     def hot_keys(self) -> UInt64s:
         """The keys in old space, the most frequent first."""
@@ -260,141 +294,79 @@ class DynamicKey(Grouping):
         }
 
 
-@kernel
+@borrowing_kernel
 def _route_records(
     keys: UInt64s,
-    timestamps: Int64s,
+    times: Int64s,
     out: Int32s,
-    salt: np.uint64,
-    mask: NDArray[np.uint8],
-    active: Int32s,
-    ring: Int32s,
-    position: Int32s,
-    threshold: float,
-    width_max: int,
-    teenage_ticks: int,
-    old_ticks: int,
-    warm_ticks: int,
-    check_ticks: int,
-    sample_records: int,
-    stream: bool,
-    decay: float,
-    babies_kept: int,
-    slot_keys: UInt64s,
-    counts: Int64s,
-    widths: Int32s,
-    checked: Int64s,
-    sizes: Int64s,
-    bounds: Int64s,
-    table: Int32s,
-    loads: Int64s,
+    rule: _Rule,
+    spaces: Spaces,
+    ring: _Ring,
     clock: Int64s,
 ) -> None:
-    now = clock[_NOW]
-    total = clock[_TOTAL]
-    since = clock[_SINCE]
+    widths, checked, loads = spaces.widths, spaces.checked, ring.loads
+    now, total, since = clock[_NOW], clock[_TOTAL], clock[_SINCE]
     due = min(clock[_TEENAGE_DUE], clock[_OLD_DUE])
     for i in range(keys.size):
-        now = max(now, min(timestamps[i], -NEVER)) if timestamps.size else now + 1
+        now = max(now, min(times[i], -NEVER)) if times.size else now + 1
         if now >= due:
-            _run_cycles(
-                now, teenage_ticks, old_ticks, decay, babies_kept, slot_keys, counts, widths,
-                checked, sizes, bounds, salt, table, clock,
-            )  # fmt: skip
-            due = min(clock[_TEENAGE_DUE], clock[_OLD_DUE])
-            if stream:
+            due = _run_cycles(now, rule, spaces, clock)
+            if rule.stream:
                 loads[:] = 0
                 total = since = 0
-        slot = find(keys[i], slot_keys, salt, table)
+        slot = find(keys[i], spaces)
         if slot < 0:
-            slot = admit(keys[i], slot_keys, counts, sizes, bounds, salt, table)
-        counts[slot] += 1
-        start = position[pick_active(keys[i], salt, mask, active)]
-        width = min(widths[slot] if slot < widths.size else WIDTH_MIN, width_max)
-        best = _least(ring, start, width, loads)
-        if slot < widths.size and since >= sample_records and now - checked[slot] >= check_ticks:
+            slot = admit(keys[i], spaces)
+        spaces.counts[slot] += 1
+        start = ring.positions[pick_active(keys[i], spaces.salt, ring.mask, ring.active)]
+        width = min(widths[slot] if slot < widths.size else WIDTH_MIN, rule.width_max)
+        looks = slot < widths.size and since >= rule.sample_records
+        if looks and now - checked[slot] >= rule.check_ticks:
             checked[slot] = now
-            least = threshold * total
-            changed = False
-            if loads[best] >= least:
-                warm = now - clock[_BEGIN] > warm_ticks
-                if warm and slot < bounds[OLD + 1] and width < width_max:
-                    following = ring[start + width]
-                    if loads[following] < loads[best]:
-                        widths[slot] = width + 1
-                        best = following
-                        changed = True
-            elif width > WIDTH_MIN and _two_below(ring, start, width, loads, least):
-                widths[slot] = width - 1
-                best = _least(ring, start, width - 1, loads)
-                changed = True
-            if changed:
+            warm = now - clock[_BEGIN] > rule.warm_ticks
+            may_grow = warm and slot < spaces.bounds[OLD + 1] and width < rule.width_max
+            least = rule.threshold * total
+            best, new_width = choose_best_task(ring.nodes, start, width, loads, least, may_grow)
+            if new_width != width:
+                widths[slot] = new_width
                 since = 0
-                if stream:
+                if rule.stream:
                     loads[:] = 0
                     total = 0
+        else:
+            best = find_best_candidate(ring.nodes, start, width, loads)
         loads[best] += 1
         total += 1
         since += 1
         out[i] = best
-    clock[_NOW] = now
-    clock[_TOTAL] = total
-    clock[_SINCE] = since
+    clock[_NOW], clock[_TOTAL], clock[_SINCE] = now, total, since
 
 
-@kernel
-def _least(ring: Int32s, start: int, width: int, loads: Int64s) -> np.int32:
-    best = ring[start]
-    low = loads[best]
-    for j in range(start + 1, start + width):
-        load = loads[ring[j]]
-        if load < low:
-            low = load
-            best = ring[j]
-    return np.int32(best)
-
-
-@kernel
-def _two_below(ring: Int32s, start: int, width: int, loads: Int64s, threshold: float) -> bool:
-    below = 0
-    for j in range(start, start + width):
-        below += loads[ring[j]] < threshold
-        if below == 2:
-            return True
-    return False
-
-
-@kernel
-def _run_cycles(
-    now: int,
-    teenage_ticks: int,
-    old_ticks: int,
-    decay: float,
-    babies_kept: int,
-    keys: UInt64s,
-    counts: Int64s,
-    widths: Int32s,
-    checked: Int64s,
-    sizes: Int64s,
-    bounds: Int64s,
-    salt: np.uint64,
-    table: Int32s,
-    clock: Int64s,
-) -> None:
+@borrowing_kernel
+def _run_cycles(now: int, rule: _Rule, spaces: Spaces, clock: Int64s) -> np.int64:
+    """Promote, once for all cycles that are due; the time of the next one."""
     if clock[_BEGIN] == NEVER:
         clock[_BEGIN] = now
-        clock[_TEENAGE_DUE] = now + teenage_ticks
-        clock[_OLD_DUE] = now + old_ticks
-        return
+        clock[_TEENAGE_DUE] = now + rule.teenage_ticks
+        clock[_OLD_DUE] = now + rule.old_ticks
+        return np.int64(min(clock[_TEENAGE_DUE], clock[_OLD_DUE]))
     if now >= clock[_TEENAGE_DUE]:
-        teenage_cycle(babies_kept, keys, counts, widths, checked, sizes, bounds)
-        clock[_TEENAGE_DUE] += ((now - clock[_TEENAGE_DUE]) // teenage_ticks + 1) * teenage_ticks
+        teenage_cycle(rule.babies_kept, spaces)
+        missed = (now - clock[_TEENAGE_DUE]) // rule.teenage_ticks
+        clock[_TEENAGE_DUE] += (missed + 1) * rule.teenage_ticks
     if now >= clock[_OLD_DUE]:
-        old_cycle(keys, counts, widths, checked, sizes, bounds)
-        missed = (now - clock[_OLD_DUE]) // old_ticks
-        clock[_OLD_DUE] += (missed + 1) * old_ticks
-        if decay < 1:
-            for space in range(BABY + 1):
-                for slot in range(bounds[space], bounds[space] + sizes[space]):
-                    counts[slot] = np.int64(counts[slot] * decay ** float(missed + 1))
-    reindex(keys, sizes, bounds, salt, table)
+        old_cycle(spaces)
+        missed = (now - clock[_OLD_DUE]) // rule.old_ticks
+        clock[_OLD_DUE] += (missed + 1) * rule.old_ticks
+        if rule.decay < 1:
+            _fade(spaces, rule.decay ** float(missed + 1))
+    reindex(spaces)
+    return np.int64(min(clock[_TEENAGE_DUE], clock[_OLD_DUE]))
+
+
+@borrowing_kernel
+def _fade(spaces: Spaces, factor: float) -> None:
+    for space in range(BABY + 1):
+        first = spaces.bounds[space]
+        for slot in range(first, first + spaces.sizes[space]):
+            spaces.counts[slot] = np.int64(spaces.counts[slot] * factor)

@@ -82,7 +82,7 @@ from unskew.grouping.base import (
 )
 from unskew.grouping.contents import ANY_TIME, COUNT_MAX, Bounds
 from unskew.grouping.hashing import salts
-from unskew.grouping.kernels import kernel
+from unskew.grouping.kernels import borrowing_kernel
 from unskew.grouping.parts import ring
 from unskew.grouping.parts.fish_candidates import (
     Everyone,
@@ -90,6 +90,7 @@ from unskew.grouping.parts.fish_candidates import (
     chk,
     least_of,
     least_of_all,
+    least_of_two,
     look_up,
     new_everyone,
     new_lists,
@@ -98,7 +99,7 @@ from unskew.grouping.parts.fish_candidates import (
 from unskew.grouping.parts.ring import Ring
 from unskew.grouping.parts.sketches import decaying
 from unskew.grouping.parts.sketches.decaying import RECORDS, TOP, TOTAL
-from unskew.grouping.parts.sketches.space_saving import Counters, admit, find
+from unskew.grouping.parts.sketches.space_saving import Counters, count
 
 _MICROSECONDS = 1e6
 _NO_TIMES = np.empty(0, np.int64)
@@ -145,6 +146,17 @@ class _Rule(NamedTuple):
     """Is `served` per interval, rather than per record?"""
 
 
+class _Sketch(NamedTuple):
+    """The keys as this source has counted them: algorithm 1."""
+
+    counters: Counters
+    epoch: Float64s
+    candidates: Int32s
+    """M_k, by counter."""
+    candidates_min: Int64s
+    """d_min."""
+
+
 class _Load(NamedTuple):
     """The partitions as this source sees them."""
 
@@ -152,6 +164,8 @@ class _Load(NamedTuple):
     """C_w: unserved records of this source."""
     cost: Float64s
     """P_w: seconds a record, or 1 each."""
+    waiting: Float64s
+    """T_w: their product."""
     served: Float64s
     clock: Int64s
     """Has it started; the time (microseconds) it was last read; records since."""
@@ -230,11 +244,12 @@ class Fish(Grouping):
     def _route(self, keys: UInt64s, timestamps: Int64s | None, out: Int32s) -> None:
         state = self.state
         times = _NO_TIMES if timestamps is None else timestamps
-        sketch = decaying.view(state), state["epoch"]
-        hot = state["candidates"], state["candidates_min"]
-        load = _Load(state["backlog"], self._cost, self._served, state["clock"])
-        nodes, lists, everyone = self._ring, self._lists, self._all
-        _route_all(keys, times, out, self._rule, *sketch, *hot, load, nodes, lists, everyone)
+        sketch = _Sketch(
+            decaying.view(state), state["epoch"], state["candidates"], state["candidates_min"]
+        )
+        backlog, cost = state["backlog"], self._cost
+        load = _Load(backlog, cost, backlog * cost, self._served, state["clock"])
+        _route_all(keys, times, out, self._rule, sketch, load, self._ring, self._lists, self._all)
 
     def _begin_batch(self, feedback: Feedback | None) -> None:
         if feedback is not None:
@@ -285,76 +300,58 @@ class Fish(Grouping):
         )
 
 
-@kernel
+@borrowing_kernel
 def _route_all(
     keys: UInt64s,
     times: Int64s,
     out: Int32s,
     rule: _Rule,
-    counters: Counters,
-    epoch: Float64s,
-    candidates: Int32s,
-    candidates_min: Int64s,
+    sketch: _Sketch,
     load: _Load,
     nodes: Ring,
     lists: Lists,
     everyone: Everyone,
 ) -> None:
-    # Arrays are taken out of their tuples here: inside a loop numba counts references to them.
-    counts, errors = counters.counts, counters.errors
-    backlog, cost = load.backlog, load.cost
-    owners, seconds = nodes.owners, nodes.seconds
-    positions, firsts, shift = nodes.positions, nodes.firsts, nodes.shift
-    starts, lengths, pool = lists.starts, lists.lengths, lists.pool
-    partitions, waits, winners = everyone.partitions, everyone.waits, everyone.winners
-    clock, served = load.clock, load.served
-    waiting = backlog * cost
-    n = np.int64(partitions.size)
-    ready = False
+    counters, epoch = sketch.counters, sketch.epoch
+    n = np.int64(everyone.partitions.size)
+    tree_is_current = False
     for i in range(keys.size):
-        key = keys[i]
-        if rule.interval > 0 and _clock_turned(times, i, rule, clock, served, backlog):
-            waiting[:] = backlog * cost
-            ready = False
+        if rule.interval > 0 and _clock_turned(times, i, rule, load):
+            tree_is_current = False
         if epoch[RECORDS] >= rule.epoch_records:
-            candidates_min[0] = _candidates_min(counters, epoch, rule, n)
+            sketch.candidates_min[0] = _candidates_min(counters, epoch, rule, n)
             decaying.decay(counters, epoch, rule.alpha)
-        slot = find(counters, key)
-        if slot < 0:
-            slot = admit(counters, key)
-            candidates[slot] = 0
-            lengths[slot] = 0
-        else:
-            counts[slot] += 1.0
-        decaying.counted(epoch, counts[slot])
-        hot = _is_hot(counts[slot], errors[slot], epoch, rule)
-        wanted = chk(hot, epoch[TOP], counts[slot], candidates_min[0], candidates, slot, n)
+        slot, is_new = count(counters, keys[i])
+        if is_new:
+            sketch.candidates[slot] = 0
+            lists.lengths[slot] = 0
+        recent = counters.counts[slot]
+        decaying.counted(epoch, recent)
+        hot = _is_hot(recent, counters.errors[slot], epoch, rule)
+        wanted = chk(hot, epoch[TOP], recent, sketch.candidates_min[0], sketch.candidates, slot, n)
         if wanted >= n:
-            if not ready:
-                set_up(partitions, waits, winners, waiting)
-                ready = True
-            chosen = least_of_all(partitions, waits, winners, waiting)
+            if not tree_is_current:
+                set_up(everyone, load.waiting)
+                tree_is_current = True
+            chosen = least_of_all(everyone, load.waiting)
         elif wanted == 2:
-            node = ring.at(positions, firsts, shift, ring.position(key, rule.salt))
-            chosen = np.int64(owners[node])
-            other = np.int64(seconds[node])
-            chosen = other if waiting[other] < waiting[chosen] else chosen
+            chosen = least_of_two(nodes, ring.position(keys[i], rule.salt), load.waiting)
         else:
-            if lengths[slot] < wanted:
-                look_up(lists, slot, wanted, nodes, ring.position(key, rule.salt))
-            chosen = least_of(pool, starts[slot], wanted, waiting)
-        backlog[chosen] += 1.0
-        waiting[chosen] = backlog[chosen] * cost[chosen]
+            if lists.lengths[slot] < wanted:
+                look_up(lists, slot, wanted, nodes, ring.position(keys[i], rule.salt))
+            chosen = least_of(lists.pool, lists.starts[slot], wanted, load.waiting)
+        load.backlog[chosen] += 1.0
+        load.waiting[chosen] = load.backlog[chosen] * load.cost[chosen]
         out[i] = chosen
 
 
-@kernel
+@borrowing_kernel
 def _is_hot(recent: float, error: float, epoch: Float64s, rule: _Rule) -> bool:
     """Algorithm 2, line 1: f_k > theta; and the key has been seen often enough."""
     return recent > rule.threshold * epoch[TOTAL] and recent - error >= rule.records_min
 
 
-@kernel
+@borrowing_kernel
 def _candidates_min(counters: Counters, epoch: Float64s, rule: _Rule, n: np.int64) -> int:
     """d_min at an epoch's end: the average hot key's share of the partitions."""
     if rule.candidates_min > 0:
@@ -372,11 +369,10 @@ def _candidates_min(counters: Counters, epoch: Float64s, rule: _Rule, n: np.int6
     return max(2, math.ceil(n * share))
 
 
-@kernel
-def _clock_turned(
-    times: Int64s, i: int, rule: _Rule, clock: Int64s, served: Float64s, backlog: Float64s
-) -> bool:
+@borrowing_kernel
+def _clock_turned(times: Int64s, i: int, rule: _Rule, load: _Load) -> bool:
     """Reduce the backlogs by what was served if an interval is over: algorithm 3, lines 2-10."""
+    clock = load.clock
     intervals = 0.0
     if times.size == 0:
         intervals = 1.0 if clock[_SINCE] >= rule.interval else 0.0
@@ -392,9 +388,10 @@ def _clock_turned(
     turned = intervals > 0
     if turned:
         times_served = intervals if rule.measured else float(clock[_SINCE])
-        for partition in range(backlog.size):
-            left = backlog[partition] - times_served * served[partition]
-            backlog[partition] = max(left, 0.0)
+        for partition in range(load.backlog.size):
+            left = load.backlog[partition] - times_served * load.served[partition]
+            load.backlog[partition] = max(left, 0.0)
+            load.waiting[partition] = load.backlog[partition] * load.cost[partition]
         clock[_SINCE] = 0
     clock[_SINCE] += 1
     return turned

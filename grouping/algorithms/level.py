@@ -87,7 +87,7 @@ nothing is drawn, and keys that need not move do not.
 | code | by number: the key's partition, or -1 - j for the j-th giver | `levelling` |
 | surplus, room | work of a partition above, below its capacity | `levelling` |
 | gift, giver | records that a key gives away, and the key | `give` |
-| draw | a hash of the giver and a counter: where to look for room | `move_surplus` |
+| draw | a hash of the giver and a counter: where to look for room | `_find_room` |
 | segment | so many records of a giver go to this partition | `move_surplus`, `assign` |
 | cursor | of a giver: its segment that is being filled | `move_surplus`, `assign` |
 | plan | agreed homes and shared keys of a batch | `agreed_homes` |

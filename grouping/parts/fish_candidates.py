@@ -3,8 +3,7 @@
 Hot keys' candidates are looked up on the ring once and kept. Where all active partitions are
 candidates, a tree knows the least waiting time. It is not `grouping.parts.tournament`, because
 waiting times only grow between resets: this one may lag and costs nothing for records of other
-keys, and its arrays come one by one, as numba counts references to a tuple's (with the other one,
-`fish` is a third slower).
+keys (with the other one, `fish` is a third slower).
 """
 
 import math
@@ -13,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unskew.grouping.base import Float64s, Int32s, Int64s
-from unskew.grouping.kernels import kernel
+from unskew.grouping.kernels import borrowing_kernel
 from unskew.grouping.parts import ring
 from unskew.grouping.parts.ring import Ring
 
@@ -63,7 +62,7 @@ def new_everyone(order: Int32s) -> Everyone:
     return Everyone(order, np.full(2 * leaves, np.inf), np.zeros(2 * leaves, np.int32))
 
 
-@kernel
+@borrowing_kernel
 def chk(
     hot: bool,
     top: float,
@@ -86,7 +85,7 @@ def chk(
     return candidates
 
 
-@kernel
+@borrowing_kernel
 def look_up(
     lists: Lists, slot: np.int64, wanted: np.int64, nodes: Ring, position: np.int64
 ) -> None:
@@ -101,7 +100,15 @@ def look_up(
     lists.used[0] = start + wanted
 
 
-@kernel
+@borrowing_kernel
+def least_of_two(nodes: Ring, position: np.int64, waiting: Float64s) -> np.int64:
+    """Of the first two candidates of the key at `position` on the ring, the one that waits less."""
+    node = ring.at(nodes.positions, nodes.firsts, nodes.shift, position)
+    first, second = np.int64(nodes.owners[node]), np.int64(nodes.seconds[node])
+    return second if waiting[second] < waiting[first] else first
+
+
+@borrowing_kernel
 def least_of(pool: Int32s, start: np.int64, count: np.int64, waiting: Float64s) -> np.int64:
     """The candidate with the shortest waiting time, the first of equals: lines 13-17."""
     chosen = np.int64(pool[start])
@@ -114,9 +121,10 @@ def least_of(pool: Int32s, start: np.int64, count: np.int64, waiting: Float64s) 
     return chosen
 
 
-@kernel
-def set_up(partitions: Int32s, waits: Float64s, winners: Int32s, waiting: Float64s) -> None:
+@borrowing_kernel
+def set_up(everyone: Everyone, waiting: Float64s) -> None:
     """Play the whole tournament: waiting times may have fallen."""
+    partitions, waits, winners = everyone
     leaves = waits.size // 2
     for leaf in range(partitions.size):
         waits[leaves + leaf] = waiting[partitions[leaf]]
@@ -127,11 +135,10 @@ def set_up(partitions: Int32s, waits: Float64s, winners: Int32s, waiting: Float6
         winners[node] = winners[best]
 
 
-@kernel
-def least_of_all(
-    partitions: Int32s, waits: Float64s, winners: Int32s, waiting: Float64s
-) -> np.int64:
+@borrowing_kernel
+def least_of_all(everyone: Everyone, waiting: Float64s) -> np.int64:
     """The active partition with the shortest waiting time, the first of equals."""
+    partitions, waits, winners = everyone
     while True:
         leaf = np.int64(winners[1])
         partition = np.int64(partitions[leaf])

@@ -29,7 +29,7 @@ import numpy as np
 from pydantic import Field
 
 from unskew.grouping.base import Feedback, Float64s, Int32s, Int64s, Setting, UInt64s
-from unskew.grouping.kernels import kernel
+from unskew.grouping.kernels import borrowing_kernel
 from unskew.grouping.parts.sketches import space_saving
 from unskew.grouping.parts.sketches.space_saving import Counters
 from unskew.grouping.parts.two_choices import LoadGrouping, LoadParams
@@ -125,14 +125,14 @@ def _theta_default(partitions: int) -> float:
     return 1.0 / (5 * partitions)
 
 
-@kernel
+@borrowing_kernel
 def hot_from(seen: int, theta: float, caution: float) -> float:
     """The guaranteed count from which on a key is of the head, after `seen` records."""
     expected = theta * seen
     return float(expected + caution * np.sqrt(expected) + caution)
 
 
-@kernel
+@borrowing_kernel
 def mark_head(
     keys: UInt64s,
     counters: Counters,
@@ -148,10 +148,6 @@ def mark_head(
     theta, caution = rule
     for i in range(keys.size):
         seen[0] += 1
-        slot = space_saving.find(counters, keys[i])
-        if slot < 0:
-            slot = space_saving.admit(counters, keys[i])
-        else:
-            counters.counts[slot] += 1.0
+        slot, _ = space_saving.count(counters, keys[i])
         certain = counters.counts[slot] - counters.errors[slot]
         hot[i] = slot if certain >= hot_from(seen[0], theta, caution) else -1

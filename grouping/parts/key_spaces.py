@@ -13,7 +13,7 @@ taken off, so N records make no count too low by more than 2N/B in this way, and
 high. A key that goes for want of a slot and comes back starts again, which is within that bound.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from unskew.grouping.base import Int32s, Int64s, UInt64s
 from unskew.grouping.contents import check_distinct, require
 from unskew.grouping.hashing import mix64
-from unskew.grouping.kernels import kernel
+from unskew.grouping.kernels import borrowing_kernel, kernel
+from unskew.grouping.parts.key_widths import WIDTH_MIN
 from unskew.grouping.snapshot import Arrays
 
 OLD, TEENAGE, BABY = 0, 1, 2
@@ -29,7 +30,6 @@ NEVER = -(2**61)
 """Before every stream time; far enough from the ends of int64 that differences fit."""
 TIMES = (NEVER, 2 * -NEVER)
 """Bounds of stream times: the latest that is read, and a cycle's length more."""
-WIDTH_MIN = 2
 _EMPTY = np.int32(-1)
 
 
@@ -60,94 +60,96 @@ def check_spaces(state: Arrays, bounds: Int64s) -> None:
     check_distinct("keys", state["keys"][np.concatenate(used)])
 
 
+class Spaces(NamedTuple):
+    """The three spaces, as a kernel takes them."""
+
+    keys: UInt64s
+    """By slot."""
+    counts: Int64s
+    """By slot: the key's records."""
+    widths: Int32s
+    """By slot of an old or teenage key: its number of partitions."""
+    checked: Int64s
+    """Likewise: when its load was last compared with the threshold."""
+    sizes: Int64s
+    """By space: its keys."""
+    bounds: Int64s
+    """The ends of the spaces' slots."""
+    table: Int32s
+    """A hash table from a key to its slot; -1 is empty."""
+    salt: np.uint64
+    """Of the table."""
+
+
 def table_size(slots: int) -> int:
     """The power of two that leaves the hash table at most half full."""
     return 1 << (2 * slots - 1).bit_length()
 
 
-@kernel
-def find(key: np.uint64, keys: UInt64s, salt: np.uint64, table: Int32s) -> np.int64:
+@borrowing_kernel
+def find(key: np.uint64, spaces: Spaces) -> np.int64:
     """The slot of `key`, -1 if it is in no space."""
-    return np.int64(table[_position(key, keys, salt, table)])
+    return np.int64(spaces.table[_position(key, spaces)])
 
 
-@kernel
-def admit(
-    key: np.uint64,
-    keys: UInt64s,
-    counts: Int64s,
-    sizes: Int64s,
-    bounds: Int64s,
-    salt: np.uint64,
-    table: Int32s,
-) -> np.int64:
+@borrowing_kernel
+def admit(key: np.uint64, spaces: Spaces) -> np.int64:
     """Make `key`, which is in no space, a baby without a count; its slot."""
+    sizes, bounds = spaces.sizes, spaces.bounds
     if sizes[BABY] == bounds[BABY + 1] - bounds[BABY]:
-        _thin_out(keys, counts, sizes, bounds)
-        reindex(keys, sizes, bounds, salt, table)
+        _thin_out(spaces)
+        reindex(spaces)
     slot = bounds[BABY] + sizes[BABY]
     sizes[BABY] += 1
-    table[_position(key, keys, salt, table)] = slot
-    keys[slot] = key
-    counts[slot] = 0
+    spaces.table[_position(key, spaces)] = slot
+    spaces.keys[slot] = key
+    spaces.counts[slot] = 0
     return np.int64(slot)
 
 
-@kernel
-def reindex(keys: UInt64s, sizes: Int64s, bounds: Int64s, salt: np.uint64, table: Int32s) -> None:
+@borrowing_kernel
+def reindex(spaces: Spaces) -> None:
     """Build the hash table from the slots in use."""
-    table[:] = _EMPTY
-    for space in range(3):
-        for slot in range(bounds[space], bounds[space] + sizes[space]):
-            table[_position(keys[slot], keys, salt, table)] = slot
+    spaces.table[:] = _EMPTY
+    for space in range(BABY + 1):
+        first = spaces.bounds[space]
+        for slot in range(first, first + spaces.sizes[space]):
+            spaces.table[_position(spaces.keys[slot], spaces)] = slot
 
 
-@kernel
-def teenage_cycle(
-    kept: int,
-    keys: UInt64s,
-    counts: Int64s,
-    widths: Int32s,
-    checked: Int64s,
-    sizes: Int64s,
-    bounds: Int64s,
-) -> None:
+@borrowing_kernel
+def teenage_cycle(kept: int, spaces: Spaces) -> None:
     """Alg. 1: cut baby space to the `kept` most frequent, promote to teenage space."""
-    _sort(BABY, keys, counts, widths, checked, sizes, bounds)
-    sizes[BABY] = min(sizes[BABY], kept)
-    _sort(TEENAGE, keys, counts, widths, checked, sizes, bounds)
-    _promote(BABY, keys, counts, widths, checked, sizes, bounds)
+    _sort(BABY, spaces)
+    spaces.sizes[BABY] = min(spaces.sizes[BABY], kept)
+    _sort(TEENAGE, spaces)
+    _promote(BABY, spaces)
 
 
-@kernel
-def old_cycle(
-    keys: UInt64s,
-    counts: Int64s,
-    widths: Int32s,
-    checked: Int64s,
-    sizes: Int64s,
-    bounds: Int64s,
-) -> None:
+@borrowing_kernel
+def old_cycle(spaces: Spaces) -> None:
     """Alg. 2: promote from teenage to old space."""
-    _sort(TEENAGE, keys, counts, widths, checked, sizes, bounds)
-    _sort(OLD, keys, counts, widths, checked, sizes, bounds)
-    _promote(TEENAGE, keys, counts, widths, checked, sizes, bounds)
+    _sort(TEENAGE, spaces)
+    _sort(OLD, spaces)
+    _promote(TEENAGE, spaces)
 
 
-@kernel
-def _position(key: np.uint64, keys: UInt64s, salt: np.uint64, table: Int32s) -> np.int64:
+@borrowing_kernel
+def _position(key: np.uint64, spaces: Spaces) -> np.int64:
     """Where `key` is in the table, or the empty entry where it belongs."""
+    keys, table = spaces.keys, spaces.table
     last = np.int64(table.size - 1)
-    position = np.int64(mix64(key ^ salt) & np.uint64(last))
+    position = np.int64(mix64(key ^ spaces.salt) & np.uint64(last))
     while table[position] >= 0 and keys[table[position]] != key:
         position = (position + 1) & last
     return position
 
 
 @kernel
-def _thin_out(keys: UInt64s, counts: Int64s, sizes: Int64s, bounds: Int64s) -> None:
-    start = bounds[BABY]
-    used = sizes[BABY]
+def _thin_out(spaces: Spaces) -> None:
+    keys, counts = spaces.keys, spaces.counts
+    start = spaces.bounds[BABY]
+    used = spaces.sizes[BABY]
     median = np.int64(np.median(counts[start : start + used]))
     free = start
     for slot in range(start, start + used):
@@ -155,76 +157,59 @@ def _thin_out(keys: UInt64s, counts: Int64s, sizes: Int64s, bounds: Int64s) -> N
             keys[free] = keys[slot]
             counts[free] = counts[slot] - median
             free += 1
-    sizes[BABY] = free - start
+    spaces.sizes[BABY] = free - start
 
 
 @kernel
-def _sort(
-    space: int,
-    keys: UInt64s,
-    counts: Int64s,
-    widths: Int32s,
-    checked: Int64s,
-    sizes: Int64s,
-    bounds: Int64s,
-) -> None:
+def _sort(space: int, spaces: Spaces) -> None:
     """Most frequent first; equal ones stay in their order."""
-    start = bounds[space]
-    end = start + sizes[space]
-    order = np.argsort(-counts[start:end], kind="mergesort") + start
-    keys[start:end] = keys[order]
-    counts[start:end] = counts[order]
+    start = spaces.bounds[space]
+    end = start + spaces.sizes[space]
+    order = np.argsort(-spaces.counts[start:end], kind="mergesort") + start
+    spaces.keys[start:end] = spaces.keys[order]
+    spaces.counts[start:end] = spaces.counts[order]
     if space != BABY:
-        widths[start:end] = widths[order]
-        checked[start:end] = checked[order]
+        spaces.widths[start:end] = spaces.widths[order]
+        spaces.checked[start:end] = spaces.checked[order]
 
 
-@kernel
-def _promote(
-    space: int,
-    keys: UInt64s,
-    counts: Int64s,
-    widths: Int32s,
-    checked: Int64s,
-    sizes: Int64s,
-    bounds: Int64s,
-) -> None:
+@borrowing_kernel
+def _promote(space: int, spaces: Spaces) -> None:
     """Alg. 3, from sorted `space` to the sorted next older one, whose free slots are filled first.
 
     An exchanged key need not be put at the other space's head or tail: each is sorted before use.
     """
+    sizes, bounds = spaces.sizes, spaces.bounds
     older = space - 1
     first = bounds[space]
     last = bounds[older] + sizes[older] - 1
     filled = min(bounds[space] - bounds[older] - sizes[older], sizes[space])
     for i in range(filled):
-        _copy(first + i, last + 1 + i, keys, counts, widths, checked)
+        _copy(first + i, last + 1 + i, spaces)
     for slot in range(first + filled, first + sizes[space]):
-        _copy(slot, slot - filled, keys, counts, widths, checked)
+        _copy(slot, slot - filled, spaces)
     sizes[older] += filled
     sizes[space] -= filled
     for i in range(min(sizes[space], last + 1 - bounds[older])):
-        if counts[last - i] > counts[first + i]:
+        if spaces.counts[last - i] > spaces.counts[first + i]:
             break
-        _exchange(last - i, first + i, keys, counts, widths, checked)
+        _exchange(last - i, first + i, spaces)
 
 
-@kernel
-def _copy(
-    source: int, target: int, keys: UInt64s, counts: Int64s, widths: Int32s, checked: Int64s
-) -> None:
-    keys[target] = keys[source]
-    counts[target] = counts[source]
+@borrowing_kernel
+def _copy(source: int, target: int, spaces: Spaces) -> None:
+    widths, checked = spaces.widths, spaces.checked
+    spaces.keys[target] = spaces.keys[source]
+    spaces.counts[target] = spaces.counts[source]
     if target < widths.size:
         widths[target] = widths[source] if source < widths.size else WIDTH_MIN
         checked[target] = checked[source] if source < widths.size else NEVER
 
 
-@kernel
-def _exchange(
-    elder: int, younger: int, keys: UInt64s, counts: Int64s, widths: Int32s, checked: Int64s
-) -> None:
+@borrowing_kernel
+def _exchange(elder: int, younger: int, spaces: Spaces) -> None:
     """A key that falls back to baby space forgets its number of partitions."""
+    keys, counts, widths, checked = spaces.keys, spaces.counts, spaces.widths, spaces.checked
     keys[elder], keys[younger] = keys[younger], keys[elder]
     counts[elder], counts[younger] = counts[younger], counts[elder]
     if younger < widths.size:

@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from unskew.grouping.base import Int32s, Int64s, UInt64s
 from unskew.grouping.hashing import mix64
-from unskew.grouping.kernels import kernel
+from unskew.grouping.kernels import borrowing_kernel, kernel
 
 POSITION_BITS = 32
 _HIGH = np.uint64(32)
@@ -91,7 +91,7 @@ def position(key: np.uint64, salt: np.uint64) -> np.int64:
     return np.int64(mix64(key ^ salt) >> _HIGH)
 
 
-@kernel
+@borrowing_kernel
 def at(positions: NDArray[np.uint32], firsts: Int32s, shift: np.int64, start: np.int64) -> np.int64:
     """The first node at position `start` or clockwise of it."""
     node = np.int64(firsts[start >> shift])
@@ -100,7 +100,7 @@ def at(positions: NDArray[np.uint32], firsts: Int32s, shift: np.int64, start: np
     return node if node < positions.size else np.int64(0)
 
 
-@kernel
+@borrowing_kernel
 def walk(ring: Ring, start: np.int64, marks: Int64s, out: Int32s) -> int:
     """Fill `out` with the next distinct partitions clockwise of `start`; how many there were."""
     marks[-1] += 1

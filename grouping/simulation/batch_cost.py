@@ -126,12 +126,12 @@ def predict(
     work: Work,
     machine: Machine,
 ) -> list[Prediction]:
-    """What batches of these key hashes take under each way."""
+    """What batches of these key hashes take under each way; the first of several only teaches."""
     numbered = [KeyBatch.of(hashes) for hashes in batches]
     predictions = []
     for way in ways:
         loads = list(spread(way, numbered, partitions, sources, work))
-        predictions.append(summarise(way, loads, work, machine))
+        predictions.append(summarise(way, loads[1:] or loads, work, machine))
     return predictions
 
 

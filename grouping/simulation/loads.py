@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from unskew.grouping.base import Feedback, Float64s, Int32s, Int64s, UInt64s
 from unskew.grouping.registry import GROUPINGS, create
+from unskew.grouping.simulation.simulate import begin_all
 
 LOCAL, HASHED = "local", "none"
 WAYS = (HASHED, LOCAL, *GROUPINGS)
@@ -104,8 +105,8 @@ def _route(
     feedback = None
     for number, batch in enumerate(batches):
         chosen = np.empty(batch.hashes.size, np.int32)
+        begin_all(routers, feedback if routers[0].wants_feedback else None)
         for source, router in enumerate(routers):
-            router.begin_batch(feedback if router.wants_feedback else None)
             share = np.ascontiguousarray(batch.hashes[source::sources])
             times = np.full(share.size, number, np.int64) * _MICROSECONDS
             chunk = (share, times if router.wants_timestamps else None)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import balance, kernels, posg_tables
+from benchmarks import agreement, balance, kernels, posg_tables
 from benchmarks.balance import Cell, Subject, imbalance_max
 from benchmarks.kernels import Row
 from benchmarks.simulated import SMALL_GROUPINGS
@@ -78,6 +78,17 @@ def test_small_batches_are_judged_where_they_are_levelled(
         "d_choices",
     }
     assert set(verdicts) == set(SMALL_GROUPINGS)
+
+
+def test_reading_what_sources_agree_on_is_timed(capsys: pytest.CaptureFixture[str]) -> None:
+    call(agreement.main, "--sources 3 --records 2000 --repeat 1")
+
+    header, _, *rows = rows_of(capsys)
+    assert [(row[0], row[1], row[2]) for row in rows] == [
+        (name, z, "3") for name in ("level", "whole") for z in ("0.0", "0.8")
+    ]
+    figures = [dict(zip(header, map(float, row[3:10]), strict=False)) for row in rows]
+    assert all(value > 0 for row in figures for value in row.values())
 
 
 def test_rows_are_written_as_json_too(tmp_path: Path) -> None:

@@ -6,12 +6,15 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
+from numba.core.errors import TypingError
+from numpy.typing import NDArray
 
 from unskew.grouping.hashing import mix64
-from unskew.grouping.kernels import Kernel, kernel
+from unskew.grouping.kernels import Kernel, borrowing_kernel, kernel
 
 _LISTED = "print(sorted({'numba', 'llvmlite'} & set(sys.modules)))"
 
@@ -60,6 +63,35 @@ def test_a_kernel_is_pickled_by_its_name() -> None:
     assert copy.deepcopy({"hash": mix64})["hash"] is mix64
 
 
+def test_a_borrowing_kernel_may_hand_on_arrays_and_tuples_but_make_none() -> None:
+    columns = _Columns(np.arange(4), np.arange(4))
+    _add_up(columns)
+    assert columns.sums.tolist() == [0, 1, 3, 6]
+    with pytest.raises(TypingError, match="_allocate"):
+        _copied(columns)
+
+
+class _Columns(NamedTuple):
+    values: NDArray[np.int64]
+    sums: NDArray[np.int64]
+
+
+@borrowing_kernel
+def _add_up(columns: _Columns) -> None:
+    for i in range(1, columns.values.size):
+        _add_one(columns, i)
+
+
+@borrowing_kernel
+def _add_one(columns: _Columns, i: int) -> None:
+    columns.sums[i] = columns.sums[i - 1] + columns.values[i]
+
+
+@borrowing_kernel
+def _copied(columns: _Columns) -> None:
+    columns.sums[:] = columns.values.copy()
+
+
 def test_threads_share_what_numba_made() -> None:
     compiled: Kernel[[int], int] = kernel(lambda value: value + 1)
     start = threading.Barrier(4)
@@ -98,7 +130,8 @@ def test_what_a_kernel_uses_of_ours_is_in_the_digest_of_the_machine_code(root: P
 
 def _kernels_of(tree: ast.Module) -> list[ast.FunctionDef]:
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    return [each for each in functions if "kernel" in map(ast.unparse, each.decorator_list)]
+    names = {"kernel", "borrowing_kernel"}
+    return [each for each in functions if names & set(map(ast.unparse, each.decorator_list))]
 
 
 def _imported(tree: ast.Module) -> dict[str, set[str]]:

@@ -9,25 +9,14 @@ from unskew.grouping.kernels import kernel
 from unskew.grouping.parts.sketches import decaying
 from unskew.grouping.parts.sketches.decaying import RECORDS
 from unskew.grouping.parts.sketches.exact_counts import ExactCounts
-from unskew.grouping.parts.sketches.space_saving import Counters, admit, find
-
-
-@kernel
-def observe(counters: Counters, key: np.uint64) -> np.int64:
-    """Count one record of `key`; its counter."""
-    slot = find(counters, key)
-    if slot < 0:
-        slot = admit(counters, key)
-    else:
-        counters.counts[slot] += 1.0
-    return slot
+from unskew.grouping.parts.sketches.space_saving import Counters, count, find
 
 
 @kernel
 def observe_all(counters: Counters, keys: UInt64s) -> None:
     """Count one record of each of `keys`."""
     for i in range(keys.size):
-        observe(counters, keys[i])
+        count(counters, keys[i])
 
 
 def bytes_held(counts: ExactCounts) -> int:
@@ -54,7 +43,7 @@ def observe_decaying(
     """Count one record of `key`, after the decay where an epoch is full; its counter."""
     if epoch[RECORDS] >= epoch_records:
         decaying.decay(counters, epoch, alpha)
-    slot = observe(counters, key)
+    slot, _ = count(counters, key)
     decaying.counted(epoch, counters.counts[slot])
     return slot
 

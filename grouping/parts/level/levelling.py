@@ -253,8 +253,23 @@ def give(
 
 
 @kernel
-def _next_with_room(nexts: Int32s, rooms: Int64s, p: np.int64) -> np.int64:
-    """The first partition from `p` on, around, that has room; paths are halved on the way."""
+def _find_room(
+    key: np.uint64,
+    rooms: Int64s,
+    nexts: Int32s,
+    salt: np.uint64,
+    mask: NDArray[np.uint8],
+    active: Int32s,
+) -> np.int64:
+    """A partition with room: the first that the key draws, or else the next one around.
+
+    `nexts` is by partition where to look next; it skips what is full, as paths are halved.
+    """
+    p = pick_active(key, salt, mask, active)
+    draw = np.uint64(0)
+    while rooms[p] <= 0 and draw < _DRAWS:
+        draw += np.uint64(1)
+        p = pick_active(key + draw, salt, mask, active)
     while rooms[p] <= 0:
         nexts[p] = nexts[nexts[p]] if rooms[nexts[p]] <= 0 else nexts[p]
         p = np.int64(nexts[p])
@@ -279,11 +294,8 @@ def move_surplus(
     A code is a partition, or -1 - j: then segments `cursors[j]`, `cursors[j] + 1`, ... say which
     partition gets how many records, home first. `rooms` and `loads` are brought up to date.
     """
-    partitions = mask.size
-    nexts = np.empty(partitions, np.int32)
-    nexts[:] = np.arange(1, partitions + 1)
-    nexts[-1] = 0
-    size = 2 * givers.size + partitions
+    nexts = np.roll(np.arange(mask.size), -1).astype(np.int32)
+    size = 2 * givers.size + mask.size
     cursors = np.empty(givers.size, np.int64)
     segment_partitions = np.empty(size, np.int32)
     segment_records = np.empty(size, np.int64)
@@ -300,13 +312,8 @@ def move_surplus(
             end += 1
         left = moved[j]
         loads[home] -= left * tick
-        draw = np.uint64(0)
         while left > 0:
-            p = pick_active(entries[i, 0] + draw, salt, mask, active)
-            while rooms[p] <= 0 and draw < _DRAWS:
-                draw += np.uint64(1)
-                p = pick_active(entries[i, 0] + draw, salt, mask, active)
-            p = _next_with_room(nexts, rooms, p)
+            p = _find_room(entries[i, 0], rooms, nexts, salt, mask, active)
             records = min(left, -(-rooms[p] // tick))
             rooms[p] -= records * tick
             loads[p] += records * tick

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from unskew.grouping.base import Float64s, Int32s
 from unskew.grouping.contents import require
-from unskew.grouping.kernels import kernel
+from unskew.grouping.kernels import borrowing_kernel
 from unskew.grouping.parts.sketches import space_saving
 from unskew.grouping.parts.sketches.space_saving import FADED, Counters, view
 
@@ -59,7 +59,7 @@ def check(state: Mapping[str, NDArray[Any]]) -> None:
     require(top <= total * _ROUNDING + FADED, "epoch", "no count above all records")
 
 
-@kernel
+@borrowing_kernel
 def counted(epoch: Float64s, count: float) -> None:
     """A record's counter has become `count`: bring the sums up to date."""
     epoch[RECORDS] += 1.0
@@ -67,7 +67,7 @@ def counted(epoch: Float64s, count: float) -> None:
     epoch[TOP] = max(epoch[TOP], count)
 
 
-@kernel
+@borrowing_kernel
 def decay(counters: Counters, epoch: Float64s, alpha: float) -> None:
     """An epoch begins: all that was counted weighs `alpha` times as much (lines 5-7, 23-26)."""
     counts, errors = counters.counts, counters.errors
@@ -81,7 +81,7 @@ def decay(counters: Counters, epoch: Float64s, alpha: float) -> None:
     epoch[RECORDS] = 0.0
 
 
-@kernel
+@borrowing_kernel
 def _order(heap: Int32s, heap_counts: Float64s, counts: Float64s, used: np.int64) -> None:
     """Make the heap anew with the counts of now.
 
@@ -107,7 +107,7 @@ def _order(heap: Int32s, heap_counts: Float64s, counts: Float64s, used: np.int64
         heap_counts[node] = count
 
 
-@kernel
+@borrowing_kernel
 def _faded(value: float, alpha: float) -> float:
     value *= alpha
     return value if value >= FADED else 0.0

@@ -23,10 +23,7 @@ equal least counts the one on top of the heap goes, where the paper leaves it op
 >>> state = arrays(capacity=2)
 >>> counters = view(state)
 >>> for key in np.array([5, 5, 5, 8, 9], np.uint64):
-...     if find(counters, key) < 0:
-...         slot = admit(counters, key)
-...     else:
-...         counters.counts[find(counters, key)] += 1
+...     slot, is_new = count(counters, key)
 >>> counters.keys.tolist(), counters.counts.tolist(), counters.errors.tolist()
 ([5, 9], [3.0, 2.0], [0.0, 1.0])
 
@@ -43,7 +40,7 @@ from numpy.typing import NDArray
 from unskew.grouping.base import Float64s, Int32s, Int64s, UInt64s
 from unskew.grouping.contents import check_distinct, check_table, require
 from unskew.grouping.hashing import mix64, mix64_each
-from unskew.grouping.kernels import kernel
+from unskew.grouping.kernels import borrowing_kernel
 
 FADED = 1e-100
 """A decayed count below this is 0: denormal numbers are slow."""
@@ -113,7 +110,7 @@ def scale(counters: Counters, factor: float) -> None:
         values[values < FADED] = 0.0
 
 
-@kernel
+@borrowing_kernel
 def find(counters: Counters, key: np.uint64) -> np.int64:
     """The counter of `key`, or -1."""
     table = counters.table
@@ -127,7 +124,7 @@ def find(counters: Counters, key: np.uint64) -> np.int64:
     return np.int64(-1)
 
 
-@kernel
+@borrowing_kernel
 def admit(counters: Counters, key: np.uint64) -> np.int64:
     """Give `key`, which has none, a counter: an unused one, else the least one, plus one."""
     slot = np.int64(counters.used[0])
@@ -148,7 +145,17 @@ def admit(counters: Counters, key: np.uint64) -> np.int64:
     return slot
 
 
-@kernel
+@borrowing_kernel
+def count(counters: Counters, key: np.uint64) -> tuple[np.int64, bool]:
+    """Count one record of `key`; its counter, and whether it has just got it."""
+    slot = find(counters, key)
+    if slot < 0:
+        return admit(counters, key), True
+    counters.counts[slot] += 1.0
+    return slot, False
+
+
+@borrowing_kernel
 def minimum(counters: Counters) -> float:
     """The least count, now on top of the heap; 0 while a counter is unused."""
     if counters.used[0] < counters.keys.size:
@@ -160,7 +167,7 @@ def minimum(counters: Counters) -> float:
         _sink(counters.heap, counters.heap_counts, counters.keys.size, count)
 
 
-@kernel
+@borrowing_kernel
 def _sink(heap: Int32s, heap_counts: Float64s, size: int, count: float) -> None:
     """The root's count is now `count`: sink it."""
     slot = heap[0]
@@ -180,7 +187,7 @@ def _sink(heap: Int32s, heap_counts: Float64s, size: int, count: float) -> None:
     heap_counts[node] = count
 
 
-@kernel
+@borrowing_kernel
 def _rise(heap: Int32s, heap_counts: Float64s, slot: np.int64) -> None:
     """Counter `slot` comes in at the heap's end with the count 1."""
     node = slot
@@ -195,7 +202,7 @@ def _rise(heap: Int32s, heap_counts: Float64s, slot: np.int64) -> None:
     heap_counts[node] = 1.0
 
 
-@kernel
+@borrowing_kernel
 def _enter(table: Int32s, key: np.uint64, slot: np.int64) -> None:
     mask = table.size - 1
     entry = np.int64(mix64(key)) & mask
@@ -204,7 +211,7 @@ def _enter(table: Int32s, key: np.uint64, slot: np.int64) -> None:
     table[entry] = np.int32(slot + 1)
 
 
-@kernel
+@borrowing_kernel
 def _forget(table: Int32s, keys: UInt64s, key: np.uint64) -> None:
     """Take `key` out of the table; entries behind it that may move up do."""
     mask = table.size - 1

@@ -123,7 +123,7 @@ def answer(question: Question, asked: Asked) -> Answer:
         tuple(predictions),
         profile,
         _name_keys(sample, profile, show=question.show_keys),
-        tuple(scale(compared, batches[:1], partitions, work, question.constants)),
+        tuple(scale(compared, batches[:2], partitions, work, question.constants)),
         (*list_notes(sample), *_describe_profile(profile)),
     )
 

@@ -27,21 +27,19 @@ class Spaces:
         self._reindex()
 
     def touch(self, key: int, times: int = 1) -> int:
-        index = self.keys, SALT, self.table
         for _ in range(times):
-            slot = key_spaces.find(np.uint64(key), *index)
+            slot = key_spaces.find(np.uint64(key), self._spaces())
             if slot < 0:
-                arrays = self.keys, self.counts, self.sizes, self.bounds, SALT, self.table
-                slot = key_spaces.admit(np.uint64(key), *arrays)
+                slot = key_spaces.admit(np.uint64(key), self._spaces())
             self.counts[slot] += 1
         return int(slot)
 
     def teenage_cycle(self, kept: int) -> None:
-        key_spaces.teenage_cycle(kept, *self._spaces())
+        key_spaces.teenage_cycle(kept, self._spaces())
         self._reindex()
 
     def old_cycle(self) -> None:
-        key_spaces.old_cycle(*self._spaces())
+        key_spaces.old_cycle(self._spaces())
         self._reindex()
 
     def space(self, number: int) -> dict[int, int]:
@@ -52,11 +50,20 @@ class Spaces:
     def all(self) -> dict[int, int]:
         return self.space(OLD) | self.space(TEENAGE) | self.space(BABY)
 
-    def _spaces(self) -> tuple[np.ndarray, ...]:
-        return self.keys, self.counts, self.widths, self.checked, self.sizes, self.bounds
+    def _spaces(self) -> key_spaces.Spaces:
+        return key_spaces.Spaces(
+            keys=self.keys,
+            counts=self.counts,
+            widths=self.widths,
+            checked=self.checked,
+            sizes=self.sizes,
+            bounds=self.bounds,
+            table=self.table,
+            salt=SALT,
+        )
 
     def _reindex(self) -> None:
-        key_spaces.reindex(self.keys, self.sizes, self.bounds, SALT, self.table)
+        key_spaces.reindex(self._spaces())
 
 
 def _alg_3(source: list[int], destination: list[int], capacity: int) -> tuple[list[int], list[int]]:

@@ -125,6 +125,17 @@ def test_no_record_is_lost_and_pairs_are_between_one_and_the_partitions(way: str
     assert prediction.max_over_mean == pytest.approx(prediction.parts.work / 0.25)
 
 
+def test_whole_is_predicted_with_what_its_sources_agree_on() -> None:
+    trace = open_trace("zipf:z=0.8,keys=10000,records=200000")
+    batches = np.split(np.concatenate([chunk.keys for chunk in trace.chunks()]), 2)
+
+    of_key, of_whole = predict(["key", "whole"], batches, 20, 5, Work(1e-5), Machine(20))
+
+    assert of_key.max_over_mean > 1.4
+    assert of_whole.max_over_mean < 1.1
+    assert of_whole.pairs == np.unique(batches[1]).size
+
+
 def test_pairs_are_the_same_whether_they_fit_a_bitmap_or_not(monkeypatch) -> None:
     keys = KeyBatch.of(np.random.default_rng(1).integers(0, 300, 2000).astype(np.uint64))
     chosen = np.random.default_rng(2).integers(0, 7, 2000).astype(np.int32)

@@ -5,11 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.sketches import estimate, guaranteed, observe, observe_all
+from tests.support.sketches import estimate, guaranteed, observe_all
 from unskew.grouping.parts.sketches.space_saving import (
     Counters,
     admit,
     arrays,
+    count,
     find,
     minimum,
     scale,
@@ -62,7 +63,7 @@ def content(counters: Counters) -> tuple[dict[int, float], dict[int, float]]:
 
 def follow(counters: Counters, twin: Twin, key: int) -> None:
     before = set(content(counters)[0])
-    slot = observe(counters, np.uint64(key))
+    slot, _ = count(counters, np.uint64(key))
     assert counters.keys[slot] == key
     gone = before - set(content(counters)[0])
     twin.observe(key, gone.pop() if gone else None)
@@ -146,7 +147,7 @@ def test_counters_times_a_factor_keep_their_order(factor: float) -> None:
                 assert counters.errors[slot] == least
                 assert counters.counts[slot] == least + 1.0
             else:
-                observe(counters, key)
+                count(counters, key)
         for array in (counters.counts, counters.errors, counters.heap_counts):
             np.multiply(array, factor, out=array)
         assert minimum(counters) == counters.counts.min()
