@@ -94,9 +94,9 @@ def _dispatcher(function: Callable[..., Any], borrows: bool) -> Any:
     if not settings.CACHE_DIR:
         settings.CACHE_DIR = str(machine_code_folder())
     options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
-    if borrows:
-        # Without numba's run time, which makes arrays and counts references to them.
-        options["_nrt"] = False
+    # What numba calls its run time makes arrays and counts references to them. Said for both: a
+    # kernel that is compiled for its caller would else take this from there.
+    options["_nrt"] = not borrows
     return numba.njit(**options)(function)
 
 
@@ -104,7 +104,8 @@ def _sources_digest() -> str:
     digest = hashlib.blake2b(digest_size=8)
     for path in sorted(Path(__file__).parent.rglob("*.py")):
         source = path.read_bytes()
-        if _HAS_KERNELS.search(source):
+        # With this file, which has none: how kernels are compiled.
+        if _HAS_KERNELS.search(source) or path == Path(__file__):
             digest.update(source)
     return digest.hexdigest()
 
