@@ -67,7 +67,7 @@ def test_a_borrowing_kernel_may_hand_on_arrays_and_tuples_but_make_none() -> Non
     columns = _Columns(np.arange(4), np.arange(4))
     _add_up(columns)
     assert columns.sums.tolist() == [0, -1, -3, -6]
-    with pytest.raises(NumbaError, match="NRT required|_allocate"):
+    with pytest.raises(NumbaError, match=r"NRT required|_allocate"):
         _copied(columns)
 
 
