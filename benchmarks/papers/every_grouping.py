@@ -38,6 +38,13 @@ def _drift(grouping: str) -> Run:
     return run(grouping, "zipf-drift:z=1.4,keys=100000,runs=1", 128, 5, more)
 
 
+def _worst(grouping: str) -> str:
+    # A batch is the time within which a grouping that reads ahead is to be even.
+    if grouping in READ_AHEAD:
+        return "batches.max_over_mean_max"
+    return "over_time.window_max_over_mean.max"
+
+
 def _words(grouping: str) -> Run:
     return run(grouping, "zipf:z=1.01,keys=5700000", 128, 1, "--cost-us 100")
 
@@ -58,8 +65,8 @@ COLUMNS = (
     Column("000", "time / SG", "ZF, z = 1.4, n = 128",
            lambda name: Ratio(Value(_drift(name), "execution_seconds"),
                               Value(_drift("shuffle"), "execution_seconds"))),
-    Column("000", "worst fiftieth, max / mean", "the same",
-           lambda name: Value(_drift(name), "over_time.window_max_over_mean.max")),
+    Column("000", "worst fiftieth or batch, max / mean", "the same",
+           lambda name: Value(_drift(name), _worst(name))),
     Column("000", "memory / FG", "the same",
            lambda name: Ratio(Value(_drift(name), "pairs"), Value(_drift("key"), "pairs"))),
     Column("002", "throughput / PKG", "TW, n = 128",
