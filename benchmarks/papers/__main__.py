@@ -46,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not options.page:
         papers = [paper for paper in PAPERS if options.large or not paper.large]
         runs = [run for run in _chosen(papers, options.only) if not store.is_fresh(run)]
+        runs.sort(key=lambda run: store.get(run) is not None)  # first what was never measured
         until = time.monotonic() + 60 * (options.minutes or float("inf"))
         for run, kept in _measure_all(runs, options.jobs, until):
             store.keep(run, kept)
