@@ -30,6 +30,11 @@ EVENTS = {"type": "json", "schema": "country STRING, amount INT, ts TIMESTAMP"}
 TABLE = {"type": "table", "format": "delta", "path": "/data/example_table"}
 # What an example needs beside it in the whole job.
 NEEDS = {
+    "grouping.level.target_file_bytes": {
+        "decode": EVENTS,
+        "operator": {"type": "rows"},
+        "sinks": [TABLE],
+    },
     "lateness": WINDOWED,
     "merge.output": APPEND,
     "operator.hashtags": APPEND,
@@ -77,6 +82,8 @@ def job_with(section: Section, entry: Entry) -> dict[str, Any]:
         and not ({"pattern", "assign"} & written.keys())
     ):
         written |= {"subscribe": ["lines"]}
+    if entry.name == "target_file_bytes":
+        written |= {"balance": "bytes"}
     if section.path == "operator.python" and "module" not in written:
         written |= {"file": "scoring.py"}
     if section.path == "sinks.python" and "module" not in written:
