@@ -45,6 +45,8 @@ NEEDS = {
     "window.tumbling": WINDOWED,
     "window.sliding": WINDOWED,
 }
+# What it needs in its own section.
+BESIDE = {"grouping.level.target_file_bytes": {"balance": "bytes"}}
 TEXT = {"decode": {"type": "text"}}
 RESULT = {"name": "by_user", "key": "user", "columns": {"events": "count(*)"}}
 RESULTS = {
@@ -75,15 +77,13 @@ def job_with(section: Section, entry: Entry) -> dict[str, Any]:
     if not section.key:
         return job | ({entry.name: entry.example} if entry.example is not None else {})
     where, _, inner = section.key.partition(".")
-    written = section.written(entry)
+    written = section.written(entry) | BESIDE.get(entry.path, {})
     if (
         where == "source"
         and section.path == "source.kafka"
         and not ({"pattern", "assign"} & written.keys())
     ):
         written |= {"subscribe": ["lines"]}
-    if entry.name == "target_file_bytes":
-        written |= {"balance": "bytes"}
     if section.path == "operator.python" and "module" not in written:
         written |= {"file": "scoring.py"}
     if section.path == "sinks.python" and "module" not in written:

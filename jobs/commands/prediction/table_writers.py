@@ -71,25 +71,25 @@ def advise(predictions: Sequence[Writers]) -> str:
     even = [each for each in predictions if each.slowest_over_mean <= EVEN] or [by_way[LEVEL]]
     fewest = min(each.files for each in even)
     chosen = next(each for each in even if each.files <= CLOSE * fewest)
-    counted = (
+    files = (
         f"{chosen.files:,.0f} files a batch, and the fullest writer has"
         f" {chosen.slowest_over_mean:.2f}x the mean"
     )
     if chosen.way == HASHED:
-        return f"You do not need Unskew for this table: repartition by its columns makes {counted}."
+        return f"You do not need Unskew for this table: repartition by its columns makes {files}."
     if chosen.way == NO_SHUFFLE:
-        return f"You do not need Unskew for this table: no shuffle makes {counted}."
+        return f"You do not need Unskew for this table: no shuffle makes {files}."
     if chosen.way == REBALANCE:
         level = by_way[LEVEL]
         return (
             "You may not need Unskew for this table: a hint REBALANCE in foreachBatch, with a"
-            f" writer's share as its advisory size, makes {counted}; grouping level"
+            f" writer's share as its advisory size, makes {files}; grouping level"
             f" {level.files:,.0f} and {level.slowest_over_mean:.2f}x. In foreachBatch it is yours"
             " to write each row once."
         )
     hashed, unshuffled = by_way[HASHED], by_way[NO_SHUFFLE]
     return (
-        f"Take grouping level: {counted}; by hash it would have {hashed.slowest_over_mean:.2f}x with"
+        f"Take grouping level: {files}; by hash it would have {hashed.slowest_over_mean:.2f}x with"
         f" {hashed.files:,.0f} files, and without a shuffle there would be {unshuffled.files:,.0f}."
     )
 
