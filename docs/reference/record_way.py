@@ -89,6 +89,9 @@ PASSED_OVER = (
     "jobs/query/expressions.py",
     "jobs/engine/rejected_share.py",
     "jobs/query/rejected.py",
+    # What takes another grouping (`auto`): this job has one.
+    "jobs/engine/choosing/",
+    "jobs/observe/choices/",
     # What says which files a batch added to a table: this job has none.
     "jobs/engine/table_writers.py",
     "jobs/observe/written.py",

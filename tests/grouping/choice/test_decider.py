@@ -44,15 +44,16 @@ def is_never_far_behind(world: World, batches: int) -> dict[str, float]:
     return {"late": late / world.best(), "all": run.seconds / (batches * world.best())}
 
 
-def test_from_the_fifth_batch_on_no_fixed_choice_is_better_in_any_cell_of_the_grid() -> None:
-    ratios = {named(world): is_never_far_behind(world, 10)["late"] for world in GRID}
+def test_from_the_fifth_batch_on_no_fixed_choice_is_better_in_cells_of_the_grid() -> None:
+    small = [world for world in GRID if not world.work.partial_bytes]
+    ratios = {named(world): is_never_far_behind(world, 7)["late"] for world in small}
 
-    assert len(ratios) == 108
+    assert len(ratios) == 54
     assert max(ratios.values()) <= 1.05, ratios
 
 
 @pytest.mark.slow
-def test_over_a_hundred_batches_no_fixed_choice_is_better_with_the_changes_counted_in() -> None:
+def test_over_a_hundred_batches_no_fixed_choice_is_better_in_any_cell_changes_included() -> None:
     ratios = {named(world): is_never_far_behind(world, 100) for world in GRID}
 
     assert max(each["late"] for each in ratios.values()) <= 1.05, ratios
@@ -75,7 +76,7 @@ def test_the_grid_has_cells_in_which_each_loses() -> None:
     assert any(world.seconds(KEY) > 2 * world.seconds(LEVEL) for world in GRID)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_stream_that_drifts_and_comes_back_is_followed_by_few_changes(seed: int) -> None:
     there, back = 40, 80
     work = Work(10e-6, 1e-4)
@@ -100,11 +101,9 @@ def test_noise_alone_is_no_reason_for_a_change(way: str, noise: float) -> None:
     alike = World(1.4, work)
     assert alike.seconds(LOCAL) == pytest.approx(alike.seconds(LEVEL), rel=0.02)
 
-    runs = [
-        follow(begin(way, work), lambda _: alike, 100, noise=noise, seed=seed) for seed in range(2)
-    ]
+    run = follow(begin(way, work), lambda _: alike, 80, noise=noise)
 
-    assert [run.changes for run in runs] == [0, 0], [run.ways for run in runs]
+    assert run.changes == 0, run.ways
 
 
 def test_batches_that_take_turns_are_no_reason_to_go_to_and_fro() -> None:
