@@ -7,7 +7,6 @@ than a twentieth faster: its choice is final, since its merge keeps other column
 """
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,7 +49,11 @@ def choose_first(
     asked = job.grouping.sample_records
     if not asked:
         return FirstChoice(LEVEL, "no record is sampled (sample_records: 0)")
-    rows, batch_rows = _read_sample(job, spark, asked)
+    try:
+        rows, batch_rows = _read_sample(job, spark, asked)
+    except (UnskewError, PySparkException, Py4JError, OSError) as error:
+        # Whatever is wrong with the source or the records is said by the query itself.
+        return FirstChoice(LEVEL, f"no record could be sampled ({type(error).__name__})")
     if rows is None or rows.work is None or rows.hashes.size < _RECORDS_MIN:
         there = 0 if rows is None else rows.hashes.size
         return FirstChoice(LEVEL, f"{there:,} records to sample are too few to predict by")
@@ -107,16 +110,15 @@ def _tile(hashes: UInt64s, rows: int) -> UInt64s:
 
 def _read_sample(job: Job, spark: SparkSession, records: int) -> tuple[JobSample | None, int]:
     """The rows of a sample, None if none can be had; and how many rows a batch may have."""
-    # Whatever is wrong with the source or the records is said by the query itself.
-    with suppress(UnskewError, PySparkException, Py4JError, OSError):
-        raw = _read_topics(job, records)
-        if raw is not None and not raw.keys:
-            return None, 0
-        rows = sample_job_in(spark, job, raw, records)
-        limit = getattr(job.source, "records_per_batch", None)
-        read = len(raw.keys) if raw is not None else records
-        return rows, round(rows.hashes.size * (limit / read if limit and read else 1))
-    return None, 0
+    raw = _read_topics(job, records)
+    if raw is not None and not raw.keys:
+        return None, 0
+    for file in job.operator.files():
+        spark.sparkContext.addPyFile(file)
+    rows = sample_job_in(spark, job, raw, records)
+    limit = getattr(job.source, "records_per_batch", None)
+    read = len(raw.keys) if raw is not None else records
+    return rows, round(rows.hashes.size * (limit / read if limit else 1))
 
 
 def _read_topics(job: Job, records: int) -> RawSample | None:
