@@ -98,7 +98,7 @@ class Meter:
         seconds = keys[SECONDS].to_numpy() if timed else np.empty(0)
         homes = loads_under_key(hashes, counts, self.partitions, self.seed)
         ends = self._count_window_ends()
-        sampled = np.argsort(hashes)[:SAMPLED_KEYS]
+        sampled = _find_smallest(hashes, SAMPLED_KEYS)
         heavy = np.argsort(-(seconds if timed else counts), kind="stable")[:HEAVY_KEYS]
         return PartitionReport(
             records=self.records,
@@ -163,6 +163,15 @@ class Meter:
         panes = pa.concat_tables(self.counted).group_by(PANE).aggregate([(RECORDS, "sum")])
         ends = self.windows.last_ends(panes[PANE].to_numpy())
         return sum_by_window_end(ends, panes[f"{RECORDS}_sum"].to_numpy())
+
+
+def _find_smallest(hashes: UInt64s, count: int) -> Int64s:
+    """Where the smallest hashes are, in their order."""
+    chosen = np.arange(hashes.size)
+    if hashes.size > count:
+        chosen = np.argpartition(hashes, count)[:count]
+    smallest: Int64s = chosen[np.argsort(hashes[chosen])]
+    return smallest
 
 
 def _name_executor() -> str:
