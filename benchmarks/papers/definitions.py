@@ -190,7 +190,7 @@ class Row:
     why: str = ""
     """What explains a difference."""
     band: tuple[float, float] | None = None
-    """Where ours must lie in `make papers-quick`; rows without one are not in it."""
+    """Where ours must lie in the shorter streams of `make papers-quick`, if it is in it."""
 
 
 @dataclass(frozen=True)

@@ -194,7 +194,7 @@ def _text() -> tuple[Row, ...]:
             "DKG: standard deviation at r = 80, percent",
             Printed("close to SG's", "section 5.4"),
             Value(country("dynamic_key", 80), "stddev"),
-            band=(0.5, 8.0),
+            band=(9.0, 11.5),
         ),
         Row(
             "fig. 11",

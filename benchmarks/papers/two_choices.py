@@ -127,7 +127,7 @@ def _memory_rows() -> tuple[Row, ...]:
                 f"{NAMES[name]}, n = {n}: measured pairs, percent of sum min(f, 2), worst skew",
                 printed,
                 over(name, n, name, "pairs_of_two"),
-                band=(50.0, 130.0) if n == 100 else None,
+                band=(140.0, 180.0) if n == 100 else None,
             )
             for name in ("d_choices", "w_choices")
             for n in (50, 100)
