@@ -32,13 +32,16 @@ def require(holds: object, name: str, rule: str) -> None:
 
 
 def check_options(params: BaseModel, given: Mapping[str, object]) -> None:
-    """Are the options the same? Arrays of the same shapes may stand for something else."""
+    """Are the options the same? Arrays of the same shapes may stand for something else.
+
+    An option that was not there when the snapshot was made had its default.
+    """
     expected = params.model_dump(mode="json")
-    for name in sorted(expected.keys() | given.keys()):
-        if given.get(name) != expected.get(name):
+    given = {**type(params)().model_dump(mode="json"), **given}
+    for name in sorted(given):
+        if given[name] != expected.get(name):
             raise SnapshotError(
-                f"snapshot: options: {name}: expected {expected.get(name)!r}"
-                f" (got {given.get(name)!r})"
+                f"snapshot: options: {name}: expected {expected.get(name)!r} (got {given[name]!r})"
             )
 
 

@@ -40,8 +40,8 @@ Departures:
 | H, theta | `hot_keys()`, `theta` |
 | UPDATESPACESAVING | `mark_head` (grouping.parts.heads): count the key, then test it for the head |
 | p_i | guaranteed count / records of this source |
-| d, FINDOPTIMALCHOICES | `choices`, `solve_choices` |
-| inequality (3), epsilon | `_holds`, `epsilon` |
+| d, FINDOPTIMALCHOICES | `choices`, `solve_choices` (grouping.parts.choices) |
+| inequality (3), epsilon | `_holds` (grouping.parts.choices), `epsilon` |
 | b_h | n times `reached` in `_holds` |
 | F_1, F_2 of a cold key | `two_choices` (grouping.parts.two_choices) |
 | F_1 ... F_d of a hot key | `fill`: the two, then `draw_another` with salt i |
@@ -57,12 +57,21 @@ are not enough: balancing at scale in distributed stream processing", ICDE 2016.
 """
 
 from collections.abc import Sequence
+from typing import Annotated, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from unskew.grouping.base import Feedback, Float64s, Int32s, Int64s, Setting, UInt64s
+from unskew.grouping.base import (
+    PARTITIONS_MAX,
+    Feedback,
+    Int32s,
+    Int64s,
+    Setting,
+    UInt64s,
+)
 from unskew.grouping.kernels import kernel
+from unskew.grouping.parts.choices import EPSILON, solve_choices
 from unskew.grouping.parts.small_shares import SmallShareGrouping, SmallShareParams
 from unskew.grouping.parts.two_choices import (
     UInt8s,
@@ -88,11 +97,22 @@ above it; and scratch. It follows from the state, and changes no route."""
 class DChoicesParams(SmallShareParams):
     """Options of D-Choices."""
 
-    epsilon: float = Field(default=1e-4, gt=0.0, le=1.0)
+    epsilon: float = Field(default=EPSILON, gt=0.0, le=1.0)
     """Imbalance, (max - mean) / records, that one source may make."""
+    choices: Annotated[int, Field(ge=2, le=PARTITIONS_MAX)] | None = Field(None, examples=[5])
+    """d, fixed, as in the search for the least d that balances. Without it the inequality gives d
+    from the head's shares and `epsilon`."""
     raise_choices: bool = False
     """Raise d above what the inequality asks for while this source's own imbalance grows above
     epsilon. Off is the paper's."""
+
+    @model_validator(mode="after")
+    def _fixed_or_raised(self) -> Self:
+        if self.choices is not None and self.raise_choices:
+            raise ValueError(
+                f"raise_choices and choices exclude each other (got true and {self.choices})"
+            )
+        return self
 
 
 class DChoices(SmallShareGrouping):
@@ -162,8 +182,11 @@ class DChoices(SmallShareGrouping):
         before, n = self.choices, self.active.size
         if self.params.raise_choices and choices[0] < n:
             self._raise()
-        shares = self._head()[1]
-        choices[0] = min(n, solve_choices(shares, n, self.params.epsilon) + int(choices[2]))
+        if self.params.choices is not None:
+            choices[0] = min(n, self.params.choices)
+        else:
+            shares = self._head()[1]
+            choices[0] = min(n, solve_choices(shares, n, self.params.epsilon) + int(choices[2]))
         if self.choices != before:
             self._cache[1][:] = 0
 
@@ -173,42 +196,6 @@ class DChoices(SmallShareGrouping):
         if excess > max(choices[3], self.params.epsilon * loads.sum() + _NOISE):
             choices[2] += 1
             choices[3] = excess
-
-
-@kernel
-def solve_choices(shares: Float64s, partitions: int, epsilon: float) -> int:
-    """The least d for which inequality (3) holds for every prefix of the head.
-
-    `shares` are those of the head's keys, hottest first.
-    """
-    if shares.size == 0:
-        return min(2, partitions)
-    head = shares.sum()
-    tail = max(0.0, 1.0 - head)
-    choices = max(2, int(np.ceil(shares[0] * partitions)))
-    while choices < partitions and not _holds(shares, head, tail, choices, partitions, epsilon):
-        choices += 1
-    return min(choices, partitions)
-
-
-@kernel
-def _holds(
-    shares: Float64s, head: float, tail: float, choices: int, partitions: int, epsilon: float
-) -> bool:
-    missed_by_key = ((partitions - 1.0) / partitions) ** choices
-    # The whole head is the tightest prefix but for the first: look there before all others.
-    whole = 1.0 - missed_by_key**shares.size
-    if head + whole**2 * tail > whole * (1.0 + partitions * epsilon):
-        return False
-    prefix, missed = 0.0, 1.0
-    for h in range(shares.size):
-        prefix += shares[h]
-        missed *= missed_by_key
-        reached = 1.0 - missed
-        load = prefix + reached**choices * max(0.0, head - prefix) + reached**2 * tail
-        if load > reached * (1.0 + partitions * epsilon):
-            return False
-    return True
 
 
 @kernel

@@ -36,6 +36,9 @@ Departures, and why:
   a batch's partitions start when it is routed.
 - P_w is the last report's busy time per record; a partition without one has the mean of the others.
 - A partition that joins starts with the shortest waiting time of the others.
+- What the paper compares with is an option: another `rule` in CHK's stead (with that of `d_choices`
+  d is 2 until the first epoch ends, and M_k is not used), `placement: modulo`, and `assignment:
+  records`, the least load by records sent.
 - Equal waiting times: the first in the order of the ring, and among all partitions the first from
   a partition that differs by source, so that sources do not all begin with the same.
 
@@ -43,7 +46,8 @@ Departures, and why:
 |---|---|
 | N_epoch, alpha, K_max, theta | `epoch_records`, `alpha`, `counters`, `threshold` |
 | c_k, f_k, f_top | `counter_counts`, over `epoch[TOTAL]`, `epoch[TOP]` over it |
-| CHK (Alg. 2): line 1; index, d, M_k | `_is_hot`; `chk` (`grouping.parts.fish_candidates`) |
+| CHK (Alg. 2): line 1; index, d, M_k | `is_hot`; `chk` (`grouping.parts.fish_candidates`) |
+| HASH(k) mod n (section 5) | `grouping.parts.modulo` |
 | d_min, M_k | `candidates_min`, `candidates` |
 | W_num | number of active partitions |
 | A | a prefix of the ring's `walk`, kept in `lists` |
@@ -62,13 +66,12 @@ over what, is measured in `docs/fish-findings.md`.
 Reference: Y. Huang, "Efficient Time-Evolving Stream Processing at Scale" (paper 000).
 """
 
-import math
 from collections.abc import Sequence
 from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from unskew.grouping.base import (
     Feedback,
@@ -84,10 +87,15 @@ from unskew.grouping.contents import ANY_TIME, COUNT_MAX, Bounds
 from unskew.grouping.hashing import salts
 from unskew.grouping.kernels import borrowing_kernel
 from unskew.grouping.parts import ring
+from unskew.grouping.parts.choices import EPSILON, solve_choices
+from unskew.grouping.parts.fish_backlogs import Load, clock_turned
 from unskew.grouping.parts.fish_candidates import (
     Everyone,
     Lists,
+    Rule,
     chk,
+    is_hot,
+    least_candidates,
     least_of,
     least_of_all,
     least_of_two,
@@ -103,7 +111,6 @@ from unskew.grouping.parts.sketches.space_saving import Counters, count
 
 _MICROSECONDS = 1e6
 _NO_TIMES = np.empty(0, np.int64)
-_STARTED, _PRIOR, _SINCE = 0, 1, 2  # indices of the clock
 
 
 class FishParams(GroupingParams):
@@ -128,22 +135,23 @@ class FishParams(GroupingParams):
     interval_records: int | None = Field(None, ge=1, le=10**12, examples=[10_000])
     """T in records of this source instead: backlogs are reduced as if all of them were served."""
     virtual_nodes: int = Field(64, ge=1, le=1000)
-    """Places of each partition on the ring."""
+    """Positions of each partition on the ring."""
+    rule: Literal["chk", "d_choices", "w_choices"] = "chk"
+    """How many candidates a hot key has: by its own frequency (the paper's); as many for all as
+    the inequality of `d_choices` gives at an epoch's end; or all partitions, as in `w_choices`."""
+    placement: Literal["ring", "modulo"] = "ring"
+    """Candidates by the consistent-hash ring, or by hashes modulo the number of partitions."""
+    assignment: Literal["waiting_time", "records"] = "waiting_time"
+    """Of its candidates a record takes the one with the shortest estimated waiting time, or the one
+    that this source has sent the fewest records, as before FISH."""
 
-
-class _Rule(NamedTuple):
-    """The numbers that steer a kernel."""
-
-    salt: np.uint64
-    epoch_records: int
-    alpha: float
-    threshold: float
-    records_min: float
-    candidates_min: int
-    interval: float
-    """The clock's interval, in microseconds or records; 0: the clock stands still."""
-    measured: bool
-    """Is `served` per interval, rather than per record?"""
+    @model_validator(mode="after")
+    def _check_together(self) -> "FishParams":
+        if self.rule != "chk" and self.candidates_min is not None:
+            raise ValueError(f"candidates_min: only with rule chk (got rule {self.rule})")
+        if self.assignment == "records" and self.interval_records is not None:
+            raise ValueError("interval_records: only with assignment waiting_time (got records)")
+        return self
 
 
 class _Sketch(NamedTuple):
@@ -157,20 +165,6 @@ class _Sketch(NamedTuple):
     """d_min."""
 
 
-class _Load(NamedTuple):
-    """The partitions as this source sees them."""
-
-    backlog: Float64s
-    """C_w: unserved records of this source."""
-    cost: Float64s
-    """P_w: seconds a record, or 1 each."""
-    waiting: Float64s
-    """T_w: their product."""
-    served: Float64s
-    clock: Int64s
-    """Has it started; the time (microseconds) it was last read; records since."""
-
-
 class Fish(Grouping):
     """Epoch-based recent hot keys, CHK, heuristic assignment, consistent-hash ring."""
 
@@ -180,9 +174,12 @@ class Fish(Grouping):
     params: FishParams
     bounds: ClassVar[Bounds] = {"candidates_min": (2, COUNT_MAX), "clock": ANY_TIME}
     checks = (decaying.check,)
+    _rule: Rule
 
     def __init__(self, setting: Setting, params: FishParams) -> None:
         super().__init__(setting, params)
+        # Whoever runs a grouping gathers reports only for one that wants them: an option decides.
+        self.wants_feedback = params.assignment == "waiting_time"  # type: ignore[misc]
         n = setting.partitions
         self.state |= decaying.arrays(params.counters)
         self.state |= {
@@ -198,8 +195,10 @@ class Fish(Grouping):
 
     @property
     def wants_timestamps(self) -> bool:
-        """Only with `memory: stream` and without `interval_records`."""
-        return self.params.memory == "stream" and self.params.interval_records is None
+        """Only for waiting times with `memory: stream` and without `interval_records`."""
+        params = self.params
+        serves = params.memory == "stream" and params.assignment == "waiting_time"
+        return serves and params.interval_records is None
 
     def set_active(self, partitions: Sequence[int]) -> None:
         """From now on route to these partitions only; new ones start at the shortest wait.
@@ -242,17 +241,41 @@ class Fish(Grouping):
         return np.flatnonzero(frequent & (counts - errors >= self._rule.records_min))
 
     def _route(self, keys: UInt64s, timestamps: Int64s | None, out: Int32s) -> None:
-        state = self.state
         times = _NO_TIMES if timestamps is None else timestamps
+        if self.params.rule != "d_choices":
+            self._route_part(keys, times, out)
+            return
+        start, length = 0, self.params.epoch_records
+        while start < keys.size:
+            counted = int(self.state["epoch"][RECORDS])
+            if counted >= length:
+                self._solve_choices()
+                counted = 0
+            part = slice(start, start + length - counted)
+            self._route_part(keys[part], times[part], out[part])
+            start = part.stop
+
+    def _solve_choices(self) -> None:
+        """The candidates of every hot key in the next epoch, by the shares of this one."""
+        counts = self.state["counter_counts"][self._hot_counters()]
+        shares = np.sort(counts)[::-1] / self.state["epoch"][TOTAL]
+        self._set_candidates(max(2, solve_choices(shares, self.active.size, EPSILON)))
+
+    def _set_candidates(self, candidates: int) -> None:
+        self.state["candidates_min"][0] = candidates
+        self._rule = self._rule._replace(candidates_min=candidates)
+
+    def _route_part(self, keys: UInt64s, times: Int64s, out: Int32s) -> None:
+        state = self.state
         sketch = _Sketch(
             decaying.view(state), state["epoch"], state["candidates"], state["candidates_min"]
         )
         backlog, cost = state["backlog"], self._cost
-        load = _Load(backlog, cost, backlog * cost, self._served, state["clock"])
+        load = Load(backlog, cost, backlog * cost, self._served, state["clock"])
         _route_all(keys, times, out, self._rule, sketch, load, self._ring, self._lists, self._all)
 
     def _begin_batch(self, feedback: Feedback | None) -> None:
-        if feedback is not None:
+        if feedback is not None and self.wants_feedback:
             known = (feedback.records > 0) & (feedback.busy_seconds > 0)
             self.state["cost"][known] = (feedback.busy_seconds / np.maximum(feedback.records, 1))[
                 known
@@ -266,10 +289,12 @@ class Fish(Grouping):
         self.state["backlog"][self.state["active"] == 0] = 0
         n, active, counters = self.setting.partitions, self.active.size, self.params.counters
         self._ring = ring.ring_of(self._nodes, self.state["active"])
-        self._lists = new_lists(n, counters)
+        self._lists = new_lists(n, counters, self.active)
         first = self.setting.source * active // self.setting.sources
         self._all = new_everyone(np.roll(self.active, -first))
         self._costs_changed()
+        if self.params.rule == "w_choices":
+            self._set_candidates(max(2, active))
 
     def _costs_changed(self) -> None:
         """`state["cost"]` or the active partitions are new: bring what follows up to date."""
@@ -283,21 +308,29 @@ class Fish(Grouping):
         interval, measured = 0.0, False
         if params.memory == "stream" and params.interval_records is not None:
             interval = float(params.interval_records)
-        elif params.memory == "stream":
+        elif self.wants_timestamps:
             interval = params.interval_seconds * _MICROSECONDS
             measured = bool(known.any())
         if measured:
             self._served = speed * params.interval_seconds / self.setting.sources
-        self._rule = _Rule(
+        self._rule = Rule(
             self._salts[0],
             params.epoch_records,
             params.alpha,
             params.threshold or 1 / (4 * self.active.size),
             params.records_min,
-            params.candidates_min or 0,
+            self._candidates_given(),
             interval,
             measured,
+            params.rule == "chk",
+            params.placement == "modulo",
         )
+
+    def _candidates_given(self) -> int:
+        """Least candidates of a hot key if they do not follow from an epoch's counts, or 0."""
+        if self.params.rule != "chk":
+            return int(self.state["candidates_min"][0])
+        return self.params.candidates_min or 0
 
 
 @borrowing_kernel
@@ -305,9 +338,9 @@ def _route_all(
     keys: UInt64s,
     times: Int64s,
     out: Int32s,
-    rule: _Rule,
+    rule: Rule,
     sketch: _Sketch,
-    load: _Load,
+    load: Load,
     nodes: Ring,
     lists: Lists,
     everyone: Everyone,
@@ -316,10 +349,10 @@ def _route_all(
     n = np.int64(everyone.partitions.size)
     tree_is_current = False
     for i in range(keys.size):
-        if rule.interval > 0 and _clock_turned(times, i, rule, load):
+        if rule.interval > 0 and clock_turned(times, i, rule, load):
             tree_is_current = False
         if epoch[RECORDS] >= rule.epoch_records:
-            sketch.candidates_min[0] = _candidates_min(counters, epoch, rule, n)
+            sketch.candidates_min[0] = least_candidates(counters, epoch, rule, n)
             decaying.decay(counters, epoch, rule.alpha)
         slot, is_new = count(counters, keys[i])
         if is_new:
@@ -327,71 +360,22 @@ def _route_all(
             lists.lengths[slot] = 0
         recent = counters.counts[slot]
         decaying.counted(epoch, recent)
-        hot = _is_hot(recent, counters.errors[slot], epoch, rule)
-        wanted = chk(hot, epoch[TOP], recent, sketch.candidates_min[0], sketch.candidates, slot, n)
+        hot = is_hot(recent, counters.errors[slot], epoch, rule)
+        least = sketch.candidates_min[0]
+        wanted = np.int64(least) if hot else np.int64(2)
+        if rule.by_frequency:
+            wanted = chk(hot, epoch[TOP], recent, least, sketch.candidates, slot, n)
         if wanted >= n:
             if not tree_is_current:
                 set_up(everyone, load.waiting)
                 tree_is_current = True
             chosen = least_of_all(everyone, load.waiting)
         elif wanted == 2:
-            chosen = least_of_two(nodes, ring.position(keys[i], rule.salt), load.waiting)
+            chosen = least_of_two(rule, nodes, lists.active, keys[i], load.waiting)
         else:
             if lists.lengths[slot] < wanted:
-                look_up(lists, slot, wanted, nodes, ring.position(keys[i], rule.salt))
+                look_up(lists, slot, wanted, rule, nodes, keys[i])
             chosen = least_of(lists.pool, lists.starts[slot], wanted, load.waiting)
         load.backlog[chosen] += 1.0
         load.waiting[chosen] = load.backlog[chosen] * load.cost[chosen]
         out[i] = chosen
-
-
-@borrowing_kernel
-def _is_hot(recent: float, error: float, epoch: Float64s, rule: _Rule) -> bool:
-    """Algorithm 2, line 1: f_k > theta; and the key has been seen often enough."""
-    return recent > rule.threshold * epoch[TOTAL] and recent - error >= rule.records_min
-
-
-@borrowing_kernel
-def _candidates_min(counters: Counters, epoch: Float64s, rule: _Rule, n: np.int64) -> int:
-    """d_min at an epoch's end: the average hot key's share of the partitions."""
-    if rule.candidates_min > 0:
-        return rule.candidates_min
-    counts, errors = counters.counts, counters.errors
-    mass = 0.0
-    keys = 0
-    for slot in range(counters.used[0]):
-        if _is_hot(counts[slot], errors[slot], epoch, rule):
-            mass += counts[slot]
-            keys += 1
-    if keys == 0:
-        return 2
-    share: float = mass / epoch[TOTAL] / keys
-    return max(2, math.ceil(n * share))
-
-
-@borrowing_kernel
-def _clock_turned(times: Int64s, i: int, rule: _Rule, load: _Load) -> bool:
-    """Reduce the backlogs by what was served if an interval is over: algorithm 3, lines 2-10."""
-    clock = load.clock
-    intervals = 0.0
-    if times.size == 0:
-        intervals = 1.0 if clock[_SINCE] >= rule.interval else 0.0
-    elif clock[_STARTED] == 0:
-        clock[_STARTED] = 1
-        clock[_PRIOR] = times[i]
-    else:
-        elapsed = float(times[i]) - float(clock[_PRIOR])
-        if elapsed > rule.interval:
-            intervals = math.floor(elapsed / rule.interval)
-            # Back from now: forth from then would overflow where times jump across their type.
-            clock[_PRIOR] = times[i] - np.int64(max(0.0, elapsed - intervals * rule.interval))
-    turned = intervals > 0
-    if turned:
-        times_served = intervals if rule.measured else float(clock[_SINCE])
-        for partition in range(load.backlog.size):
-            left = load.backlog[partition] - times_served * load.served[partition]
-            load.backlog[partition] = max(left, 0.0)
-            load.waiting[partition] = load.backlog[partition] * load.cost[partition]
-        clock[_SINCE] = 0
-    clock[_SINCE] += 1
-    return turned

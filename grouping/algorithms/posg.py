@@ -44,6 +44,8 @@ Departures and why:
   that owes work, and near 100 % load that is worse than round robin.
 - `synchronise: reports` asks all instances anew with each report, since reports come anyway: the
   drift between two matrices, thousands of records apart, is most of what is left to gain.
+- `synchronise_records: N` asks all instances anew when N records were sent since they were asked,
+  by the records themselves, as when matrices arrive.
 - The paper scans all k instances for the least; a tournament tree gives the same one.
 - Round robin goes on where it was when SEND_ALL begins again, else the first instances would get
   more than others whenever matrices arrive often.
@@ -66,7 +68,7 @@ Departures and why:
 | C_op, real | `busy`, or the time from `_work_off` where `lift` is on |
 | Delta_op = C_op - C^[op] | `delta`; it is added, so what was estimated too high is negative |
 | SUBMIT, UPDATE C^ (III.2) | `winner` and `replay` (tournament), `frozen_cost` (count_min) |
-| figures 2 and 3, A to F | `_step`; `_receive`, `_send_all`, `ask`, `_reply`, `_synchronise` |
+| figures 2 and 3, A to F | `_step`; `_receive`, `send_all`, `ask`, `_reply`, `_synchronise` |
 
 Listing III.1 has a slip in line 7: the loop over the hash functions runs "to c", but there are r of
 them, one a row.
@@ -81,10 +83,10 @@ Reference: N. Rivetti, E. Anceaume, Y. Busnel, L. Querzoni, B. Sericola: Proacti
 for shuffle grouping in distributed stream processing systems. Middleware 2016.
 """
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from unskew.grouping.base import (
     Feedback,
@@ -102,6 +104,7 @@ from unskew.grouping.kernels import kernel
 from unskew.grouping.parts.posg_machines import (
     DRIFT,
     RECEIVED,
+    RUN,
     SEND_ALL,
     STATE,
     SYNCHRONISATIONS,
@@ -115,6 +118,8 @@ from unskew.grouping.parts.posg_machines import (
     count_active,
     forget_batch,
     lifted,
+    records_until_due,
+    send_all,
     take,
     tick,
 )
@@ -122,6 +127,7 @@ from unskew.grouping.parts.sketches.count_min import frozen_cost, shape
 from unskew.grouping.parts.tournament import replay, tournament, winner
 
 CELLS_MAX = 10_000_000
+NEVER = 2**62
 _NO_TIMES = np.empty(0, np.int64)
 _LEAST_COST = 1e-9
 
@@ -148,6 +154,19 @@ class PosgParams(GroupingParams):
     """With `memory: stream`: lift partitions that ran dry to the latest timestamp?"""
     synchronise: Literal["matrices", "reports"] = "matrices"
     """Remove the drift of the estimates when matrices arrive (the paper), or with each report?"""
+    synchronise_records: Annotated[int, Field(ge=1, le=10**9)] | None = Field(None, examples=[64])
+    """With `memory: stream`: ask the instances also after so many records of this source, by the
+    next record to each as when matrices arrive. Default: not by records, as in the paper."""
+
+    @model_validator(mode="after")
+    def _check_together(self) -> "PosgParams":
+        if self.synchronise_records is None:
+            return self
+        if self.memory == "batch":
+            raise ValueError("synchronise_records: only with memory stream (got batch)")
+        if self.synchronise == "reports":
+            raise ValueError("synchronise_records: only with synchronise matrices (got reports)")
+        return self
 
 
 class Posg(Grouping):
@@ -174,6 +193,7 @@ class Posg(Grouping):
         lift = params.lift and not batch
         often = params.synchronise == "reports" and not batch
         self._rules = Rules(params.window, params.tolerance, batch, lift, often)
+        self._every = params.synchronise_records or NEVER
         # What the other sources send meanwhile is ahead of this source's next record as well.
         self._weight = float(setting.sources) if lift else 1.0
         matrices = (n, rows, columns)
@@ -223,7 +243,8 @@ class Posg(Grouping):
     def _route(self, keys: UInt64s, timestamps: Int64s | None, out: Int32s) -> None:
         times = _NO_TIMES if timestamps is None else timestamps
         scheduler = self._scheduler()
-        _route_keys(scheduler, self._salts, self._weight, self.active, keys, times, out)
+        rule = self._weight, self._every
+        _route_keys(scheduler, self._salts, *rule, self.active, keys, times, out)
 
     def _begin_batch(self, feedback: Feedback | None) -> None:
         scheduler = self._scheduler()
@@ -259,12 +280,39 @@ def _route_keys(
     at: Scheduler,
     salt: UInt64s,
     weight: float,
+    every: int,
     active: Int32s,
     keys: UInt64s,
     times: Int64s,
     out: Int32s,
 ) -> None:
     i = 0
+    while i < keys.size:
+        stop = keys.size
+        if at.machine[STATE] == RUN:
+            stop = min(stop, i + records_until_due(at, every))
+            if stop == i:
+                send_all(at)
+        if at.machine[STATE] <= SEND_ALL:
+            i = _route_in_turn(at, salt, weight, active, keys, times, out, i)
+        else:
+            _route_greedily(at, salt, weight, keys, times, out, i, stop)
+            i = stop
+
+
+@kernel
+def _route_in_turn(
+    at: Scheduler,
+    salt: UInt64s,
+    weight: float,
+    active: Int32s,
+    keys: UInt64s,
+    times: Int64s,
+    out: Int32s,
+    first: int,
+) -> int:
+    """Round robin, until all instances are asked: then the number of the next record."""
+    i = first
     while i < keys.size and at.machine[STATE] <= SEND_ALL:
         op = int(active[at.machine[TURN] % active.size])
         at.machine[TURN] = (at.machine[TURN] + 1) % active.size
@@ -278,8 +326,7 @@ def _route_keys(
             tick(at.clock, times[i])
         out[i] = op
         i += 1
-    if i < keys.size:
-        _route_greedily(at, salt, weight, keys, times, out, i)
+    return i
 
 
 @kernel
@@ -291,11 +338,12 @@ def _route_greedily(
     times: Int64s,
     out: Int32s,
     first: int,
+    stop: int,
 ) -> None:
     """SUBMIT and UPDATE of listing III.2."""
     tree = tournament(at.estimated, at.active)
     op = winner(tree)
-    for i in range(first, keys.size):
+    for i in range(first, stop):
         out[i] = op
         at.sent[op] += 1
         begin = tree.values[op]

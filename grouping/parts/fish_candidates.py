@@ -1,9 +1,9 @@
 """How many candidates a key of `fish` has, algorithm 2, and which a record takes, algorithm 3.
 
-Hot keys' candidates are looked up on the ring once and kept. Where all active partitions are
-candidates, a tree knows the least waiting time. It is not `grouping.parts.tournament`, because
-waiting times only grow between resets: this one may lag and costs nothing for records of other
-keys (with the other one, `fish` is a third slower).
+Hot keys' candidates are looked up, on the ring or by hashes, once and kept. Where all active
+partitions are candidates, a tree knows the least waiting time. It is not
+`grouping.parts.tournament`, because waiting times only grow between resets: this one may lag and
+costs nothing for records of other keys (with the other one, `fish` is a third slower).
 """
 
 import math
@@ -12,12 +12,34 @@ from typing import NamedTuple
 import numpy as np
 
 from unskew.grouping.base import Float64s, Int32s, Int64s
+from unskew.grouping.hashing import mix64
 from unskew.grouping.kernels import borrowing_kernel
-from unskew.grouping.parts import ring
+from unskew.grouping.parts import modulo, ring
 from unskew.grouping.parts.ring import Ring
+from unskew.grouping.parts.sketches.decaying import TOTAL
+from unskew.grouping.parts.sketches.space_saving import Counters
 
 _POOL_PER_PARTITION = 32
 _POOL_PER_COUNTER = 4
+
+
+class Rule(NamedTuple):
+    """The numbers that steer a kernel."""
+
+    salt: np.uint64
+    epoch_records: int
+    alpha: float
+    threshold: float
+    records_min: float
+    candidates_min: int
+    interval: float
+    """The clock's interval, in microseconds or records; 0: the clock stands still."""
+    measured: bool
+    """Is `served` per interval, rather than per record?"""
+    by_frequency: bool
+    """Has a hot key candidates by its own frequency, CHK, rather than as many as d_min?"""
+    modulo: bool
+    """Are candidates hashes modulo the number of partitions, rather than the ring's?"""
 
 
 class Lists(NamedTuple):
@@ -28,6 +50,8 @@ class Lists(NamedTuple):
     pool: Int32s
     used: Int64s
     marks: Int64s
+    active: Int32s
+    """The active partitions, the same for every source."""
 
 
 class Everyone(NamedTuple):
@@ -45,7 +69,7 @@ class Everyone(NamedTuple):
     """For each node, the leaf with that waiting time."""
 
 
-def new_lists(partitions: int, counters: int) -> Lists:
+def new_lists(partitions: int, counters: int, active: Int32s) -> Lists:
     """No candidates looked up yet."""
     return Lists(
         starts=np.zeros(counters, np.int64),
@@ -53,6 +77,7 @@ def new_lists(partitions: int, counters: int) -> Lists:
         pool=np.empty(_POOL_PER_PARTITION * partitions + _POOL_PER_COUNTER * counters, np.int32),
         used=np.zeros(1, np.int64),
         marks=ring.new_marks(partitions),
+        active=active,
     )
 
 
@@ -60,6 +85,30 @@ def new_everyone(order: Int32s) -> Everyone:
     """The active partitions; of those with equal waiting times the first in `order` wins."""
     leaves = 1 << (order.size - 1).bit_length()
     return Everyone(order, np.full(2 * leaves, np.inf), np.zeros(2 * leaves, np.int32))
+
+
+@borrowing_kernel
+def is_hot(recent: float, error: float, epoch: Float64s, rule: Rule) -> bool:
+    """Algorithm 2, line 1: f_k > theta; and the key has been seen often enough."""
+    return recent > rule.threshold * epoch[TOTAL] and recent - error >= rule.records_min
+
+
+@borrowing_kernel
+def least_candidates(counters: Counters, epoch: Float64s, rule: Rule, n: np.int64) -> int:
+    """d_min at an epoch's end: the average hot key's share of the partitions, if not given."""
+    if rule.candidates_min > 0:
+        return rule.candidates_min
+    counts, errors = counters.counts, counters.errors
+    mass = 0.0
+    keys = 0
+    for slot in range(counters.used[0]):
+        if is_hot(counts[slot], errors[slot], epoch, rule):
+            mass += counts[slot]
+            keys += 1
+    if keys == 0:
+        return 2
+    share: float = mass / epoch[TOTAL] / keys
+    return max(2, math.ceil(n * share))
 
 
 @borrowing_kernel
@@ -87,24 +136,34 @@ def chk(
 
 @borrowing_kernel
 def look_up(
-    lists: Lists, slot: np.int64, wanted: np.int64, nodes: Ring, position: np.int64
+    lists: Lists, slot: np.int64, wanted: np.int64, rule: Rule, nodes: Ring, key: np.uint64
 ) -> None:
-    """Put the first `wanted` candidates of the key at `position` on the ring into the pool."""
+    """Put the first `wanted` candidates of `key` into the pool."""
     if lists.used[0] + wanted > lists.pool.size:
         lists.lengths[:] = 0
         lists.used[0] = 0
     start = lists.used[0]
-    ring.walk(nodes, position, lists.marks, lists.pool[start : start + wanted])
+    out = lists.pool[start : start + wanted]
+    if rule.modulo:
+        modulo.draw(lists.active, mix64(key ^ rule.salt), lists.marks, out)
+    else:
+        ring.walk(nodes, ring.position(key, rule.salt), lists.marks, out)
     lists.starts[slot] = start
     lists.lengths[slot] = wanted
     lists.used[0] = start + wanted
 
 
 @borrowing_kernel
-def least_of_two(nodes: Ring, position: np.int64, waiting: Float64s) -> np.int64:
-    """Of the first two candidates of the key at `position` on the ring, the one that waits less."""
-    node = ring.at(nodes.positions, nodes.firsts, nodes.shift, position)
-    first, second = np.int64(nodes.owners[node]), np.int64(nodes.seconds[node])
+def least_of_two(
+    rule: Rule, nodes: Ring, active: Int32s, key: np.uint64, waiting: Float64s
+) -> np.int64:
+    """Of the first two candidates of `key`, the one that waits less."""
+    if rule.modulo:
+        first, second = modulo.draw_two(active, mix64(key ^ rule.salt))
+    else:
+        position = ring.position(key, rule.salt)
+        node = ring.at(nodes.positions, nodes.firsts, nodes.shift, position)
+        first, second = np.int64(nodes.owners[node]), np.int64(nodes.seconds[node])
     return second if waiting[second] < waiting[first] else first
 
 

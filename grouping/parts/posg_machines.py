@@ -106,6 +106,19 @@ def lifted(at: Scheduler, op: int, estimated: float, time: np.int64) -> float:
 
 
 @kernel
+def records_until_due(at: Scheduler, every: int) -> int:
+    """How many records are sent in RUN until the instances are asked again.
+
+    They are asked every so many records of this source, counted from the requests of before.
+    """
+    sent = 0
+    for op in range(at.sent.size):
+        if at.active[op] != 0:
+            sent += at.sent[op] - at.marker_sent[op]
+    return max(0, every - sent)
+
+
+@kernel
 def ask(at: Scheduler, op: int) -> None:
     """Figure 2.D: the record just sent carries the request; after the last one, WAIT_ALL."""
     if at.asked[op] == 0:
@@ -228,11 +241,11 @@ def _receive(at: Scheduler, op: int, records: Float64s, seconds: Float64s) -> No
     at.known[op] = 1
     at.machine[RECEIVED] += 1
     if at.machine[STATE] != ROUND_ROBIN or _all_active(at, at.known):
-        _send_all(at)
+        send_all(at)
 
 
 @kernel
-def _send_all(at: Scheduler) -> None:
+def send_all(at: Scheduler) -> None:
     """A new epoch: answers that are still on their way belong to the last one."""
     at.asked[:] = 0
     at.replied[:] = 0
@@ -331,7 +344,7 @@ def count_active(at: Scheduler, counted: Flags) -> None:
     if at.machine[STATE] == SEND_ALL and unasked == 0:
         at.machine[STATE] = WAIT_ALL
     if at.machine[STATE] == ROUND_ROBIN and _all_active(at, at.known):
-        _send_all(at)
+        send_all(at)
     _synchronise(at)
 
 

@@ -7,7 +7,7 @@ empty lines are skipped.
 Reference: the XXH64 specification; Spark hashes with the seed 42.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -29,20 +29,32 @@ _NEWLINE = 10
 _RETURN = 13
 
 
-def read_keys(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[UInt64s]:
-    """The hashes of the lines of `path`, block by block."""
+def read_keys(
+    path: Path,
+    block_bytes: int = BLOCK_BYTES,
+    hash_block: Callable[[bytes], UInt64s] | None = None,
+    *,
+    skip_first: bool = False,
+) -> Iterator[UInt64s]:
+    """The hashes of the lines of `path`, block by block; or what `hash_block` makes of them.
+
+    `skip_first`: the first line is none of a record.
+    """
+    hash_block = hash_block or hash_lines
     rest = b""
     with path.open("rb") as file:
+        if skip_first:
+            file.readline()
         while block := file.read(block_bytes):
             text = rest + block
             end = text.rfind(b"\n") + 1
             if end:
-                yield hash_lines(text[:end])
+                yield hash_block(text[:end])
             elif len(text) > block_bytes:
                 raise GroupingError(f"trace: {path}: a line of more than {block_bytes} bytes")
             rest = text[end:]
     if rest:
-        yield hash_lines(rest + b"\n")
+        yield hash_block(rest + b"\n")
 
 
 def hash_text(text: str) -> np.uint64:

@@ -27,6 +27,26 @@ class ZipfParams(TraceParams):
     """The exponent; 0 is uniform."""
     keys: int = Field(10_000, ge=1, le=KEYS_MAX)
     """How many keys there are to draw from."""
+    counts: Literal["drawn", "exact"] = "drawn"
+    """Draw each record, or give every key its part of the records, rounded, in a random order."""
+
+
+class ZipfTurnoverParams(ZipfParams):
+    """Zipf's law, where some ranks get new keys, each at times of its own: a steady drift."""
+
+    turnover: float = Field(0.5, ge=0, le=1)
+    """The part of the ranks whose keys are replaced."""
+    life_records: int = Field(100_000, ge=1, le=10**12)
+    """After so many records of the stream a key is replaced by one that was never there."""
+
+
+class HotKeyParams(ZipfParams):
+    """One key takes r % of the records, over a long tail."""
+
+    r: float = Field(68.0, ge=0, le=100)
+    """Percent of the records that are the one key's."""
+    z: float = Field(1.0, ge=0, le=10)
+    """The exponent of the others."""
 
 
 class ZipfDriftParams(ZipfParams):

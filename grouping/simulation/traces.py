@@ -17,13 +17,26 @@ from numpy.typing import NDArray
 
 from unskew.grouping.base import Float64s, Int64s, UInt64s
 from unskew.grouping.errors import GroupingError
-from unskew.grouping.hashing import mix64, salts
-from unskew.grouping.kernels import kernel
+from unskew.grouping.hashing import salts
 from unskew.grouping.simulation.key_files import read_keys
 from unskew.grouping.simulation.specs import SpecError, check_name, check_options, parse_spec
+from unskew.grouping.simulation.streams import formats
+from unskew.grouping.simulation.streams.draws import (
+    build_alias,
+    draw,
+    draw_tail,
+    exact_counts,
+    hash_numbers,
+    integral,
+    permute,
+    replace_numbers,
+    uniform,
+)
+from unskew.grouping.simulation.streams.published import PUBLISHED
 from unskew.grouping.simulation.trace_params import (
     CountryParams,
     FlashParams,
+    HotKeyParams,
     PosgCostsParams,
     TraceParams,
     TradesLikeParams,
@@ -31,12 +44,11 @@ from unskew.grouping.simulation.trace_params import (
     UniformParams,
     ZipfDriftParams,
     ZipfParams,
+    ZipfTurnoverParams,
 )
 
 CHUNK_RECORDS = 1 << 18
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_LOW = np.uint64(0xFFFFFFFF)
-_HIGH = np.uint64(32)
+RANKS_IN_TABLE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -69,8 +81,8 @@ class SyntheticTrace(Trace):
     def __init__(self, params: TraceParams) -> None:
         self.records = params.records
         self.records_per_second = params.records_per_second
-        # Independent draws for: hashes, keys, and what a trace decides besides.
-        self._salts = salts(params.seed, 3)
+        # Independent draws for: hashes, keys, what a trace decides besides, rare keys.
+        self._salts = salts(params.seed, 4)
         self._seed = params.seed
         self._costs: Float64s | None = None
 
@@ -82,7 +94,7 @@ class SyntheticTrace(Trace):
         for start in range(0, self.records, CHUNK_RECORDS):
             numbers = self._numbers(start, min(start + CHUNK_RECORDS, self.records))
             keys = np.empty(numbers.size, np.uint64)
-            _hash_numbers(numbers, self._salts[0], keys)
+            hash_numbers(numbers, self._salts[0], keys)
             yield TraceChunk(keys, None if self._costs is None else self._costs[numbers])
 
     def _generator(self, *path: int) -> np.random.Generator:
@@ -90,23 +102,76 @@ class SyntheticTrace(Trace):
 
 
 class Zipf(SyntheticTrace):
-    """Zipf's law, by Walker's alias table: one draw and one look-up a record."""
+    """Zipf's law: by Walker's alias table, one draw and one look-up a record.
+
+    Ranks beyond the table are one entry of it, and drawn within it from the continuous law, which
+    differs from Zipf's there by less than a part in 10^12.
+    """
 
     name = "zipf"
     Params = ZipfParams
 
     def __init__(self, params: ZipfParams) -> None:
         super().__init__(params)
-        self._keys = params.keys
-        weights = np.arange(1, params.keys + 1, dtype=np.float64) ** -params.z
-        self._thresholds = np.empty(params.keys, np.uint64)
-        self._aliases = np.empty(params.keys, np.int32)
-        _build_alias(weights * (params.keys / weights.sum()), self._thresholds, self._aliases)
+        self._keys, self._z = params.keys, params.z
+        self._ranks = min(params.keys, RANKS_IN_TABLE)
+        weights = np.arange(1, self._ranks + 1, dtype=np.float64) ** -params.z
+        if params.keys > self._ranks:
+            ends = np.array([self._ranks, params.keys]) + 0.5
+            weights = np.append(weights, integral(ends, params.z))
+        self._upto: Int64s | None = None
+        if params.counts == "exact":
+            self._upto = exact_counts(weights, params.records)
+            return
+        self._thresholds = np.empty(weights.size, np.uint64)
+        self._aliases = np.empty(weights.size, np.int32)
+        build_alias(weights * (weights.size / weights.sum()), self._thresholds, self._aliases)
 
     def _numbers(self, start: int, stop: int) -> Int64s:
         out = np.empty(stop - start, np.int64)
-        _draw(start, self._salts[1], self._thresholds, self._aliases, out)
+        if self._upto is not None:
+            permute(start, self.records, self._salts[1], out)
+            out = np.searchsorted(self._upto, out, side="right").astype(np.int64)
+        else:
+            draw(start, self._salts[1], self._thresholds, self._aliases, out)
+        if self._keys > self._ranks:
+            draw_tail(start, self._salts[3], self._ranks, self._keys, self._z, out)
         return out
+
+
+class ZipfTurnover(Zipf):
+    """Zipf's law, where ranks get new keys, each rank at times of its own."""
+
+    name = "zipf-turnover"
+    Params = ZipfTurnoverParams
+
+    def __init__(self, params: ZipfTurnoverParams) -> None:
+        super().__init__(params)
+        self._turnover = params.turnover
+        self._life = params.life_records
+
+    def _numbers(self, start: int, stop: int) -> Int64s:
+        numbers = super()._numbers(start, stop)
+        if self._turnover > 0:
+            rule = self._keys, self._turnover, self._life
+            replace_numbers(start, self._salts[2], *rule, numbers)
+        return numbers
+
+
+class HotKey(Zipf):
+    """One key has a fixed part of the records, the others follow Zipf's law."""
+
+    name = "hot-key"
+    Params = HotKeyParams
+
+    def __init__(self, params: HotKeyParams) -> None:
+        super().__init__(params)
+        self._share = params.r / 100
+
+    def _numbers(self, start: int, stop: int) -> Int64s:
+        numbers = 1 + super()._numbers(start, stop)
+        numbers[uniform(start, stop, self._salts[2]) < self._share] = 0
+        return numbers
 
 
 class ZipfDrift(Zipf):
@@ -152,7 +217,7 @@ class Flash(Zipf):
         numbers = super()._numbers(start, stop)
         record = np.arange(start, stop)
         hot = (record >= self._begin) & (record < self._end)
-        hot &= _uniform(start, stop, self._salts[2]) < self._share
+        hot &= uniform(start, stop, self._salts[2]) < self._share
         numbers[hot] = self._keys
         return numbers
 
@@ -170,8 +235,8 @@ class Country(SyntheticTrace):
 
     def _numbers(self, start: int, stop: int) -> Int64s:
         others = self._keys - 1
-        numbers = 1 + (_uniform(start, stop, self._salts[1]) * others).astype(np.int64)
-        hot = _uniform(start, stop, self._salts[2]) < self._share
+        numbers = 1 + (uniform(start, stop, self._salts[1]) * others).astype(np.int64)
+        hot = uniform(start, stop, self._salts[2]) < self._share
         numbers[hot | (others == 0)] = 0
         return numbers
 
@@ -183,7 +248,7 @@ class HalfSkew(Country):
 
     def _numbers(self, start: int, stop: int) -> Int64s:
         numbers = super()._numbers(start, stop)
-        even = (_uniform(start, stop, self._salts[1]) * self._keys).astype(np.int64)
+        even = (uniform(start, stop, self._salts[1]) * self._keys).astype(np.int64)
         return np.where(np.arange(start, stop) < self.records // 2, even, numbers)
 
 
@@ -198,7 +263,7 @@ class Uniform(SyntheticTrace):
         self._keys = params.keys
 
     def _numbers(self, start: int, stop: int) -> Int64s:
-        return (_uniform(start, stop, self._salts[1]) * self._keys).astype(np.int64)
+        return (uniform(start, stop, self._salts[1]) * self._keys).astype(np.int64)
 
 
 class PosgCosts(Zipf):
@@ -249,32 +314,36 @@ class TradesLike(Zipf):
 
 
 class FileTrace(Trace):
-    """`file:PATH`: one key a line."""
+    """`file:PATH`: one key a line; or another of the formats of files."""
 
     name = "file"
     records_per_second = 10_000.0
 
-    def __init__(self, path: str) -> None:
-        self._path = Path(path)
+    def __init__(self, path: str, reading: formats.Reading = formats.KEY_A_LINE) -> None:
+        self._path, self._reading = Path(path), reading
         try:
             if self._path.exists() and not self._path.is_file():
                 raise SpecError(f"trace: {path}: not a regular file")
-            self.records = sum(keys.size for keys in read_keys(self._path))
+            self.records = sum(keys.size for keys in self._read())
         except FileNotFoundError as error:
             raise SpecError(f"trace: {path}: no such file") from error
         except OSError as error:
             raise SpecError(f"trace: {path}: {error.strerror}") from error
         if self.records == 0:
-            raise SpecError(f"trace: {path}: no keys in it, one a line is expected")
+            raise SpecError(f"trace: {path}: no keys in it, {reading.expected} is expected")
 
     def chunks(self) -> Iterator[TraceChunk]:
         left = self.records
-        for keys in read_keys(self._path):
+        for keys in self._read():
             # What was written to the file since it was counted is not of this trace.
             yield TraceChunk(keys[:left])
             left -= min(left, keys.size)
         if left:
             raise GroupingError(f"trace: {self._path}: has become shorter while it was read")
+
+    def _read(self) -> Iterator[UInt64s]:
+        hash_block, titled, _ = self._reading
+        return read_keys(self._path, hash_block=hash_block, skip_first=titled)
 
 
 TRACES: dict[str, type[SyntheticTrace]] = {
@@ -291,6 +360,12 @@ TRACES: dict[str, type[SyntheticTrace]] = {
         TradesLike,
     )
 }
+"""The laws that every grouping is compared on."""
+FURTHER: dict[str, type[SyntheticTrace]] = {trace.name: trace for trace in (ZipfTurnover, HotKey)}
+"""Laws for single questions."""
+
+
+TRACE_NAMES = [*TRACES, *FURTHER, *PUBLISHED, FileTrace.name, *formats.FORMATS]
 
 
 def open_trace(spec: str, later: int = 0) -> Trace:
@@ -303,71 +378,19 @@ def open_trace(spec: str, later: int = 0) -> Trace:
         if not rest:
             raise SpecError("trace: file: a path is missing, file:PATH")
         return FileTrace(rest)
-    check_name("trace", name.strip(), [*TRACES, FileTrace.name])
+    check_name("trace", name.strip(), TRACE_NAMES)
     name, options = parse_spec("trace", spec)
-    chosen = TRACES[name]
-    params = check_options(f"trace {name}", chosen.Params, options)
+    if name in formats.FORMATS:
+        return _open_file(check_options(f"trace {name}", formats.FORMATS[name], options))
+    published = PUBLISHED.get(name)
+    chosen = ZipfTurnover if published else {**TRACES, **FURTHER}[name]
+    params = check_options(f"trace {name}", published or chosen.Params, options)
     return chosen(params.model_copy(update={"seed": params.seed + later}))
 
 
-def _uniform(start: int, stop: int, salt: np.uint64) -> Float64s:
-    out = np.empty(stop - start)
-    _draw_uniform(start, salt, out)
-    return out
-
-
-@kernel
-def _hash_numbers(numbers: Int64s, salt: np.uint64, out: UInt64s) -> None:
-    for i in range(out.size):
-        out[i] = mix64(np.uint64(numbers[i]) + salt)
-
-
-@kernel
-def _draw_uniform(start: int, salt: np.uint64, out: Float64s) -> None:
-    for i in range(out.size):
-        value = mix64(salt + np.uint64(start + i) * _GOLDEN)
-        out[i] = np.float64(value >> np.uint64(11)) * 2.0**-53
-
-
-@kernel
-def _draw(
-    start: int, salt: np.uint64, thresholds: UInt64s, aliases: NDArray[np.int32], out: Int64s
-) -> None:
-    size = np.uint64(thresholds.size)
-    for i in range(out.size):
-        value = mix64(salt + np.uint64(start + i) * _GOLDEN)
-        column = np.int64(((value >> _HIGH) * size) >> _HIGH)
-        out[i] = column if (value & _LOW) < thresholds[column] else aliases[column]
-
-
-@kernel
-def _build_alias(weights: Float64s, thresholds: UInt64s, aliases: NDArray[np.int32]) -> None:
-    # Vose: every small weight is filled up by one large one. `weights` has the mean 1.
-    small = np.empty(weights.size, np.int64)
-    large = np.empty(weights.size, np.int64)
-    smalls = 0
-    larges = 0
-    for i in range(weights.size):
-        if weights[i] < 1.0:
-            small[smalls] = i
-            smalls += 1
-        else:
-            large[larges] = i
-            larges += 1
-    while smalls > 0 and larges > 0:
-        smalls -= 1
-        less = small[smalls]
-        more = large[larges - 1]
-        thresholds[less] = np.uint64(weights[less] * 4294967296.0)
-        aliases[less] = more
-        weights[more] -= 1.0 - weights[less]
-        if weights[more] < 1.0:
-            larges -= 1
-            small[smalls] = more
-            smalls += 1
-    for i in range(smalls):
-        thresholds[small[i]] = np.uint64(4294967296)
-        aliases[small[i]] = small[i]
-    for i in range(larges):
-        thresholds[large[i]] = np.uint64(4294967296)
-        aliases[large[i]] = large[i]
+def _open_file(params: formats.TextParams) -> FileTrace:
+    try:
+        reading = formats.reading_of(params)
+    except OSError as error:
+        raise SpecError(f"trace: {params.path}: {error.strerror}") from error
+    return FileTrace(params.path, reading)

@@ -17,7 +17,7 @@ from unskew.grouping.simulation.pace import batch_size
 from unskew.grouping.simulation.scenario import Scenario
 from unskew.grouping.simulation.simulate import GroupingSpec
 from unskew.grouping.simulation.specs import SpecError, scalar
-from unskew.grouping.simulation.traces import TRACES, FileTrace, Trace, open_trace
+from unskew.grouping.simulation.traces import TRACE_NAMES, FileTrace, Trace, open_trace
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -54,7 +54,7 @@ class Experiment:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of every simulation."""
-    traces = ", ".join([*TRACES, f"{FileTrace.name}:PATH"])
+    traces = ", ".join(f"{name}:PATH" if name == FileTrace.name else name for name in TRACE_NAMES)
     # No word is converted by argparse: it would stop at the first that is wrong.
     parser.add_argument(
         "--trace", metavar="SPEC", help=f"name:option=value,... with a name of: {traces}"

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unskew.grouping.algorithms.d_choices import fill, solve_choices
+from unskew.grouping.algorithms.d_choices import fill
 from unskew.grouping.base import Float64s, UInt64s
+from unskew.grouping.errors import GroupingError
 from unskew.grouping.hashing import salts
+from unskew.grouping.parts.choices import solve_choices
 from unskew.grouping.parts.two_choices import two_choices
 from unskew.grouping.registry import create
 
@@ -243,3 +245,19 @@ def test_raised_choices_close_the_cell_where_the_inequality_is_not_enough() -> N
 
     assert max(papers) > 1e-3
     assert max(raised) < 5e-4
+
+
+@pytest.mark.parametrize(("partitions", "choices", "expected"), [(50, 5, 5), (50, 2, 2), (3, 9, 3)])
+def test_choices_may_be_fixed(partitions: int, choices: int, expected: int) -> None:
+    keys = zipf(2.0, 50_000)
+    grouping = create("d_choices", partitions=partitions, seed=1, choices=choices)
+    routes = grouping.route(keys)
+
+    assert grouping.signals()["head_choices"] == expected
+    hottest = grouping.hot_keys()[0]
+    assert np.unique(routes[keys == hottest]).size == expected
+
+
+def test_fixed_choices_are_not_raised() -> None:
+    with pytest.raises(GroupingError, match=r"raise_choices and choices .* \(got true and 5\)"):
+        create("d_choices", partitions=4, choices=5, raise_choices=True)

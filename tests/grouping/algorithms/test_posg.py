@@ -32,6 +32,7 @@ def test_defaults_are_the_papers_but_for_the_tolerance() -> None:
         "memory": "batch",
         "lift": True,
         "synchronise": "matrices",
+        "synchronise_records": None,
     }
     assert posg.state["instance_records"].shape == (5, 4, 55)
 

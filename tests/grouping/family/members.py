@@ -1,7 +1,8 @@
 """What the checks run over: every member of the family with its options, and streams to route.
 
 Members are derived from the registry. Each stands there once for every combination of its options
-that name a choice, and once more, in `AT_BOUNDS`, for every bound of an option that is a number.
+that name a choice (where those are many: for every choice alone and for the last ones together),
+and once more, in `AT_BOUNDS`, for every bound of an option that is a number.
 """
 
 import itertools
@@ -24,6 +25,7 @@ PARTITIONS = 5
 BATCH_RECORDS = 4000
 BATCHES = 4
 _HEAVY_ROWS = 64
+_COMBINED_MAX = 8
 
 
 @dataclass(frozen=True)
@@ -105,16 +107,29 @@ def is_valid(kind: type[Grouping], options: Mapping[str, object]) -> bool:
     return True
 
 
+def combinations(
+    chosen: Mapping[str, tuple[object, ...]], defaults: Mapping[str, object]
+) -> Iterator[dict[str, object]]:
+    """Every combination of choices without the defaults in it, or some where they are many."""
+    others = {
+        name: [value for value in values if value != defaults[name]]
+        for name, values in chosen.items()
+    }
+    if math.prod(map(len, chosen.values())) <= _COMBINED_MAX:
+        for values in itertools.product(*chosen.values()):
+            pairs = zip(chosen, values, strict=True)
+            yield {name: value for name, value in pairs if value != defaults[name]}
+        return
+    yield {}
+    yield from ({name: value} for name, values in others.items() for value in values)
+    yield {name: values[-1] for name, values in others.items()}
+
+
 def members_of(kind: type[Grouping]) -> Iterator[Member]:
-    """The grouping with every combination of its options that name a choice."""
+    """The grouping with combinations of its options that name a choice."""
     fields = kind.Params.model_fields
     chosen = {name: choices_of(field) for name, field in fields.items() if choices_of(field)}
-    for values in itertools.product(*chosen.values()):
-        options = {
-            name: value
-            for name, value in zip(chosen, values, strict=True)
-            if value != fields[name].default
-        }
+    for options in combinations(chosen, {name: fields[name].default for name in chosen}):
         if is_valid(kind, options):
             yield Member(kind, tuple(options.items()))
 

@@ -13,7 +13,7 @@ from tests.support.posg_reports import (
     scheduler_state,
     taught,
 )
-from unskew.grouping.base import Feedback
+from unskew.grouping.base import Feedback, Grouping
 from unskew.grouping.registry import create
 
 
@@ -289,6 +289,42 @@ class TestSynchroniseWithReports:
         posg.begin_batch(executed(2, [(0, 0, 1.5), (1, 0, 1.0)]))
 
         assert scheduler_state(posg) == RUN
+
+
+class TestSynchroniseByRecords:
+    def run(self, **options: object) -> Grouping:
+        """In RUN, one record sent to each of two instances since they were asked."""
+        posg = taught([[1.0] * 8] * 2, memory="stream", lift=False, **options)
+        route(posg, [0, 0])
+        posg.begin_batch(executed(2, [(0, 0, 1.5), (1, 0, 1.0)]))
+        assert scheduler_state(posg) == RUN
+        return posg
+
+    def test_the_records_after_so_many_carry_the_requests(self) -> None:
+        posg = self.run(synchronise_records=3)
+        targets = route(posg, [0, 0, 0])
+        assert scheduler_state(posg) == RUN
+        targets += route(posg, [0])
+        assert scheduler_state(posg) == SEND_ALL
+        targets += route(posg, [0])
+        assert scheduler_state(posg) == WAIT_ALL
+        posg.begin_batch(executed(2, [(target, 0, 1.0) for target in targets]))
+
+        assert scheduler_state(posg) == RUN
+        assert posg.signals()["synchronisations"] == 2
+
+    def test_without_the_option_they_wait_for_matrices(self) -> None:
+        posg = self.run()
+        route(posg, [0] * 1000)
+
+        assert scheduler_state(posg) == RUN
+
+    def test_how_records_are_cut_changes_no_route(self) -> None:
+        whole, cut = (self.run(synchronise_records=5) for _ in range(2))
+        routes = [target for _ in range(40) for target in route(cut, [0])]
+
+        assert route(whole, [0] * 40) == routes
+        assert whole.snapshot().checksum() == cut.snapshot().checksum()
 
 
 class TestPartitionsComeAndGo:

@@ -1,4 +1,4 @@
-"""Golden reports of the simulator: every registered grouping on every trace.
+"""Golden reports of the simulator: every registered grouping on every trace, and some options.
 
 They follow the registry by themselves. `make golden` writes them anew; the diff is to be reviewed.
 """
@@ -18,19 +18,42 @@ REPAIR = "if the change is meant, write it anew with `make golden` and review th
 RECORDS = 12_000
 SCENARIO = Scenario(partitions=8, sources=3, seed=2, cost_us=100.0, batch_records=4000, points=3)
 DIGITS = 9
+OPTIONS = {
+    "d_choices:choices=5": "zipf",
+    "fish:rule=d_choices": "zipf-drift",
+    "fish:rule=w_choices": "zipf-drift",
+    "fish:placement=modulo": "zipf-drift",
+    "fish:assignment=records,memory=stream": "zipf-drift",
+    "posg:memory=stream,synchronise_records=64": "posg-costs",
+}
+"""Options that are there for comparisons with papers, each with a trace of its paper."""
+OPTIONS_FILE = FOLDER.parent / "simulate_options.json"
 TIMED = ("routing_seconds", "routing_records_per_second")
 
 
 def golden_text(grouping: str) -> str:
-    """The reports of one grouping; what a clock measured is left out, floats are rounded."""
-    reports: dict[str, dict[str, object]] = {}
-    for name in TRACES:
-        trace = open_trace(f"{name}:records={RECORDS}")
-        figures = simulate(trace, GroupingSpec(grouping), SCENARIO, lambda: 0.0).to_dict()
-        for timed in TIMED:
-            figures.pop(timed)
-        figures["over_time"].pop("routing_records_per_second")
-        reports[name] = {figure: _rounded(value) for figure, value in figures.items()}
+    """The reports of one grouping."""
+    return _text({name: _report(GroupingSpec(grouping), name) for name in TRACES})
+
+
+def golden_options() -> str:
+    """The reports of groupings with options."""
+    return _text(
+        {spec: _report(GroupingSpec.parse(spec), trace) for spec, trace in OPTIONS.items()}
+    )
+
+
+def _report(spec: GroupingSpec, trace: str) -> dict[str, object]:
+    """What a clock measured is left out, floats are rounded."""
+    opened = open_trace(f"{trace}:records={RECORDS}")
+    figures = simulate(opened, spec, SCENARIO, lambda: 0.0).to_dict()
+    for timed in TIMED:
+        figures.pop(timed)
+    figures["over_time"].pop("routing_records_per_second")
+    return {figure: _rounded(value) for figure, value in figures.items()}
+
+
+def _text(reports: dict[str, dict[str, object]]) -> str:
     # A line a figure: a diff shows which figures of which trace have changed.
     return _block(
         {
@@ -66,6 +89,15 @@ def test_reports_are_the_golden_ones(grouping: str, request: pytest.FixtureReque
     for trace, report in json.loads(text).items():
         assert report == golden.get(trace), f"{grouping} on {trace} differs; {REPAIR}"
     assert path.read_text() == text, f"{path.name} is stale; {REPAIR}"
+
+
+def test_reports_with_options_are_the_golden_ones(request: pytest.FixtureRequest) -> None:
+    text = golden_options()
+    if request.config.getoption("--golden"):
+        OPTIONS_FILE.write_text(text)
+
+    golden = json.loads(OPTIONS_FILE.read_text())
+    assert json.loads(text) == golden, REPAIR
 
 
 def test_every_golden_file_belongs_to_a_grouping(request: pytest.FixtureRequest) -> None:

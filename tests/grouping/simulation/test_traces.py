@@ -7,7 +7,7 @@ import unskew.grouping.simulation.traces
 from unskew.grouping.errors import GroupingError
 from unskew.grouping.simulation.key_files import hash_text, read_keys, xxhash64
 from unskew.grouping.simulation.specs import SpecError, parse_spec, scalar
-from unskew.grouping.simulation.traces import TRACES, Trace, open_trace
+from unskew.grouping.simulation.traces import FURTHER, TRACES, Trace, open_trace
 
 
 def keys_of(trace: Trace) -> np.ndarray:
@@ -19,7 +19,7 @@ def shares_of(keys: np.ndarray) -> np.ndarray:
     return np.sort(counts)[::-1] / keys.size
 
 
-@pytest.mark.parametrize("name", TRACES)
+@pytest.mark.parametrize("name", [*TRACES, *FURTHER])
 def test_trace_is_a_function_of_its_seed(name: str) -> None:
     spec = f"{name}:records=20000,seed="
 
@@ -30,7 +30,7 @@ def test_trace_is_a_function_of_its_seed(name: str) -> None:
     assert not np.array_equal(first, other)
 
 
-@pytest.mark.parametrize("name", TRACES)
+@pytest.mark.parametrize("name", [*TRACES, *FURTHER])
 def test_chunk_size_changes_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     trace = open_trace(f"{name}:records=10000")
     whole = keys_of(trace)
@@ -108,6 +108,28 @@ def test_posg_costs_belong_to_keys() -> None:
     cost_of = dict(zip(keys.tolist(), costs.tolist(), strict=True))
     assert [cost_of[key] for key in keys.tolist()] == costs.tolist()
     assert set(costs.tolist()) == {float(cost) for cost in range(1, 65)}
+
+
+def test_the_hot_key_takes_its_percent_over_a_long_tail() -> None:
+    shares = shares_of(keys_of(open_trace("hot-key:r=68,keys=5000,records=50000")))
+
+    assert shares[0] == pytest.approx(0.68, abs=0.01)
+    assert shares[1] == pytest.approx(0.32 * 0.11, abs=0.005)
+    assert shares.size > 2000
+
+
+def test_exact_counts_are_each_keys_part_in_a_random_order() -> None:
+    spec = "zipf:keys=50,z=1,records=30000,counts=exact,seed="
+    first, other = keys_of(open_trace(spec + "1")), keys_of(open_trace(spec + "2"))
+    law = np.arange(1, 51) ** -1.0
+    counts = shares_of(first) * 30_000
+
+    assert np.abs(counts - law / law.sum() * 30_000).max() <= 1
+    assert np.array_equal(shares_of(other), shares_of(first))
+    hottest = np.flatnonzero(
+        first == np.unique(first)[np.unique(first, return_counts=True)[1].argmax()]
+    )
+    assert hottest[: hottest.size // 2].max() == pytest.approx(15_000, rel=0.05)
 
 
 def test_tweets_have_three_costs_and_a_first_entity_of_6_5_percent() -> None:
