@@ -27,6 +27,10 @@ class OperatorOptions(Model):
         """The names of the results of a job that has several; none of any other job."""
         return []
 
+    def nested_columns(self, result: str | None) -> list[str]:
+        """The columns of a result, of one of several by its name, that are lists or structs."""
+        return []
+
     def opened_max(self) -> int:
         """For how many keys a worker keeps open what an operator opens, if it opens anything."""
         return OPEN_KEYS

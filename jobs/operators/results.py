@@ -64,6 +64,10 @@ class ResultsOptions(OperatorOptions):
     def result_names(self) -> list[str]:
         return [result.name for result in self.results]
 
+    def nested_columns(self, result: str | None) -> list[str]:
+        named = (each for each in self.results if each.name == result)
+        return [column for each in named for column in each.nested_columns(result)]
+
     def expressions(self) -> list[tuple[Path, str]]:
         return [
             (("results", index, *path), text)

@@ -89,6 +89,17 @@ class PostgresSink(Sink):
     """Whether a server beyond this machine must prove that it is the one named: the address then
     has `sslmode=verify-full`, and `sslrootcert` for an authority of one's own."""
 
+    @agrees_with("operator")
+    def holds_single_values(self, operator: Any) -> Iterator[Contradiction]:
+        """A column of the table is one value: rows are copied as CSV, which has no lists."""
+        for column in operator.nested_columns(self.result):
+            if not self.names or column in self.names.values():
+                yield Contradiction(
+                    ("columns",),
+                    f"{column} is a list, and rows are copied to PostgreSQL as CSV, which has none",
+                    "leave it out by columns: [...], or write it to Kafka or files",
+                )
+
     @agrees_with()
     def asks_whose_the_server_is(self) -> Iterator[Contradiction]:
         """A server beyond this machine is verified, unless `verify_server` is false."""

@@ -93,6 +93,11 @@ class Sketch(Model):
         """What is sketched, as an SQL expression."""
         return str(getattr(self, self.kind))
 
+    @property
+    def is_nested(self) -> bool:
+        """Is its column a list or a struct?"""
+        return self.kind in {"top", "distinct_values"} or isinstance(self.at, list)
+
     def function(self, name: str) -> Function:
         """The function, whose columns begin with `name`."""
         if self.distinct:
@@ -159,6 +164,10 @@ class AggregateOptions(OperatorOptions):
             calls = (part for part in parse_calls(column) if isinstance(part, Call))
             texts += [(("columns", name), c.argument) for c in calls if c.argument != "*"]
         return texts
+
+    def nested_columns(self, result: str | None) -> list[str]:
+        columns = self.columns.items()
+        return [name for name, each in columns if isinstance(each, Sketch) and each.is_nested]
 
     def state(self) -> dict[str, object]:
         return {
