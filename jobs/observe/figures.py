@@ -304,7 +304,8 @@ FIGURES: tuple[Figure, ...] = (
         log="result_records", inspect="result_records"),
     Figure("result_filtered_records", "counter",
         "Records of which a result's own `where` is not true.",
-        lambda done: done.filtered_by_result or None, ("result",)),
+        lambda done: done.filtered_by_result or None, ("result",),
+        log="result_filtered", inspect="result_filtered_records"),
     Figure("late_partials", "counter",
         "Results of a key and window in a batch, each of one record or many, that were dropped"
         " because the window was over.",

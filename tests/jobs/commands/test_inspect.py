@@ -87,6 +87,7 @@ def test_numbers_are_those_of_the_reports(
         "open_hits": None,
         "open_misses": None,
         "result_records": None,
+        "result_filtered_records": None,
         "open_seconds": None,
         # Its grouping is not `auto`.
         "taken": None,

@@ -22,6 +22,7 @@ from unskew.jobs.engine.samples import put_sinks_in_memory
 from unskew.jobs.engine.service import Service
 from unskew.jobs.observe.batch import BatchDone
 from unskew.jobs.observe.follower import Follower
+from unskew.jobs.observe.inspection import inspect
 from unskew.jobs.operators.registry import operator_for
 from unskew.jobs.query import source
 from unskew.jobs.query.check_expressions import check_expressions
@@ -230,6 +231,10 @@ def test_each_result_has_its_own_totals_of_one_read(spark: SparkSession, tmp_pat
     assert counted == {"by_user": wanted, "by_country": len(used) + 1}
     filtered = sum(each.filtered_by_result["by_user"] for each in done)
     assert wanted + filtered + 1 == len(used) + 1
+    inspected = inspect(str(tmp_path / "level" / "checkpoint")).data()["batches"]
+    assert [each["result_filtered_records"] for each in inspected if each["records"]] == [
+        each.filtered_by_result for each in done
+    ]
     rejected = [dict(each.stats.rejected) for each in done if each.stats]
     assert rejected == [{"by_user_null_key": 1}, {}]
     (letter,) = [
