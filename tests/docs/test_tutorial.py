@@ -36,8 +36,8 @@ def test_the_tutorial_from_top_to_bottom(root: Path, tmp_path: Path) -> None:
     ]
     check_totals(tmp_path / "results", events)
     assert '"events"' in outputs["""cat results/by_user/*/part-*.json | grep '"bot"'"""]
-    assert "as expected" in outputs["unskew test score.yaml"]
-    assert "partial results merge" in outputs["unskew test score.yaml"]
+    assert "as expected" in outputs["unskew test score.yaml --write"]
+    assert "partial results merge" in outputs["unskew test score.yaml --write"]
     under_level, under_key = (text for line, text in outputs.items() if "run score" in line)
     check_seconds(page, under_level, under_key)
     check_typo(page, tmp_path, shell)
