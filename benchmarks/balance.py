@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from benchmarks.level_batches import level_later
 from benchmarks.simulated import Options, fish, level, small, sources
 from benchmarks.tables import MEETS, Row, Table, machine, show, verdict
-from unskew.grouping.algorithms.d_choices import solve_choices
 from unskew.grouping.hashing import mix64
+from unskew.grouping.parts.choices import solve_choices
 from unskew.grouping.registry import create
 
 ZIPFS = tuple(round(0.5 + 0.1 * step, 1) for step in range(16))

@@ -14,9 +14,11 @@ from benchmarks.papers.definitions import (
 
 STREAMS, FEW = 20, 5
 LETTER = "posg:tolerance=0.05,lift=false"
+RENEWED = "posg:tolerance=0.05,lift=false,memory=stream,synchronise_records=64"
 REPORTED = "posg:tolerance=1,synchronise=reports"
 VARIANTS = {
     "to the letter": LETTER,
+    "synchronised every 64 records": RENEWED,
     "synchronised by reports": REPORTED,
 }
 ZIPFS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5)
@@ -25,10 +27,14 @@ _LETTER = (
     "to the letter the gain does not come back: with mu = 0.05 most instances never send, and"
     " without lifting, busy time made equal takes an idle instance for one that owes work"
 )
+_RENEWED = (
+    "to the letter but for a synchronisation every 64 records, of which the paper says nothing; it"
+    " brings the gains back"
+)
 _REPORTED = "its synchronisation comes with every report, more often than the paper's"
 
 
-_WHYS = {LETTER: _LETTER, REPORTED: _REPORTED}
+_WHYS = {LETTER: _LETTER, RENEWED: _RENEWED, REPORTED: _REPORTED}
 
 
 def run(

@@ -16,7 +16,8 @@ def resolve_arrivals(trace: Trace, scenario: Scenario) -> Scenario:
     unit_us = scenario.cost_us or trace.unit_cost_us
     assert unit_us
     speeds = np.resize(scenario.speeds[0], scenario.partitions)
-    mean_seconds = _mean_cost(trace) * unit_us * 1e-6
+    # A trace without costs of its own need not be read for its mean.
+    mean_seconds = (_mean_cost(trace) if trace.unit_cost_us else 1.0) * unit_us * 1e-6
     rate = scenario.utilisation * float(speeds.sum()) / mean_seconds
     return scenario.model_copy(update={"arrival_per_second": rate, "utilisation": None})
 
