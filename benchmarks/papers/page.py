@@ -136,13 +136,15 @@ def _section(paper: Paper, results: dict[Run, Figures]) -> Iterator[str]:
 def _every_grouping(store: Store) -> Iterator[str]:
     kept = {run: store.get(run) for run in every_run()}
     results = {run: each.figures for run, each in kept.items() if each is not None}
-    ahead = ", ".join(f"`{name}`" for name in READ_AHEAD if name in NAMES)
+    measured = {run.name for run in results}
+    names = [name for name in NAMES if name in measured]
+    ahead = ", ".join(f"`{name}`" for name in READ_AHEAD if name in measured)
     yield "## Every grouping on every paper's own metric\n"
     yield _EVERY.format(records=RECORDS, ahead=ahead, batch=BATCH)
     titles = [f"{column.paper}: {column.metric} ({column.conditions})" for column in COLUMNS]
     yield f"| grouping | {' | '.join(titles)} |"
     yield "|---|" + "---:|" * len(COLUMNS)
-    for name in NAMES:
+    for name in names:
         measures = [column.of(name) for column in COLUMNS]
         cells = [_cell(measure, results) for measure in measures]
         yield f"| `{name}` | {' | '.join(cells)} |"
