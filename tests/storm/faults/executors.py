@@ -93,11 +93,11 @@ def _strike(
         executors = spark.executors()
         if not executors:
             continue
-        _lose_one(executors, checkpoint, rng, counts)
+        lose_executor(executors, checkpoint, rng, counts)
         _wait_for_executors(spark, started)
 
 
-def _lose_one(
+def lose_executor(
     executors: list[psutil.Process], checkpoint: Checkpoint, rng: random.Random, counts: Counts
 ) -> None:
     """Kill one while all of them stand still, so that the batch cannot pass the point meanwhile."""
