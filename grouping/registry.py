@@ -11,6 +11,7 @@ from unskew.grouping.algorithms.key import Key
 from unskew.grouping.algorithms.level import Level
 from unskew.grouping.algorithms.partial_key import PartialKey
 from unskew.grouping.algorithms.posg import Posg
+from unskew.grouping.algorithms.prompt import Prompt
 from unskew.grouping.algorithms.round_robin_head import RoundRobinHead
 from unskew.grouping.algorithms.shuffle import Shuffle
 from unskew.grouping.algorithms.w_choices import WChoices
@@ -35,6 +36,7 @@ GROUPINGS: dict[str, type[Grouping]] = {
         DistributionAware,
         Level,
         Whole,
+        Prompt,
     )
 }
 
