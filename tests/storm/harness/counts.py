@@ -20,6 +20,10 @@ class Counts:
     notes: list[str] = field(default_factory=list)
     """What should be better but breaks no promise about totals, as lines to show."""
 
+    def times(self, fault: str) -> int:
+        """How often there was this fault."""
+        return self.faults[fault]
+
     def add(self, other: "Counts") -> None:
         """Take these too."""
         self.faults.update(other.faults)

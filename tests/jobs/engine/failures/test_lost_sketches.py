@@ -129,7 +129,7 @@ def test_a_retried_stage_neither_aborts_nor_mixes_sketches(tmp_path: Path) -> No
         with running(words, tmp_path / "log") as job:
             counts = lose_shuffle_files(job, tmp_path, spark)
             assert job.process.wait(60) == 0, job.text()
-    assert counts.faults["executor killed with its shuffle files, the merge begun"] >= 1, counts
+    assert counts.times("executor killed with its shuffle files, the merge begun") >= 1, counts
     last = {}
     for batch in range(BATCHES):
         for row in json.loads((tmp_path / "out" / f"{batch}.json").read_text()):
