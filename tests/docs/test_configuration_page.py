@@ -17,7 +17,8 @@ source: {type: kafka, bootstrap_servers: "127.0.0.1:9092", subscribe: [example]}
 decode:
   type: json
   schema: symbol STRING, price DECIMAL(18,4), volume BIGINT, user STRING, hashtags ARRAY<STRING>,
-    user_id STRING, amount DECIMAL(18,4), latency_ms BIGINT, page STRING, ts TIMESTAMP
+    user_id STRING, amount DECIMAL(18,4), latency_ms BIGINT, page STRING, country STRING,
+    customer STRING, ts TIMESTAMP
 operator: {type: paced}
 grouping: {type: level}
 sinks: [{type: console}]
@@ -46,7 +47,10 @@ NEEDS = {
     "window.sliding": WINDOWED,
 }
 # What it needs in its own section.
-BESIDE = {"grouping.level.target_file_bytes": {"balance": "bytes"}}
+BESIDE = {
+    "grouping.level.target_file_bytes": {"balance": "bytes"},
+    "grouping.posg.synchronise_records": {"memory": "stream"},
+}
 TEXT = {"decode": {"type": "text"}}
 RESULT = {"name": "by_user", "key": "user", "columns": {"events": "count(*)"}}
 RESULTS = {

@@ -28,7 +28,7 @@ def _loaded(code: str) -> str:
 def test_options_are_read_without_numba(root: Path) -> None:
     algorithms = (path.stem for path in (root / "grouping" / "algorithms").glob("[a-z]*.py"))
     modules = [f"unskew.grouping.algorithms.{name}" for name in algorithms]
-    assert len(modules) == 13
+    assert len(modules) == 14
     modules += ["unskew.config.lint", "unskew.config.explain", "unskew.config.json_schema"]
     assert _loaded("\n".join(f"import {module}" for module in modules)) == "[]"
 
