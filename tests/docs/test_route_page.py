@@ -35,7 +35,7 @@ def test_the_page_from_top_to_bottom(root: Path, tmp_path: Path) -> None:
     assert [line.split()[1] for line in outputs] == COMMANDS
     compare, predict, simulate, _, lint, run, inspect = outputs.values()
     assert "Use " in compare
-    assert "Take grouping level" in predict
+    assert "Take grouping " in predict
     assert {"key", "level"} <= set(simulate.split())
     assert lint == ""
     assert totals_of("bot", run) == [str(number) for number in after["bot"]]
