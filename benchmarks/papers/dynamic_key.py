@@ -35,8 +35,8 @@ MINUTE = "dynamic_key:check_seconds=60"
 _DKG = (
     "KG and PKG agree, so it is the key's spreading: ours ranks by load since the last cycle and"
     " fills a new partition at once; the authors' code ranks by lifetime shares, which makes the"
-    " balance worse for 20 to 30 s after each change. Looking once a minute, as it does, is not the"
-    " reason (the row with `check_seconds`)"
+    " balance worse for 20 to 30 s after each change. What looking once a minute, as it does, adds"
+    " is in the row with `check_seconds`"
 )
 
 

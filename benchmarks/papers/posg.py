@@ -28,8 +28,7 @@ _LETTER = (
     " without lifting, busy time made equal takes an idle instance for one that owes work"
 )
 _RENEWED = (
-    "to the letter but for a synchronisation every 64 records, of which the paper says nothing; it"
-    " brings the gains back"
+    "to the letter but for a synchronisation every 64 records, of which the paper says nothing"
 )
 _REPORTED = "its synchronisation comes with every report, more often than the paper's"
 
