@@ -126,6 +126,7 @@ from unskew.grouping.base import (
 )
 from unskew.grouping.contents import require
 from unskew.grouping.hashing import salts
+from unskew.grouping.parts.dealing.pieces import route_pieces
 from unskew.grouping.parts.key_costs import check_costs, empty_costs, learn, ticks_of
 from unskew.grouping.parts.level import agreement
 from unskew.grouping.parts.level.agreed_homes import Where
@@ -145,8 +146,6 @@ from unskew.grouping.parts.sketches.exact_counts import ExactCounts
 from unskew.grouping.snapshot import Arrays, Snapshot
 
 _NO_TICKS = np.empty(0, np.int64)
-_Held = tuple[UInt64s, Int64s, Int32s]
-"""Keys, their sizes if there are any, and where their partitions are wanted."""
 
 
 class LevelParams(GroupingParams):
@@ -219,46 +218,16 @@ class Level(Grouping):
         self._plans = params.slack != 0 and params.balance == "records"
 
     def route_chunks(self, chunks: Iterable[Chunk]) -> Iterator[Int32s]:
-        """Hold up to `chunk_records`, route them as one, and answer in the chunks' own shapes."""
+        """Hold up to `chunk_records`, and route them as one."""
         self._share_pairs.clear()
-        held: list[_Held] = []
-        answers: list[Int32s] = []
-        room = self.params.chunk_records
+        columns = self._read_chunks(chunks)
+        yield from route_pieces(columns, self.params.chunk_records, self._route_piece)
+        self._share_pairs.clear()
+
+    def _read_chunks(self, chunks: Iterable[Chunk]) -> Iterator[tuple[UInt64s, Int64s]]:
         for given, beside in chunks:
             keys = checked_array("keys", given, np.uint64)
-            sizes = self._read_sizes(beside, keys.size)
-            out = np.empty(keys.size, np.int32)
-            answers.append(out)
-            done = 0
-            while keys.size - done >= room:
-                now = slice(done, done + room)
-                held.append((keys[now], sizes[now], out[now]))
-                self._route_held(held)
-                done += room
-                room = self.params.chunk_records
-            if done < keys.size:
-                held.append((keys[done:], sizes[done:], out[done:]))
-                room -= keys.size - done
-            if not held:
-                yield from answers
-                answers.clear()
-            elif done:
-                yield from answers[:-1]
-                del answers[:-1]
-        self._route_held(held)
-        self._share_pairs.clear()
-        yield from answers
-
-    def _route_held(self, held: list[_Held]) -> None:
-        if held:
-            keys = np.concatenate([keys for keys, _, _ in held])
-            routes = np.empty(keys.size, np.int32)
-            self._route_piece(keys, np.concatenate([sizes for _, sizes, _ in held]), routes)
-            start = 0
-            for _, _, out in held:
-                out[:] = routes[start : start + out.size]
-                start += out.size
-            held.clear()
+            yield keys, self._read_sizes(beside, keys.size)
 
     def hot_keys(self) -> UInt64s:
         """The keys of this batch that went to several partitions, those with most records first."""

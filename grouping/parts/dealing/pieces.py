@@ -1,39 +1,41 @@
 """A share in pieces: chunks are held until there are enough records to route at once."""
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from unskew.grouping.arguments import checked_array
-from unskew.grouping.base import Chunk, Int32s, UInt64s
+from unskew.grouping.base import Int32s
 
-RoutePiece = Callable[[UInt64s, Int32s], None]
-_Part = tuple[UInt64s, Int32s]
+Columns = tuple[NDArray[Any], ...]
+RoutePiece = Callable[..., None]
+"""Gets the columns of a piece, and the routes of its records to fill in."""
 
 
 def route_pieces(
-    chunks: Iterable[Chunk], piece_records: int, route_piece: RoutePiece
+    chunks: Iterable[Columns], piece_records: int, route_piece: RoutePiece
 ) -> Iterator[Int32s]:
     """Hold up to `piece_records`, route them as one, and answer in the chunks' own shapes.
 
-    How a share is cut into chunks changes no piece.
+    The first column has an entry a record. How a share is cut into chunks changes no piece.
     """
-    held: list[_Part] = []
+    held: list[Columns] = []
     answers: list[Int32s] = []
     room = piece_records
-    for given, _ in chunks:
-        keys = checked_array("keys", given, np.uint64)
-        out = np.empty(keys.size, np.int32)
+    for columns in chunks:
+        size = columns[0].size
+        out = np.empty(size, np.int32)
         answers.append(out)
         done = 0
-        while keys.size - done >= room:
-            held.append((keys[done : done + room], out[done : done + room]))
+        while size - done >= room:
+            held.append(tuple(column[done : done + room] for column in (*columns, out)))
             _route_held(held, route_piece)
             done += room
             room = piece_records
-        if done < keys.size:
-            held.append((keys[done:], out[done:]))
-            room -= keys.size - done
+        if done < size:
+            held.append(tuple(column[done:] for column in (*columns, out)))
+            room -= size - done
         if not held:
             yield from answers
             answers.clear()
@@ -44,14 +46,14 @@ def route_pieces(
     yield from answers
 
 
-def _route_held(held: list[_Part], route_piece: RoutePiece) -> None:
+def _route_held(held: list[Columns], route_piece: RoutePiece) -> None:
     if not held:
         return
-    keys = np.concatenate([keys for keys, _ in held])
-    routes = np.empty(keys.size, np.int32)
-    route_piece(keys, routes)
+    *columns, outs = zip(*held, strict=True)
+    routes = np.empty(sum(out.size for out in outs), np.int32)
+    route_piece(*map(np.concatenate, columns), routes)
     start = 0
-    for _, out in held:
+    for out in outs:
         out[:] = routes[start : start + out.size]
         start += out.size
     held.clear()
