@@ -12,6 +12,7 @@ of whole lines; only texts with an escape in them become Python objects.
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -111,33 +112,37 @@ def hash_words(block: bytes) -> UInt64s:
 def csv_column(number: int, separator: str) -> HashBlock:
     """What hashes a column, by its number from 1 on."""
 
-    def hash_column(block: bytes) -> UInt64s:
-        content = np.frombuffer(block, np.uint8)
-        spans, escaped = _room(content)
-        known = _mark_column(content, number, ord(separator), spans, escaped)
-        hashes = _hash_spans(content, spans[:known])
-        for i in np.flatnonzero(escaped[:known]):
-            text = block[spans[i, 0] : spans[i, 1]].replace(b'""', b'"')
-            hashes[i] = hash_text(text.decode(errors="replace"))
-        return hashes
+    def mark(content: Bytes, spans: Int64s, escaped: Bytes) -> int:
+        return _mark_column(content, number, ord(separator), spans, escaped)
 
-    return hash_column
+    def unescape(text: bytes) -> str:
+        return text.replace(b'""', b'"').decode(errors="replace")
+
+    return partial(_hash_marked, mark, unescape)
 
 
 def json_field(name: str) -> HashBlock:
     """What hashes a field of JSON lines."""
     wanted = np.frombuffer(json.dumps(name, ensure_ascii=False)[1:-1].encode(), np.uint8)
 
-    def hash_field(block: bytes) -> UInt64s:
-        content = np.frombuffer(block, np.uint8)
-        spans, escaped = _room(content)
-        known = _mark_field(content, wanted, spans, escaped)
-        hashes = _hash_spans(content, spans[:known])
-        for i in np.flatnonzero(escaped[:known]):
-            hashes[i] = hash_text(_unescaped(block[spans[i, 0] : spans[i, 1]]))
-        return hashes
+    def mark(content: Bytes, spans: Int64s, escaped: Bytes) -> int:
+        return _mark_field(content, wanted, spans, escaped)
 
-    return hash_field
+    return partial(_hash_marked, mark, _unescaped)
+
+
+def _hash_marked(
+    mark: Callable[[Bytes, Int64s, Bytes], int], unescape: Callable[[bytes], str], block: bytes
+) -> UInt64s:
+    """The hashes of the texts that `mark` finds, at most one a line."""
+    content = np.frombuffer(block, np.uint8)
+    lines = np.count_nonzero(content == _NEWLINE)
+    spans, escaped = np.empty((lines, 2), np.int64), np.zeros(lines, np.uint8)
+    known = mark(content, spans, escaped)
+    hashes = _hash_spans(content, spans[:known])
+    for i in np.flatnonzero(escaped[:known]):
+        hashes[i] = hash_text(unescape(block[spans[i, 0] : spans[i, 1]]))
+    return hashes
 
 
 def _unescaped(text: bytes) -> str:
@@ -145,11 +150,6 @@ def _unescaped(text: bytes) -> str:
         return str(json.loads(b'"' + text + b'"'))
     except ValueError:
         return text.decode(errors="replace")
-
-
-def _room(content: Bytes) -> tuple[Int64s, NDArray[np.uint8]]:
-    lines = np.count_nonzero(content == _NEWLINE)
-    return np.empty((lines, 2), np.int64), np.zeros(lines, np.uint8)
 
 
 @kernel
