@@ -58,6 +58,7 @@ def test_promtool_accepts_the_rules(folder: Path) -> None:
     assert code == 0, output
 
 
+@pytest.mark.slow
 def test_promtool_finds_every_expectation_met(folder: Path) -> None:
     code, output = promtool("test", "rules", *sorted((folder / "tests").glob("*")), folder=folder)
     assert code == 0, output

@@ -227,6 +227,7 @@ def speed_up(seed: int, over: float, speeds: np.ndarray | None = None, **options
     return tuple(Queues(g).latencies(keys, costs[:, None] * factors, gap) for g in both)
 
 
+@pytest.mark.slow
 def test_completion_time_is_below_round_robins() -> None:
     """Figure 5: at 102 % to 109 % the paper's mean speed-up is 1.15 and more."""
     ratios = []

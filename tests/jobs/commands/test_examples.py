@@ -22,6 +22,7 @@ def example(root: Path, name: str) -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 def test_a_users_own_operator_behind_route(
     root: Path, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

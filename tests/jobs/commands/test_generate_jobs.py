@@ -34,10 +34,8 @@ def shipped(root: Path, job: str) -> dict[str, Any]:
     return {name: text[name] for name in ("decode", "operator", "event_time")}
 
 
-@pytest.mark.parametrize(
-    "stream",
-    [pytest.param(each, marks=[] if each == "posts" else pytest.mark.slow) for each in STREAMS],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("stream", STREAMS)
 def test_a_shipped_job_gives_what_the_oracle_says(
     stream: str, root: Path, spark: SparkSession, tmp_path: Path
 ) -> None:
