@@ -225,7 +225,7 @@ class Service:
             read_routing(self.journal, batch),
             *self._sizes,
             written,
-            self._stage_times.read(progress["runId"], self._pipeline.job.grouping),
+            self._stage_times.read(progress["runId"], batch, self._pipeline.job.grouping),
             samples,
         )
         done = replace(done, choice=self._chooser.take_batch(done))

@@ -1,6 +1,10 @@
-"""When the stages of a batch ran, by Spark's own record of its jobs."""
+"""What Spark's own record has of a batch: when its stages ran, and how long the tasks took that
+wrote to a table.
+"""
 
 import json
+import re
+import time
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -14,54 +18,79 @@ from unskew.jobs.observe.stages import BatchStages, StageTime
 from unskew.jobs.operators.registry import operator_for
 
 _LISTENERS_MS = 500
+_WAIT_SECONDS = 10.0
+_BATCH = re.compile(r"\bbatch = (\d+)\b")
+
+Data = dict[str, Any]
+"""What Spark says of a job, a stage or a task."""
 
 
-class StageTimes:
-    """Reads the stages of one batch after the other; displays alone need them."""
+class SparkJobs:
+    """Reads the stages of a query's batches from Spark's status store, batch by batch.
 
-    def __init__(self, job: Job, spark: SparkSession) -> None:
+    Spark's listeners write that store, some time after a job has ended; the next batch may have
+    begun by then. So the listeners are waited for, and a job's description says of which batch it
+    is.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._merges = operator_for(job.operator).merges
-        self._next_job = 0
+        self._newest = -1
+        self._unread: list[int] = []
         self._mapper: Any = None
 
-    def read(self, run: str, grouping: object) -> BatchStages | None:
-        """Read what a query's run did since the last call; None if Spark does not say."""
-        try:
-            # What ended is in the store once Spark's listeners have heard of it.
+    def read_stages(self, run: str, batch: int) -> list[Data]:
+        """Read the stages of a batch of a query's run, once, in the order of their numbers."""
+        deadline = time.monotonic() + _WAIT_SECONDS
+        while True:
+            # More and more events come while the next batch runs: those of this one are enough.
+            complete = self._wait_for_listeners()
+            jobs = self._read_jobs(run)
+            own = [job for number, job in jobs.items() if _batch_of(job, batch) == batch]
+            ended = bool(own) and all(job["status"] != "RUNNING" for job in own)
+            if complete or ended or time.monotonic() > deadline:
+                break
+        self._unread = [number for number, job in jobs.items() if _batch_of(job, batch) > batch]
+        numbers = sorted({stage for job in own for stage in job["stageIds"]})
+        stages = [self._read_stage(number) for number in numbers]
+        return [stage for stage in stages if stage]
+
+    def read_task_seconds(self, stage: Data) -> dict[int, float]:
+        """Read the run times of a stage's tasks by partition, those of all its attempts."""
+        seconds = {}
+        for attempt in range(stage["attemptId"] + 1):
+            with suppress(Py4JError):  # an attempt may be in the store no more
+                tasks = self._store().taskList(stage["stageId"], attempt, 2 * stage["numTasks"])
+                for task in self._to_data(tasks):
+                    if task["status"] == "SUCCESS":
+                        taken = task["taskMetrics"]["executorRunTime"] / 1000
+                        seconds[int(task["partitionId"])] = taken
+        return seconds
+
+    def _wait_for_listeners(self) -> bool:
+        """Wait a moment until all events have been heard of; were they?"""
+        with suppress(Py4JError):
             self._context().listenerBus().waitUntilEmpty(_LISTENERS_MS)
-            numbers = {stage for job in self._read_new_jobs(run) for stage in job["stageIds"]}
-            stages = [self._read_stage(number) for number in sorted(numbers)]
-        except (Py4JError, ValueError, KeyError):
-            return None
-        ran = sorted((stage for stage in stages if stage), key=lambda stage: stage.started)
-        slots = self._spark.sparkContext.defaultParallelism
-        shuffled = not isinstance(grouping, LocalGrouping)
-        return BatchStages(tuple(ran), slots, shuffled, self._merges) if ran else None
+            return True
+        return False
 
-    def _read_new_jobs(self, run: str) -> list[dict[str, Any]]:
-        """Jobs are numbered from 0 without gaps, those of other queries among them."""
-        jobs = []
-        with suppress(Py4JError):  # there are no more jobs
-            while True:
-                job = self._to_data(self._store().job(self._next_job))
-                self._next_job += 1
-                if job.get("jobGroup") == run:
-                    jobs.append(job)
-        return jobs
+    def _read_jobs(self, run: str) -> dict[int, Data]:
+        """The jobs of a run that were not read for an earlier batch, by number."""
+        known = self._spark.sparkContext.statusTracker().getJobIdsForGroup(run)
+        self._unread += sorted(number for number in known if number > self._newest)
+        self._newest = max([self._newest, *self._unread])
+        jobs: dict[int, Data] = {}
+        for number in self._unread:
+            with suppress(Py4JError):  # it may be in the store no more
+                jobs[number] = self._to_data(self._store().job(number))
+        return {number: job for number, job in jobs.items() if job.get("jobGroup") == run}
 
-    def _read_stage(self, number: int) -> StageTime | None:
-        """A stage that ran; None if another job's result was used in its stead."""
-        data = self._to_data(self._store().lastStageAttempt(number))
-        if not data.get("submissionTime") or not data.get("completionTime"):
-            return None
-        return StageTime(
-            started=_read_time(data["submissionTime"]),
-            ended=_read_time(data["completionTime"]),
-            run_seconds=data["executorRunTime"] / 1000,
-            reads_shuffle=data["shuffleReadRecords"] > 0,
-            writes=data["outputBytes"] > 0,
-        )
+    def _read_stage(self, number: int) -> Data | None:
+        """A stage as it was tried last; None if another job's result was used in its stead."""
+        with suppress(Py4JError):
+            stage: Data = self._to_data(self._store().lastStageAttempt(number))
+            return stage
+        return None
 
     def _store(self) -> Any:
         return self._context().statusStore()
@@ -71,13 +100,66 @@ class StageTimes:
         context: Any = self._spark.sparkContext
         return context._jsc.sc()  # noqa: SLF001
 
-    def _to_data(self, value: Any) -> dict[str, Any]:
+    def _to_data(self, value: Any) -> Any:
         """As one text: a call into the JVM for each number would take longer."""
         if self._mapper is None:
             jvm: Any = self._spark._jvm  # noqa: SLF001
             self._mapper = jvm.org.apache.spark.status.api.v1.JacksonMessageWriter().mapper()
-        data: dict[str, Any] = json.loads(self._mapper.writeValueAsString(value))
-        return data
+        return json.loads(self._mapper.writeValueAsString(value))
+
+
+class StageTimes:
+    """Reads the stages of one batch after the other; displays alone need them."""
+
+    def __init__(self, job: Job, spark: SparkSession) -> None:
+        self._spark = spark
+        self._jobs = SparkJobs(spark)
+        self._merges = operator_for(job.operator).merges
+
+    def read(self, run: str, batch: int, grouping: object) -> BatchStages | None:
+        """Read when a batch's stages ran; None if Spark does not say."""
+        try:
+            stages = [_read_times(stage) for stage in self._jobs.read_stages(run, batch)]
+        except (Py4JError, ValueError, KeyError):
+            return None
+        ran = sorted((stage for stage in stages if stage), key=lambda stage: stage.started)
+        slots = self._spark.sparkContext.defaultParallelism
+        shuffled = not isinstance(grouping, LocalGrouping)
+        return BatchStages(tuple(ran), slots, shuffled, self._merges) if ran else None
+
+
+class WriterSeconds:
+    """Reads how long the tasks took that wrote a batch's rows into a table."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._jobs = SparkJobs(spark)
+
+    def read(self, run: str, batch: int) -> dict[int, float]:
+        """The run times of a batch's writers, by partition; none if Spark does not say."""
+        stages = self._jobs.read_stages(run, batch)
+        writing = [stage for stage in stages if stage["outputBytes"] > 0]
+        # Behind the rows, Delta may write a checkpoint of its log.
+        rows = min(writing, key=lambda stage: int(stage["stageId"]), default=None)
+        return {} if rows is None else self._jobs.read_task_seconds(rows)
+
+
+def _batch_of(job: Data, default: int) -> int:
+    """Which batch a job is of, by Spark's description of the query's jobs."""
+    match = _BATCH.search(job.get("description") or "")
+    return int(match[1]) if match else default
+
+
+def _read_times(stage: Data) -> StageTime | None:
+    """A stage that ran; None if it did not."""
+    if not stage.get("submissionTime") or not stage.get("completionTime"):
+        return None
+    return StageTime(
+        started=_read_time(stage["submissionTime"]),
+        ended=_read_time(stage["completionTime"]),
+        run_seconds=stage["executorRunTime"] / 1000,
+        reads_shuffle=stage["shuffleReadRecords"] > 0,
+        writes=stage["outputBytes"] > 0,
+    )
 
 
 def _read_time(text: str) -> float:

@@ -124,9 +124,10 @@ def read_batch_stats(
         if report.latency_counts.size == latencies.shape[1]:
             latencies[partition] = report.latency_counts
         under_key[report.home_partitions] += report.home_records
-    if written is not None and written.seconds.size == size and written.seconds.any():
+    seconds = None if written is None else written.seconds
+    if seconds is not None and seconds.size == size:
         # A writer is busy outside of Python: its report has only the time to receive the rows.
-        measured["busy_seconds"] = written.seconds
+        measured["busy_seconds"] = seconds
     return BatchStats(
         batch,
         **measured,

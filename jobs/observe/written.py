@@ -19,8 +19,8 @@ class WrittenFiles:
 
     files: Int64s
     bytes: Int64s
-    seconds: Float64s
-    """The run time of each writer's task."""
+    seconds: Float64s | None = None
+    """The run time of each writer's task; None if Spark did not say in time."""
 
     @property
     def bytes_a_file(self) -> float | None:
@@ -30,7 +30,9 @@ class WrittenFiles:
 
     def to_snapshot(self) -> Snapshot:
         """As the journal keeps it."""
-        arrays = {"files": self.files, "bytes": self.bytes, "seconds": self.seconds}
+        arrays: dict[str, Int64s | Float64s] = {"files": self.files, "bytes": self.bytes}
+        if self.seconds is not None:
+            arrays["seconds"] = self.seconds
         return Snapshot(_KIND, 1, self.files.size, 0, arrays)
 
 

@@ -150,18 +150,22 @@ class TableSink(Sink):
         return merge.output != "append"
 
     def problems(self, job: "Job") -> Iterator[str]:
+        from unskew.jobs.checkpoint.spark_log import read_newest_offset
+        from unskew.jobs.sinks.table_log import find_other_contents, newest_batch
+
+        begun = read_newest_offset(job)
+        other = find_other_contents(self.path, self.format, begun=begun >= 0)
+        if other is not None:
+            yield f"table: {self.path}: {other}"
         if self.format != "parquet":
             return
-        from unskew.jobs.checkpoint.spark_log import read_newest_offset
-        from unskew.jobs.sinks.table_log import newest_batch
-
         owner = read_owner(self.path)
         if owner is not None and owner.job != job.name:
             yield (
                 f'table: {self.path}: belongs to the job "{owner.job}", and Parquet files take the'
                 " batches of one job only; name another folder, or write format: delta"
             )
-        written, begun = newest_batch(self.path), read_newest_offset(job)
+        written = newest_batch(self.path)
         if written > begun:
             yield (
                 f"table: {self.path}: has batches up to {written} of another checkpoint, and"
@@ -230,7 +234,8 @@ class TableSink(Sink):
         if owner is not None:
             check_layout(self.path, owner.layout, layout, merges_columns=merges_columns)
             layout = owner.layout.with_new_columns(layout)
-        write_owner(self.path, Owner(job.name, layout))
+        if owner != Owner(job.name, layout):
+            write_owner(self.path, Owner(job.name, layout))
 
     def _partition_names(self) -> Sequence[str]:
         return [column.name for column in self.partition_columns]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 # Readers take no notice of names that begin with an underscore.
-FILE = "_unskew_table.json"
+OWNER_FILE = "_unskew_table.json"
 _VERSION = 1
 
 
@@ -50,22 +50,26 @@ def read_owner(path: str) -> Owner | None:
     """Whose table is in the folder; None if no job has written there."""
     from unskew.jobs.checkpoint.files import read_bytes
 
-    data = read_bytes(f"{path}/{FILE}")
+    data = read_bytes(f"{path}/{OWNER_FILE}")
     if data is None:
         return None
     try:
         known = json.loads(data)
         return Owner(known["job"], Layout(**known["layout"]))
     except (ValueError, KeyError, TypeError) as error:
-        raise ExternalError(f"table: {path}/{FILE}: cannot be read; restore it") from error
+        raise ExternalError(f"table: {path}/{OWNER_FILE}: cannot be read; restore it") from error
 
 
 def write_owner(path: str, owner: Owner) -> None:
-    """Write whose table this is."""
+    """Write whose table this is; an ExternalError if that cannot be written."""
     from unskew.jobs.checkpoint.files import write_bytes
 
     text = json.dumps({"version": _VERSION, **asdict(owner)}, indent=1)
-    write_bytes(f"{path}/{FILE}", f"{text}\n".encode())
+    try:
+        write_bytes(f"{path}/{OWNER_FILE}", f"{text}\n".encode())
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ExternalError(f"table: {path}: cannot be written: {reason}") from error
 
 
 def check_layout(path: str, table: Layout, rows: Layout, *, merges_columns: bool) -> None:

@@ -18,12 +18,15 @@ from pyarrow import fs
 
 from unskew.grouping.spark.locations import open_location
 from unskew.jobs.checkpoint.files import names_in, read_bytes
+from unskew.jobs.sinks.table_layout import OWNER_FILE
 
 SPARK_LOG = "_spark_metadata"
 DELTA_LOG = "_delta_log"
 _BATCH = re.compile(r"(\d+)(\.compact)?")
 _VERSION = re.compile(r"\d{20}\.json")
 _WRITER = re.compile(r"(?:.*/)?part-(\d+)-[^/]+")
+# What a folder has that is a table of the format.
+_MARKS = {"delta": {DELTA_LOG}, "parquet": {SPARK_LOG, OWNER_FILE}}
 # The first line of a file of Spark's log.
 _HEADER = b"v1"
 # Transactions of others that may follow a batch's until it is looked for.
@@ -49,6 +52,27 @@ def newest_batch(path: str) -> int:
     with suppress(OSError, pa.ArrowException):  # Spark may open what pyarrow cannot
         return max(_batches(path), default=-1)
     return -1
+
+
+def find_other_contents(path: str, table_format: str, *, begun: bool) -> str | None:
+    """What makes a folder unfit for a table of this format; None if nothing does.
+
+    begun: has the job begun a batch? Then files without a log may be what a crash left of it.
+    """
+    try:
+        names = set(names_in(path))
+    except (OSError, pa.ArrowException):  # Spark may open what pyarrow cannot
+        return None
+    if names & _MARKS[table_format]:
+        return None
+    if names & _MARKS["parquet"]:
+        return "is a table of Parquet files; write format: parquet, or name another folder"
+    if names & _MARKS["delta"]:
+        return "is a Delta table; write format: delta, or name another folder"
+    shown = sorted(name for name in names if not name.startswith(("_", ".")))
+    if not shown or begun:
+        return None
+    return f"is no table and has files ({shown[0]}), which readers would lose; name an empty folder"
 
 
 def files_of_batch(path: str, batch: int) -> list[TableFile] | None:

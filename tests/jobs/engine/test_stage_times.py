@@ -1,31 +1,42 @@
-"""When a batch's stages ran, as Spark itself tells it."""
+"""When a batch's stages ran and what its writers took, as Spark itself tells it."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from unskew.config.loader import load_job
-from unskew.jobs.engine.stage_times import StageTimes
+from unskew.jobs.engine.stage_times import StageTimes, WriterSeconds
+from unskew.jobs.engine.table_writers import by_writer
 
-pytestmark = pytest.mark.spark
+RUN = "a-run"
 
 
-def test_stages_of_a_run_are_read_once_with_their_times(spark: SparkSession) -> None:
+@contextmanager
+def batch_of_run(spark: SparkSession, batch: int) -> Iterator[None]:
+    """Jobs of a query, described as Spark's micro-batches describe theirs."""
+    spark.sparkContext.setJobGroup(RUN, f"a name<br/>runId = {RUN}<br/>batch = {batch}")
+    try:
+        yield
+    finally:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+        spark.sparkContext.setLocalProperty("spark.job.description", None)
+
+
+@pytest.mark.spark
+def test_a_batchs_stages_are_read_once_also_when_the_next_has_begun(spark: SparkSession) -> None:
     job = load_job("word_count")
     times = StageTimes(job, spark)
     spark.range(10).collect()  # of nobody's run
     began = time.time()
-    spark.sparkContext.setJobGroup("a-run", "a batch")
-    try:
+    with batch_of_run(spark, 0):
         spark.range(1000, numPartitions=2).repartition(2).groupBy("id").count().collect()
-    finally:
-        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
-    deadline = time.monotonic() + 10
-    read = times.read("a-run", job.grouping)
-    while read is None and time.monotonic() < deadline:
-        time.sleep(0.1)
-        read = times.read("a-run", job.grouping)
+    with batch_of_run(spark, 1):
+        spark.range(10, numPartitions=1).collect()
+    read = times.read(RUN, 0, job.grouping)
     assert read is not None
     assert (read.shuffled, read.merges) == (True, True)
     assert read.slots == spark.sparkContext.defaultParallelism
@@ -33,4 +44,33 @@ def test_stages_of_a_run_are_read_once_with_their_times(spark: SparkSession) -> 
     assert read.work == 1
     for stage in read.stages:
         assert began - 1 < stage.started <= stage.ended < time.time() + 1
-    assert times.read("a-run", job.grouping) is None
+    assert times.read(RUN, 0, job.grouping) is None
+    after = times.read(RUN, 1, job.grouping)
+    assert after is not None
+    assert len(after.stages) == 1
+
+
+@pytest.mark.spark
+def test_a_batchs_seconds_are_those_of_the_tasks_that_wrote_its_rows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    seconds = WriterSeconds(spark)
+    with batch_of_run(spark, 0):
+        spark.range(30, numPartitions=3).write.parquet(str(tmp_path / "rows"))
+        spark.range(9, numPartitions=1).write.parquet(str(tmp_path / "checkpoint of a log"))
+    with batch_of_run(spark, 1):
+        spark.range(20, numPartitions=2).write.parquet(str(tmp_path / "rows of the next batch"))
+    first, second = seconds.read(RUN, 0), seconds.read(RUN, 1)
+    assert [sorted(each) for each in (first, second)] == [[0, 1, 2], [0, 1]]
+    assert all(taken > 0 for taken in [*first.values(), *second.values()])
+
+
+def test_seconds_that_are_not_known_are_none_and_not_zero() -> None:
+    files = [(0, 10), (2, 5), (2, 6)]
+    known = by_writer(files, {0: 0.5, 1: 0.25, 2: 1.0}, 4)
+    assert known.files.tolist() == [1, 0, 2, 0]
+    assert known.bytes.tolist() == [10, 0, 11, 0]
+    assert known.seconds is not None
+    assert known.seconds.tolist() == [0.5, 0.25, 1.0, 0.0]
+    for seconds in ({}, {0: 0.5, 1: 0.25}):
+        assert by_writer(files, seconds, 4).seconds is None

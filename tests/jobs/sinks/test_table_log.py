@@ -14,6 +14,7 @@ from unskew.jobs.sinks.table_log import (
     committed_files,
     files_of_batch,
     files_of_transaction,
+    find_other_contents,
     newest_batch,
 )
 from unskew.jobs.sinks.table_orphans import find_orphans
@@ -103,6 +104,40 @@ def test_a_folder_that_is_no_such_table_is_left_alone(
     (tmp_path / "_delta_log").mkdir()
     assert main(["table", "clean", str(tmp_path)]) != 0
     assert capsys.readouterr().err == f"table: {tmp_path}: is a Delta table; use VACUUM\n"
+
+
+@pytest.mark.parametrize(
+    ("there", "wanted", "problem"),
+    [
+        ("_delta_log", "parquet", "is a Delta table; write format: delta, or name another folder"),
+        (
+            "_spark_metadata",
+            "delta",
+            "is a table of Parquet files; write format: parquet, or name another folder",
+        ),
+        (
+            "year=2025",
+            "parquet",
+            "is no table and has files (year=2025), which readers would lose; name an empty folder",
+        ),
+        ("_delta_log", "delta", None),
+        ("_unskew_table.json", "parquet", None),
+        ("_SUCCESS", "delta", None),
+        (".", "parquet", None),
+    ],
+)
+def test_a_folder_of_other_contents_is_no_place_for_a_table(
+    tmp_path: Path, there: str, wanted: str, problem: str | None
+) -> None:
+    (tmp_path / there).mkdir(exist_ok=True)
+    assert find_other_contents(str(tmp_path), wanted, begun=False) == problem
+    assert find_other_contents(str(tmp_path / "not there"), wanted, begun=False) is None
+
+
+def test_files_without_a_log_are_left_by_a_first_batch_that_was_cut_off(tmp_path: Path) -> None:
+    (tmp_path / "c=a").mkdir()
+    assert find_other_contents(str(tmp_path), "delta", begun=True) is None
+    assert find_other_contents(str(tmp_path), "delta", begun=False) is not None
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,63 @@
+"""Tables on a disk that is full or read-only: one clear line, and nothing is lost."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.jobs.sinks.test_table import events, expected, rows_of, run
+from tests.storm.faults.outages import NotPossibleHereError, fill, small_disk
+from tests.support.running.disks import read_only
+from tests.support.running.in_process import write_lines
+from unskew.config.errors import ExternalError
+from unskew.jobs.checkpoint.files import journal_of
+from unskew.jobs.engine.preflight import check
+from unskew.jobs.query.pipeline import Pipeline
+from unskew.jobs.sinks.table_orphans import find_orphans, remove
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A small disk, on which the table is."""
+    try:
+        with small_disk(tmp_path / "table"):
+            yield tmp_path / "table"
+    except NotPossibleHereError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.slow
+def test_a_full_or_read_only_disk_stops_the_job_with_a_line_and_loses_no_row(
+    spark: SparkSession, tmp_path: Path, disk: Path
+) -> None:
+    records = [events(seed, 100) for seed in range(3)]
+    for number, batch in enumerate(records):
+        write_lines(tmp_path / "in", f"{number}.json", batch)
+        if number == 0:
+            ran = run(spark, tmp_path)
+            fill(disk / "_filler", 4000)
+        elif number == 1:
+            with pytest.raises(ExternalError) as full:
+                run(spark, tmp_path)
+            assert str(full.value) == (
+                "totals: no space left on device: make room; the checkpoint goes on from the last"
+                " whole batch"
+            )
+            (disk / "_filler").unlink()
+            run(spark, tmp_path)
+        else:
+            with read_only(disk):
+                with pytest.raises(ExternalError) as before:
+                    check(Pipeline(ran.job, journal_of(ran.job)))
+                assert str(before.value) == (
+                    f"sinks[0].path: {disk}: cannot be written: Read-only file system; check the"
+                    " path and its owner"
+                )
+                with pytest.raises(ExternalError) as meanwhile:
+                    run(spark, tmp_path)
+                assert len(str(meanwhile.value).splitlines()) == 1
+                assert "Read-only file system" in str(meanwhile.value)
+            run(spark, tmp_path)
+    remove(str(disk), find_orphans(str(disk), 0))
+    assert rows_of(spark, disk) == sum(map(expected, records), start=expected([]))
