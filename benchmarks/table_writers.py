@@ -2,8 +2,8 @@
 
     python -m benchmarks.table_writers [--records N] [--batches N] [--values N] [--writers N]
                                        [--cores N] [--format parquet|delta ...] [--z Z ...]
-                                       [--throttle KB/S] [--open-millis MS] [--resume]
-                                       [--minutes N] [--out FOLDER]
+                                       [--only WAY ...] [--throttle KB/S] [--open-millis MS]
+                                       [--resume] [--minutes N] [--out FOLDER]
 
 Records of a real Kafka, by a job of `rows` with the grouping `level` and by what users write
 instead. Each way writes the same batches into a table of its own on the local disk, or on a store
@@ -32,7 +32,7 @@ from benchmarks.throttled_store import Throttle
 from unskew.config.loader import load_job
 from unskew.config.models.job import Job
 from unskew.jobs.engine.service import Service
-from unskew.jobs.engine.table_writers import TaskSeconds
+from unskew.jobs.engine.stage_times import WriterSeconds
 from unskew.jobs.local.jars import jars
 from unskew.jobs.observe.batch import BatchDone
 from unskew.jobs.observe.follower import Follower
@@ -113,6 +113,8 @@ BY_HAND: Mapping[str, By | None] = {
     "REBALANCE": lambda rows, _: rows.hint("rebalance", "country"),
     "Delta's optimized write": None,
 }
+LEVEL = "level"
+WAYS = (LEVEL, *BY_HAND)
 _ROW_BYTES = 130
 """About what a row takes in a shuffle."""
 
@@ -136,9 +138,10 @@ class _Writers(Follower):
 
     def batch_done(self, done: BatchDone) -> None:
         files = done.written
-        if files is not None:
-            seconds, sizes = files.seconds.tolist(), files.bytes.tolist()
-            self.batches.append(Written(tuple(seconds), int(files.files.sum()), tuple(sizes)))
+        if files is None or files.seconds is None:
+            raise RuntimeError(f"batch {done.batch}: Spark did not say what its writers took")
+        seconds, sizes = files.seconds.tolist(), files.bytes.tolist()
+        self.batches.append(Written(tuple(seconds), int(files.files.sum()), tuple(sizes)))
 
 
 def by_job(spark: SparkSession, job: Job) -> list[Written]:
@@ -155,11 +158,11 @@ def by_hand(case: Case, spark: SparkSession, job: Job, shuffle: By | None) -> li
         sf.col("offset").alias("number"),
         sf.expr(_PAYLOAD).alias("payload"),
     )
-    clock = TaskSeconds(spark)
+    clock = WriterSeconds(spark)
     batches: list[Written] = []
     path = table_of(job)
 
-    def write(batch: DataFrame, _number: int) -> None:
+    def write(batch: DataFrame, number: int) -> None:
         before = folder_sizes(path)
         shuffled = shuffle(batch, case.size) if shuffle else batch
         writer = shuffled.write.format(case.format).mode("append").partitionBy("country")
@@ -167,7 +170,7 @@ def by_hand(case: Case, spark: SparkSession, job: Job, shuffle: By | None) -> li
         writer.save(str(path))
         new = {name: size for name, size in folder_sizes(path).items() if name not in before}
         run = spark.sparkContext.getLocalProperty("spark.jobGroup.id")
-        seconds = clock.read(run or "")
+        seconds = clock.read(run or "", number)
         sizes = bytes_by_writer(new, max(len(seconds), 1))
         batches.append(Written(tuple(seconds.values()), len(new), sizes))
 
@@ -231,7 +234,7 @@ def measure(case: Case, name: str, spark: SparkSession, meter: Meter) -> Row:
     table = case.bench.folder / f"table-{case.bench.checkpoint().rpartition('-')[2]}"
     job = case.job(table)
     with as_a_user_would_set(spark, name, case.size):
-        hand = name != "level"
+        hand = name != LEVEL
         batches = by_hand(case, spark, job, BY_HAND[name]) if hand else by_job(spark, job)
     run = settle(meter)
     warm = batches[1:]
@@ -253,24 +256,38 @@ def measure(case: Case, name: str, spark: SparkSession, meter: Meter) -> Row:
         "cpu us": run.cpu_us_a_record(),
         "value s": value,
         "scan s": scan,
-        MEETS: verdict({"even": slowest <= EVEN}) if name == "level" else UNJUDGED,
+        "files first": batches[0].files,
+        MEETS: verdict({"even": slowest <= EVEN}) if name == LEVEL else UNJUDGED,
     }
 
 
-def rows(
-    workspace: Bench, size: Size, skews: Sequence[float], formats: Sequence[str], done: Keys
-) -> Iterator[Row]:
-    """Every way of every stream in every format, in one session each, but those that are done."""
+@dataclass(frozen=True)
+class Cells:
+    """Which ways of which streams are measured."""
+
+    skews: Sequence[float]
+    formats: Sequence[str]
+    only: Sequence[str]
+    done: Keys
+
+    def left(self, size: Size, form: str, z: float) -> list[str]:
+        """The ways of a stream that are not measured yet."""
+        ways = [name for name in WAYS if form == "delta" or BY_HAND.get(name, ()) is not None]
+        keys = {name: (size.store, size.records, form, z, name) for name in ways}
+        return [name for name in ways if name in self.only and keys[name] not in self.done]
+
+
+def rows(workspace: Bench, size: Size, cells: Cells) -> Iterator[Row]:
+    """The ways that are left of every stream in every format, in one session each."""
     both = ",".join(str(path) for name in ("spark", "delta") for path in jars(name))
     settings = {"spark.jars": both, **DELTA_SETTINGS}
     if size.throttle:
         settings |= size.throttle.spark_settings(workspace.folder)
-    for z in skews:
+    for z in cells.skews:
         values = zipf(size.records * size.batches, z, size.values)
-        for form in formats:
+        for form in cells.formats:
             case = Case(workspace, size, z, form)
-            ways = ["level", *BY_HAND] if form == "delta" else ["level", *BY_HAND][:-1]
-            left = [name for name in ways if (size.store, size.records, form, z, name) not in done]
+            left = cells.left(size, form, z)
             if not left:
                 continue
             if case.topic not in workspace.filled:
@@ -290,6 +307,7 @@ FORMATS = {
     "slowest/mean": "12.2f",
     "bytes/mean": "10.2f",
     "files": "7,.0f",
+    "files first": "11,.0f",
     "KB/file": "8,.1f",
     "cpu us": "7.2f",
     "value s": "8.2f",
@@ -304,9 +322,10 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--batches", type=int, default=4)
     parser.add_argument("--values", type=int, default=1000)
     parser.add_argument("--writers", type=int, default=16)
-    parser.add_argument("--cores", type=int, default=2, help="tasks at once")
+    parser.add_argument("--cores", type=int, help="tasks at once: 2; throttled, all writers")
     parser.add_argument("--z", type=float, nargs="+", default=[0.0, 0.8, 1.4])
     parser.add_argument("--format", nargs="+", default=["parquet", "delta"])
+    parser.add_argument("--only", nargs="+", choices=WAYS, default=WAYS, help="ways to write")
     parser.add_argument("--throttle", type=int, metavar="KB/S", help="of each stream of the store")
     parser.add_argument("--open-millis", type=int, default=50, help="of each stream, throttled")
     parser.add_argument("--resume", action="store_true", help="keep the rows that are there")
@@ -319,19 +338,21 @@ def main(words: Sequence[str] | None = None) -> None:
     """Measure, print and keep."""
     given = make_parser().parse_args(words)
     throttle = Throttle(given.throttle, given.open_millis) if given.throttle else None
-    size = Size(given.records, given.batches, given.values, given.writers, given.cores, throttle)
+    # Writers that wait for their streams need no core each.
+    cores = given.cores or (given.writers if throttle else 2)
+    size = Size(given.records, given.batches, given.values, given.writers, cores, throttle)
     line = (
         f"{size.values:,} values, {size.batches} batches of which the first counts nowhere,"
         f" {size.writers} writers, {size.cores} at once; medians. `level` is the whole job, with"
         f" dead letters and reports; the others are written by hand in `foreachBatch`. Its line:"
         f" the slowest writer's task within {EVEN} of the mean. `bytes/mean`: of the fullest"
-        f" writer's files."
+        f" writer's files; `files first`: of the first batch."
     )
     print(f"{description()}\n", flush=True)
     kept = KeptRows(given.out, COLUMNS)
     with bench() as workspace:
         done = kept.keys() if given.resume else set()
-        new = rows(workspace, size, given.z, given.format, done)
+        new = rows(workspace, size, Cells(given.z, given.format, given.only, done))
         table = Table("writers", line, FORMATS, kept.keep(new, line, given.minutes))
         show(table)
     kept.write(FORMATS)

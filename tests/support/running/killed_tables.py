@@ -1,9 +1,12 @@
-"""A job of rows for a table that is killed at random moments, drawn from a seed, and goes on.
+"""Jobs of rows for tables, killed at random moments that are drawn from a seed, and started again.
 
-    python -m tests.support.running.killed_tables --seeds 5 --format delta
+    python -m tests.support.running.killed_tables --rounds 5 [--first N] [--executors] [--record]
 
-What the table has at the end is read without Spark, by the table's own log, and compared with what
-was in the records: each row as often as it was there.
+A round is six jobs in one driver, of which three write Parquet and three Delta: a kill hits each of
+them at another moment of a batch. Every start has another grouping and number of writers. At the
+end each table is compared, as a multiset, with what went into its job. `--executors` kills the
+executors of a cluster instead of driver, JVM and Python workers. `--record` adds the counts to
+`killed_tables.json` beside this module.
 """
 
 import argparse
@@ -15,206 +18,261 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import unquote
+from typing import Any
 
 import numpy as np
 import psutil
-import pyarrow.parquet as pq
 import yaml
 
-from tests.support.running.cluster import python_workers
+from tests.support.running.cluster import Cluster, cluster, python_workers
 from tests.support.running.processes import children_named, end_process
-from unskew.jobs.sinks.table_log import committed_files
+from tests.support.running.tables_read import files_outside_of_log, rows_of_table
+from unskew.jobs.sinks.table import DELTA_SETTINGS
+from unskew.jobs.sinks.table_orphans import find_orphans, remove
 
-FILES = 6
-RECORDS = 3000
-STARTS_MAX = 12
-VICTIMS = ("driver and JVM", "driver", "JVM", "Python worker")
-GROUPINGS = (
+FORMATS = ("parquet", "delta") * 3
+BATCHES, RECORDS = 8, 200
+KILLED_STARTS, STARTS_MAX = 4, 12
+DRIVERS = ("driver", "JVM", "driver and JVM")
+WORKER, EXECUTOR = "Python worker", "executor"
+GROUPINGS: tuple[dict[str, Any], ...] = (
     {"type": "level"},
-    {"type": "level", "balance": "bytes", "target_file_bytes": 2000},
+    {"type": "level", "balance": "bytes", "target_file_bytes": 500},
     {"type": "key"},
     {"type": "shuffle"},
+    {"type": "local"},
 )
-Rows = Counter[tuple[str | None, int]]
+LEDGER = Path(__file__).with_suffix(".json")
+_ROOT = Path(__file__).resolve().parents[3]
+_SETTINGS = {
+    **DELTA_SETTINGS,
+    "spark.master": "local[2,4]",
+    "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": "2",
+    # So that some of the few batches write a compact log.
+    "spark.sql.streaming.fileSink.log.compactInterval": "4",
+    "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+}
+# A JVM that lives for a minute spends half of its time on code that it will run no more.
+_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+Records = list[list[tuple[str | None, int]]]
 
 
 @dataclass
-class Outcome:
-    """What became of one seed."""
+class Round:
+    """What became of the jobs of one seed."""
 
     seed: int
-    format: str
-    killed: list[str]
-    """What was hit, while the job ran."""
-    right: bool
-    orphans: int
+    kills: Counter[str] = field(default_factory=Counter)
+    hit: Counter[str] = field(default_factory=Counter)
+    """Batches that were under way at a kill, by format."""
+    tables: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+    outside: Counter[str] = field(default_factory=Counter)
+    """Files outside of the tables' logs, by format."""
+    left: int = 0
+    """The same, once they were cleaned up by the format's own means."""
 
 
-def drawn_records(seed: int) -> list[list[tuple[str | None, int]]]:
-    """Skewed records, a list a file."""
+def drawn_records(seed: int) -> Records:
+    """Skewed records, a list a batch."""
     rng = np.random.default_rng(seed)
-    names = [None, *[f"c{number}" for number in range(30)]]
+    names = [None, *[f"c{number}" for number in range(6)]]
     weights = 1 / np.arange(1, len(names) + 1) ** 1.4
-    keys = rng.choice(len(names), (FILES, RECORDS), p=weights / weights.sum())
-    return [[(names[key], row) for row, key in enumerate(file)] for file in keys.tolist()]
+    keys = rng.choice(len(names), (BATCHES, RECORDS), p=weights / weights.sum())
+    return [[(names[key], row) for row, key in enumerate(batch)] for batch in keys.tolist()]
 
 
-def write_job(folder: Path, how: str, rng: np.random.Generator) -> Path:
+def write_records(folder: Path, records: Records) -> None:
+    """A job's files, a batch each."""
+    folder.mkdir(parents=True)
+    for number, batch in enumerate(records):
+        lines = [json.dumps({"country": key, "number": row}) for key, row in batch]
+        (folder / f"{number}.json").write_text("\n".join(lines) + "\n")
+
+
+def write_job(folder: Path, how: str, rng: np.random.Generator) -> None:
     """The job's file; grouping and writers are drawn anew at each start."""
+    table = {"type": "table", "format": how, "path": str(folder / "table")}
     job = {
-        "name": "killed",
+        "name": f"killed-{folder.name}",
         "source": {"type": "files", "path": str(folder / "in"), "files_per_batch": 1},
         "decode": {"type": "json", "schema": "country STRING, number INT"},
         "operator": {"type": "rows"},
         "grouping": GROUPINGS[int(rng.integers(len(GROUPINGS)))],
-        "partitions": int(rng.integers(2, 6)),
-        "sinks": [
-            {
-                "type": "table",
-                "format": how,
-                "path": str(folder / "table"),
-                "partition_by": ["country"],
-            }
-        ],
+        "partitions": int(rng.integers(2, 5)),
+        "sinks": [{**table, "partition_by": ["country"]}],
         "dead_letters": {"type": "files", "path": str(folder / "rejected")},
         "trigger": {"type": "available_now"},
         "checkpoint": str(folder / "checkpoint"),
-        "spark": {"spark.master": "local[2,4]", "spark.driver.memory": "1g"},
     }
-    file = folder / "job.yaml"
-    file.write_text(yaml.safe_dump(job))
-    return file
+    (folder / "job.yaml").write_text(yaml.safe_dump(job))
 
 
-def begun(folder: Path) -> int:
-    """How many batches were begun."""
-    offsets = folder / "checkpoint" / "offsets"
-    return len([each for each in offsets.glob("*") if each.name.isdecimal()])
+class World:
+    """The jobs of a round, and the driver that runs them."""
+
+    def __init__(self, folder: Path, seed: int, spark: Cluster | None) -> None:
+        self.round = Round(seed)
+        self._folder, self._spark = folder, spark
+        self._rng = np.random.default_rng([seed, spark is not None])
+        self._records = [drawn_records(seed * len(FORMATS) + job) for job in range(len(FORMATS))]
+        for home, records in zip(self._homes(), self._records, strict=True):
+            write_records(home / "in", records)
+        master = {"spark.master": spark.url, "spark.executor.memory": "512m"} if spark else {}
+        (folder / "spark.json").write_text(json.dumps({**_SETTINGS, **master}))
+
+    def run_to_the_end(self) -> None:
+        """Start the jobs and kill, again and again; the last start is left alone."""
+        for _ in range(KILLED_STARTS if self._spark is None else 1):
+            self._start(self._draw_victims())
+        for _ in range(STARTS_MAX):
+            if self._start([], "--vacuum") == 0:
+                self._compare()
+                return
+        print((self._folder / "log").read_text()[-6000:])
+        self.round.wrong.append("the jobs did not come to their end")
+
+    def _homes(self) -> list[Path]:
+        return [self._folder / f"{job}-{how}" for job, how in enumerate(FORMATS)]
+
+    def _draw_victims(self) -> list[str]:
+        if self._spark:
+            return [EXECUTOR] * int(self._rng.integers(2, 5))
+        workers = [WORKER] * int(self._rng.integers(0, 3))
+        return [*workers, str(self._rng.choice(DRIVERS))]
+
+    def _start(self, victims: Sequence[str], *words: str) -> int:
+        """Run all jobs and kill the victims, one after the other; the exit code."""
+        for home, how in zip(self._homes(), FORMATS, strict=True):
+            write_job(home, how, self._rng)
+        program = [sys.executable, "-m", "tests.support.running.tables_driver", str(self._folder)]
+        with (self._folder / "log").open("a") as log:
+            process = subprocess.Popen(
+                [*program, *words],
+                cwd=_ROOT,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env={**os.environ, "JAVA_TOOL_OPTIONS": _SHORT_LIVED},
+            )
+            try:
+                for victim in victims:
+                    self._wait_and_strike(process, victim)
+                return process.wait(900)
+            finally:
+                end_process(process, 60)
+
+    def _wait_and_strike(self, process: "subprocess.Popen[bytes]", victim: str) -> None:
+        target = self._begun() + int(self._rng.integers(1, 10))
+        while self._begun() < target and process.poll() is None:
+            time.sleep(0.02)
+        time.sleep(float(self._rng.uniform(0, 1)))
+        under_way = [how for how, *counts in self._count_batches() if counts[0] > counts[1]]
+        if process.poll() is None and self._strike(process.pid, victim):
+            self.round.kills[victim] += 1
+            self.round.hit.update(under_way)
+
+    def _strike(self, driver: int, victim: str) -> bool:
+        """SIGKILL; was there what it was for?"""
+        if victim == "driver and JVM":
+            os.killpg(driver, signal.SIGKILL)
+            return True
+        if victim == "driver":
+            os.kill(driver, signal.SIGKILL)
+            return True
+        processes = self._processes_of(driver, victim)
+        if not processes:
+            return False
+        with suppress(psutil.NoSuchProcess):
+            processes[int(self._rng.integers(len(processes)))].kill()
+            return True
+        return False
+
+    def _processes_of(self, driver: int, victim: str) -> list[psutil.Process]:
+        if victim == EXECUTOR:
+            return self._spark.executors() if self._spark else []
+        machines = children_named("java", driver)
+        if victim == WORKER:
+            return [worker for jvm in machines for worker in python_workers(jvm)]
+        return machines
+
+    def _begun(self) -> int:
+        return sum(begun for _, begun, _ in self._count_batches())
+
+    def _count_batches(self) -> list[tuple[str, int, int]]:
+        """Of each job: its format, how many batches were begun, and how many committed."""
+        logs = [
+            (home / "checkpoint" / "offsets", home / "checkpoint" / "commits")
+            for home in self._homes()
+        ]
+        return [
+            (how, _count(offsets), _count(commits))
+            for how, (offsets, commits) in zip(FORMATS, logs, strict=True)
+        ]
+
+    def _compare(self) -> None:
+        """Compare each table with what went into its job, also once it was cleaned up."""
+        outside = json.loads((self._folder / "outside.json").read_text())
+        for home, how, records in zip(self._homes(), FORMATS, self._records, strict=True):
+            table = home / "table"
+            if how == "parquet":
+                remove(str(table), find_orphans(str(table), 0))
+            self.round.tables[how] += 1
+            self.round.outside[how] += outside[home.name]
+            self.round.left += files_outside_of_log(table)
+            if rows_of_table(table) != Counter(row for batch in records for row in batch):
+                self.round.wrong.append(home.name)
 
 
-def run_and_kill(
-    folder: Path, job: Path, rng: np.random.Generator, victim: str | None
-) -> tuple[int | None, bool]:
-    """Run the job; kill the victim at a random moment of a random batch.
-
-    The exit code, and whether the victim was there to be killed.
-    """
-    was_killed = False
-    with (folder / "log").open("a") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "unskew", "run", str(job), "--log", "json"],
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-        try:
-            target = begun(folder) + int(rng.integers(1, 3))
-            while victim and begun(folder) < target and process.poll() is None:
-                time.sleep(0.02)
-            if victim and process.poll() is None:
-                time.sleep(float(rng.uniform(0, 3)))
-                was_killed = process.poll() is None and strike(process.pid, victim)
-            return process.wait(600), was_killed
-        finally:
-            end_process(process, 60)
+def _count(log: Path) -> int:
+    with suppress(FileNotFoundError):
+        return sum(file.name.isdecimal() for file in log.iterdir())
+    return 0
 
 
-def strike(driver: int, victim: str) -> bool:
-    """SIGKILL; was there what it was for?"""
-    if victim == "driver and JVM":
-        os.killpg(driver, signal.SIGKILL)
-        return True
-    if victim == "driver":
-        os.kill(driver, signal.SIGKILL)
-        return True
-    processes = children_named("java", driver)
-    if victim == "Python worker":
-        processes = [worker for jvm in processes for worker in python_workers(jvm)[:1]]
-    with suppress(psutil.NoSuchProcess):
-        for process in processes:
-            process.kill()
-        return bool(processes)
-    return False
-
-
-def rows_of_table(folder: Path, how: str) -> Rows:
-    """The table's rows by its own log."""
-    table = folder / "table"
-    names = committed_files(str(table)) if how == "parquet" else set(delta_files(table))
-    rows: Rows = Counter()
-    for name in names:
-        country = unquote(name.partition("/")[0].removeprefix("country="))
-        key = None if country == "__HIVE_DEFAULT_PARTITION__" else country
-        numbers = pq.ParquetFile(table / name).read(["number"])["number"].to_pylist()
-        rows.update((key, number) for number in numbers)
-    return rows
-
-
-def delta_files(table: Path) -> Iterator[str]:
-    """The files of a Delta table to which rows were only added."""
-    for version in sorted((table / "_delta_log").glob("*.json")):
-        for action in map(json.loads, version.read_text().splitlines()):
-            assert "remove" not in action
-            if "add" in action:
-                yield unquote(action["add"]["path"])
-
-
-def write_records(folder: Path, records: list[list[tuple[str | None, int]]]) -> None:
-    """The job's files."""
-    folder.mkdir()
-    for number, file in enumerate(records):
-        lines = [json.dumps({"country": key, "number": row}) for key, row in file]
-        (folder / f"{number}.json").write_text("\n".join(lines) + "\n")
-
-
-def run_to_the_end(folder: Path, how: str, rng: np.random.Generator) -> list[str]:
-    """Start the job again and again, until a start that nothing was killed in ends well."""
-    drawn = [str(victim) for victim in rng.choice(VICTIMS, int(rng.integers(1, 4)))]
-    killed = []
-    for victim in [*drawn, *[None] * STARTS_MAX]:
-        code, was_killed = run_and_kill(folder, write_job(folder, how, rng), rng, victim)
-        killed += [victim] if victim and was_killed else []
-        if victim is None and code == 0:
-            break
-    else:
-        print((folder / "log").read_text()[-4000:])
-    return killed
-
-
-def try_seed(seed: int, how: str) -> Outcome:
-    """One job from its first start to its end."""
-    records = drawn_records(seed)
+def try_round(seed: int, *, executors: bool = False) -> Round:
+    """The jobs of one seed, from their first start to their end."""
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        write_records(folder / "in", records)
-        killed = run_to_the_end(folder, how, np.random.default_rng([seed, len(how)]))
-        expected = Counter(row for file in records for row in file)
-        table = folder / "table"
-        there = {str(file.relative_to(table)) for file in table.rglob("part-*.parquet")}
-        committed = committed_files(str(table)) if how == "parquet" else set(delta_files(table))
-        right = rows_of_table(folder, how) == expected
-        return Outcome(seed, how, killed, right, len(there - committed))
+        with cluster(folder / "cluster") if executors else nullcontext() as spark:
+            (folder / "jobs").mkdir()
+            world = World(folder / "jobs", seed, spark)
+            world.run_to_the_end()
+            return world.round
+
+
+def record(done: Round) -> None:
+    """Add a round's counts to the ledger."""
+    counts = json.loads(LEDGER.read_text()) if LEDGER.exists() else {}
+    for name in ("kills", "hit", "tables", "outside"):
+        counts[name] = dict(sorted((Counter(counts.get(name)) + getattr(done, name)).items()))
+    counts["rounds"] = counts.get("rounds", 0) + 1
+    counts["wrong"] = counts.get("wrong", 0) + len(done.wrong)
+    counts["left after cleaning"] = counts.get("left after cleaning", 0) + done.left
+    LEDGER.write_text(json.dumps(counts, indent=1) + "\n")
 
 
 def main() -> int:
-    """Print a line a seed; 1 if a table was wrong."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--format", choices=["parquet", "delta"], default=None)
-    arguments = parser.parse_args()
-    wrong = 0
-    for seed in range(arguments.first, arguments.first + arguments.seeds):
-        for how in [arguments.format] if arguments.format else ["parquet", "delta"]:
-            outcome = try_seed(seed, how)
-            print(outcome, flush=True)
-            wrong += not outcome.right
-    return int(wrong > 0)
+    """Print a line a round; 1 if a table was wrong."""
+    parser = argparse.ArgumentParser(prog="python -m tests.support.running.killed_tables")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--first", type=int, default=0, help="seed of the first")
+    parser.add_argument("--executors", action="store_true", help="kill those of a cluster")
+    parser.add_argument("--record", action="store_true", help="add the counts to the ledger")
+    given = parser.parse_args()
+    failed = False
+    for seed in range(given.first, given.first + given.rounds):
+        done = try_round(seed, executors=given.executors)
+        print(done, flush=True)
+        if given.record:
+            record(done)
+        failed = failed or bool(done.wrong or done.left)
+    return int(failed)
 
 
 if __name__ == "__main__":
