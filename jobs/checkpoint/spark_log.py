@@ -74,10 +74,7 @@ def read_late_watermark(checkpoint: str, batch: int) -> int | None:
 def read_watermark(checkpoint: str, batch: int) -> int | None:
     """A batch's own watermark, in microseconds; None if the log of offsets does not have it."""
     try:
-        data = read_bytes(f"{checkpoint.rstrip('/')}/offsets/{batch}")
-    except OSError:
+        data = read_bytes(f"{checkpoint.rstrip('/')}/offsets/{batch}") or b""
+        return int(json.loads(data.split(b"\n")[1])["batchWatermarkMs"]) * 1000
+    except (OSError, IndexError, KeyError, TypeError, ValueError, RecursionError):
         return None  # only the displays need it: the job goes on
-    lines = data.decode().splitlines() if data else []
-    if len(lines) < 2 or not lines[1].startswith("{"):
-        return None
-    return int(json.loads(lines[1])["batchWatermarkMs"]) * 1000

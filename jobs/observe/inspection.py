@@ -1,6 +1,7 @@
 """Reads a checkpoint without Spark: balance, hot keys and sizes by batch."""
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -190,11 +191,13 @@ def _read(checkpoint: str, journal: Journal, number: int) -> Batch | None:
 
 def _read_progress(checkpoint: str, number: int) -> dict[str, Any]:
     """The number and watermark of a batch, from the checkpoint's logs."""
+    progress: dict[str, Any] = {"batchId": number}
     watermark = read_watermark(checkpoint, number)
-    if not watermark:
-        return {"batchId": number}
-    at = datetime.fromtimestamp(watermark / 1e6, UTC)
-    return {"batchId": number, "eventTime": {"watermark": at.isoformat()}}
+    if watermark:
+        with suppress(ValueError, OverflowError):  # a year that is none, as a damaged file has it
+            at = datetime.fromtimestamp(watermark / 1e6, UTC)
+            progress["eventTime"] = {"watermark": at.isoformat()}
+    return progress
 
 
 def _keep_same_partitions(batches: list[Batch]) -> list[Batch]:

@@ -99,6 +99,9 @@ def test_spark_makes_the_executors_that_the_manifests_describe(
     assert re.fullmatch(rf"word-count-[0-9a-f]+-exec-1 {len(GROUPINGS)}", executor), executor
     assert count == 1000
     assert printed["spark.driver.bindAddress"] == "0.0.0.0"  # noqa: S104 - in a pod
+    # What counted above was an executor's process, so both ends knew the secret of this start.
+    secured = ("spark.authenticate", "spark.network.crypto.enabled")
+    assert [printed[name] for name in secured] == ["true", "true"]
     executor = cluster.asked[1]
     assert schema_problems(executor) == []
     assert unsafe(executor["spec"]) == []
@@ -106,6 +109,8 @@ def test_spark_makes_the_executors_that_the_manifests_describe(
     (container,) = executor["spec"]["containers"]
     assert (container["image"], container["args"]) == (IMAGE, ["executor"])
     assert container["resources"]["limits"] == {"cpu": "4", "memory": "4608Mi"}
+    (secret,) = [each["value"] for each in container["env"] if each["name"] == "_SPARK_AUTH_SECRET"]
+    assert re.fullmatch("[0-9a-f]{64}", secret)
     (owner,) = executor["metadata"]["ownerReferences"]
     assert (owner["kind"], owner["name"]) == ("Pod", POD)
     # Of both policies that are meant for it, and of its budget.

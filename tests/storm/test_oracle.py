@@ -1,12 +1,16 @@
 """The parts of the storm: worlds, oracle, ledger; facts worked out by hand or elsewhere."""
 
 import itertools
+import json
 import random
 from collections import Counter
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.storm import ledger
@@ -16,11 +20,13 @@ from tests.storm.faults.flip import kind_of
 from tests.storm.faults.reads import read_damaged
 from tests.storm.harness.counts import Counts, StormError
 from tests.storm.harness.points import Checkpoint
-from tests.storm.oracle.expected import Outcome, estimated_users, expected
+from tests.storm.oracle.expected import Outcome, count_rows, estimated_users, expected
 from tests.storm.oracle.outcome import differences, totals_of
 from tests.storm.oracle.records import START, Record, batches_of
+from tests.storm.oracle.tables import lake_rows
 from tests.storm.oracle.world import KEYS, OPERATORS, WINDOWS, World, routing_of, world_of
 from tests.storm.oracle.xxhash import xxhash64
+from unskew.config.models.grouping import GROUPING_MODELS
 from unskew.grouping.registry import create
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.rejected_file import COLUMNS
@@ -46,10 +52,32 @@ def test_worlds_vary_in_all_that_a_job_can_be() -> None:
     assert {world.operator for world in worlds} == set(OPERATORS)
     assert {world.window for world in worlds} == set(WINDOWS)
     assert {world.keys for world in worlds} == set(KEYS)
-    assert {world.sink for world in worlds} == {"files", "kafka", "postgres"}
+    assert {world.sink for world in worlds} == {"files", "kafka", "postgres", "table"}
+    assert {(world.operator == "rows", world.table_format) for world in worlds} == {
+        (rows, how) for rows in (True, False) for how in ("parquet", "delta")
+    }
     assert {(world.native, world.output) for world in worlds} == {
         (native, output) for native in (True, False) for output in ("append", "update")
     }
+
+
+def test_rows_go_into_tables_alone_and_other_sinks_that_are_asked_for_get_totals() -> None:
+    drawn = [world_of(seed) for seed in range(300)]
+    rows = [world for world in drawn if world.operator == "rows"]
+    assert {(world.sink, world.window) for world in rows} == {("table", "none")}
+    asked = [world_of(world.seed, sink="files") for world in rows]
+    assert "rows" not in {world.operator for world in asked}
+
+
+def test_every_way_of_routing_is_drawn_but_auto_where_nothing_is_merged() -> None:
+    rng = random.Random(1)
+    routed = replace(world_of(1), native=False)
+    groupings = {
+        operator: {routing_of(replace(routed, operator=operator), rng).grouping for _ in range(500)}
+        for operator in ("word_count", "rows")
+    }
+    assert groupings["word_count"] == GROUPING_MODELS.keys() - {"none"}
+    assert groupings["rows"] == groupings["word_count"] - {"auto"}
 
 
 def test_spark_s_own_hashes_of_short_and_long_texts() -> None:
@@ -100,6 +128,75 @@ def test_a_lost_a_wrong_and_a_repeated_row_are_told() -> None:
     dead_letters = Outcome(want.totals, Counter({(0, 1, "not_utf8"): 2}))
     assert len(differences(want, dead_letters, letters_once=True)) == 1
     assert differences(want, dead_letters, letters_once=False) == []
+
+
+def test_rows_are_those_records_that_are_wanted_and_each_is_there_once() -> None:
+    world = world_of(1, operator="rows", sink="table")
+    fields = {"symbol": "k17", "price": "1.5000", "volume": 8, "at": "2026-03-01T12:00:00.250Z"}
+    records = [
+        Record(b"", 0, 4, "", fields),
+        Record(b"", 1, 0, "", {**fields, "volume": 14}),
+        Record(None, 1, 1, "no_value", {}),
+    ]
+    outcome = expected(world, [records[:1], records[1:]])
+    at = int(START.timestamp()) * 1000 + 250
+    row = {"symbol": "k17", "price": Decimal("1.5"), "volume": 8, "at": at, "kafka_partition": 0}
+    row |= {"kafka_offset": 4, "kind": "k1", "day": "2026-03-01"}
+    assert outcome.totals == count_rows([row])
+    assert outcome.dead_letters == {(1, 1, "no_value"): 1}
+    assert len(differences(outcome, Outcome(count_rows([row] * 2)), letters_once=True)) == 2
+
+
+def test_a_table_has_what_its_log_says(tmp_path: Path) -> None:
+    spark, delta = tmp_path / "spark", tmp_path / "delta"
+
+    def write(path: Path, *numbers: int) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"number": list(numbers)}), path)
+
+    for table in (spark, delta):
+        write(table / "kind=a%2Fb" / "part-0.parquet", 1, 2)
+        write(table / "kind=__HIVE_DEFAULT_PARTITION__" / "part-1.parquet", 3)
+        write(table / "kind=c" / "part-2.parquet", 4)
+    uri = f"file://{tmp_path.as_posix()}-before/spark"
+    first = {"action": "add", "path": f"{uri}/kind=a%252Fb/part-0.parquet"}
+    second = {"action": "add", "path": f"{uri}/kind=__HIVE_DEFAULT_PARTITION__/part-1.parquet"}
+    _write_log(spark / "_spark_metadata" / "9.compact", "v1", first)
+    _write_log(spark / "_spark_metadata" / "10", "v1", second)
+    _write_log(spark / "_spark_metadata" / ".10.crc", "not an entry")
+    version = delta / "_delta_log" / "00000000000000000000.json"
+    added = {"add": {"path": "kind=a%252Fb/part-0.parquet"}}
+    _write_log(version, {"commitInfo": {}}, added, {"add": {"path": "kind=c/part-2.parquet"}})
+    _write_log(
+        version.with_name("00000000000000000001.json"),
+        {"remove": {"path": "kind=c/part-2.parquet"}},
+        {"add": {"path": "kind=__HIVE_DEFAULT_PARTITION__/part-1.parquet"}},
+    )
+
+    rows = [{"number": 1, "kind": "a/b"}, {"number": 2, "kind": "a/b"}, {"number": 3, "kind": None}]
+    for table in (spark, delta):
+        assert sorted(lake_rows(table), key=lambda row: int(row["number"])) == rows
+
+
+def _write_log(path: Path, *lines: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    path.write_text("\n".join(texts))
+
+
+def test_the_point_of_a_batch_of_rows_is_read_from_reports_and_the_table_s_log(
+    tmp_path: Path,
+) -> None:
+    world = world_of(1, operator="rows", sink="table", native=False)
+    routing = replace(routing_of(world, random.Random(1)), partitions=1)
+    checkpoint = Checkpoint(tmp_path, world, routing, tmp_path / "results")
+    (tmp_path / "offsets").mkdir()
+    (tmp_path / "offsets" / "0").touch()
+    Journal(str(tmp_path / "unskew")).write_report(0, 0, create("key", partitions=2).snapshot())
+    reported = checkpoint.position().point
+    (tmp_path / "results" / "_spark_metadata").mkdir(parents=True)
+    (tmp_path / "results" / "_spark_metadata" / "0").touch()
+    assert (reported, checkpoint.position().point) == ("reported", "results written")
 
 
 def test_a_batch_s_point_is_read_from_the_files(tmp_path: Path) -> None:

@@ -26,8 +26,13 @@ def test_the_watermark_is_of_the_batch_before_as_the_log_has_it(tmp_path: Path) 
     (offsets / "1").write_text('v1\n{"batchWatermarkMs":9,"conf":{}}\n{"logOffset":1}')
     (offsets / "2").write_text("v1\n-\n-")
     (offsets / "4").mkdir()
-    watermarks = [read_late_watermark(str(tmp_path), batch) for batch in range(6)]
-    assert watermarks == [0, 7000, 9000, None, None, None]
+    # Damaged, as a disk or a power cut leaves it: what only displays need ends no job.
+    (offsets / "5").write_bytes(b'v1\n{"batchWatermarkMs":9,"conf":{"a":"\xff"}}\n{}')
+    (offsets / "6").write_text('v1\n{"batchWatermark')
+    (offsets / "7").write_text('v1\n{"batchWatermarkMs":{}}\n{}')
+    (offsets / "8").write_text("")
+    watermarks = [read_late_watermark(str(tmp_path), batch) for batch in range(10)]
+    assert watermarks == [0, 7000, 9000, *[None] * 7]
 
 
 def test_damaged_files_of_sparks_logs_are_named(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -207,6 +208,20 @@ def test_plot_without_matplotlib_says_what_to_install(
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert main(["inspect", str(checkpoint), "--plot", "a.png"]) == 1
     assert "install unskew[plot]" in capsys.readouterr().err
+
+
+def test_a_batch_has_its_watermark_and_how_far_that_is_from_now(
+    checkpoint: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (checkpoint / "offsets").mkdir()
+    ahead, beyond_all_years = (int(time.time()) + 7200) * 1000, 10**15
+    for batch, watermark_ms in ((4, beyond_all_years), (5, ahead)):
+        log = f'v1\n{{"batchWatermarkMs":{watermark_ms}}}\n{{}}'
+        (checkpoint / "offsets" / str(batch)).write_text(log)
+    (first, second) = data(capsys, str(checkpoint))["batches"]  # type: ignore[misc]
+    assert (first["watermark"], first["watermark_behind_seconds"]) == (None, None)
+    assert second["watermark"] == ahead / 1000
+    assert second["watermark_behind_seconds"] == pytest.approx(-7200, abs=60)
 
 
 @pytest.mark.parametrize(("watermark_ms", "late"), [(39, 1), (40, 8)])

@@ -402,6 +402,17 @@ def test_a_slow_batch_raises_the_limit() -> None:
     assert (health.alive, health.ready) == (False, False)
 
 
+def test_while_a_fault_is_waited_out_the_job_is_alive_but_not_ready() -> None:
+    health = Health(10.0, lambda: 0.0)
+    health.reset_stall_timer()
+    ready = [health.ready]
+    health.state_changed("starting")  # by whoever starts queries again, before the wait
+    ready.append(health.ready)
+    alive = health.alive
+    health.reset_stall_timer()
+    assert (ready, alive, health.ready) == ([True, False], True, True)
+
+
 def test_the_groupings_signals_come_from_the_journal(tmp_path: Path) -> None:
     journal = Journal(str(tmp_path))
     router = Router("w_choices", 4, sources=2, journal=journal)

@@ -1,6 +1,7 @@
 import json
 import re
 from base64 import b64encode
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
@@ -72,6 +73,14 @@ def test_a_batch_has_the_numbers_of_its_reports() -> None:
         "dead_letters": {"not_utf8": 2},
         "samples": [],
     }
+
+
+def test_a_batch_has_its_watermark() -> None:
+    page = LivePage(job(), Health(10.0), clock=lambda: 1000.0)
+    for watermark in ("1970-01-01T00:00:00.000Z", "2026-01-01T00:00:05.000Z"):
+        event_time = {"eventTime": {"watermark": watermark}}
+        page.batch_done(replace(done(3), progress=progress(3, **event_time)))
+    assert [batch["watermark"] for batch in asked(page)["batches"]] == [None, 1767225605.0]
 
 
 def test_the_head_says_what_runs_and_how_it_is() -> None:

@@ -1,7 +1,8 @@
 """Checkpoints of jobs that ended at once, that lost their newest writes, or have a flipped bit.
 
 Each goes on from a crash image. What a job may do is go on to the exact totals, or refuse in lines
-of text, without a stack trace, that name the damaged file or its folder.
+of text, without a stack trace, that name the damaged file, its folder, or the results that lack a
+checkpoint.
 """
 
 import os
@@ -60,7 +61,7 @@ def _damaged(
     damage: Damage,
 ) -> None:
     rng = random.Random(f"{kind} {seed}")
-    sink = rng.choice(("files", "files", "postgres"))
+    sink = rng.choice(("files", "table", "postgres"))
     world = world_of(seed, sink=sink, dead_letters="files", batches=5)
     stage = Stage(world, folder, services, f"{kind.split(maxsplit=1)[0]}-{seed}-{os.getpid()}")
     stage.prepare()
@@ -111,7 +112,7 @@ def _goes_on(
         return [f"{harm}: {problem}"]
     if error and must_run:
         return [f"{harm}: refused: {error}"]
-    if error and str(image.stage.checkpoint) in str(error):
+    if error and str(image.stage.folder) in str(error):
         counts.outcomes["refused, naming a file"] += 1
     elif error:
         # A defect, but none of the totals: it is counted and shown, and the storm goes on.

@@ -15,13 +15,13 @@ from tests.storm.harness.stage import Stage
 from tests.storm.oracle.world import Routing, routing_of, world_of
 
 VICTIMS = ("driver killed", "JVM killed", "driver and JVM killed")
-_KILLS = 5
+_KILLS = 10
 _POINT_SECONDS = 400.0
 
 
 def storm_drivers(seed: int, folder: Path, services: Services, counts: Counts) -> None:
     """One world: its drivers are killed some times, the last one is left alone."""
-    stage = Stage(world_of(seed, batches=8), folder, services, f"drivers-{seed}-{os.getpid()}")
+    stage = Stage(world_of(seed, batches=12), folder, services, f"drivers-{seed}-{os.getpid()}")
     stage.prepare()
     rng = random.Random(f"kills {seed}")
     for number in range(_KILLS):

@@ -19,7 +19,7 @@ from tests.storm.harness.stage import SPARK, Stage
 from tests.storm.oracle.world import routing_of, world_of
 from tests.support.running.cluster import Cluster
 
-_KILLS = 5
+_KILLS = 10
 _POINT_SECONDS = 400.0
 _BACK_SECONDS = 120.0
 _MERGING = POINTS.index("in the merge")
@@ -29,7 +29,7 @@ def storm_executors(
     seed: int, folder: Path, services: Services, spark: Cluster, counts: Counts
 ) -> None:
     """One executor after the other is lost, at any point of a batch."""
-    stage = Stage(world_of(seed, batches=8), folder, services, f"executors-{seed}-{os.getpid()}")
+    stage = Stage(world_of(seed, batches=12), folder, services, f"executors-{seed}-{os.getpid()}")
     _storm(stage, spark, random.Random(f"executors {seed}"), counts, named=False)
 
 
@@ -41,7 +41,7 @@ def storm_shuffle_files(
     With `hashtags`: the bytes of a sketch depend on the order of its rows, so a stage that is run
     again need not write what it wrote before.
     """
-    world = world_of(seed, operator="hashtags", native=False, batches=8, merge_partitions=4)
+    world = world_of(seed, operator="hashtags", native=False, batches=12, merge_partitions=4)
     stage = Stage(world, folder, services, f"shuffle-{seed}-{os.getpid()}")
     _storm(stage, spark, random.Random(f"shuffle {seed}"), counts, named=True)
 

@@ -18,7 +18,7 @@ from tests.storm.harness.services import Services
 from tests.storm.harness.stage import Stage
 from tests.storm.oracle.world import routing_of, world_of
 
-_OUTAGES = 2
+_OUTAGES = 4
 _STARTS_MAX = 12
 _POINT_SECONDS = 120.0
 _DISK_BYTES = 32 << 20
@@ -61,17 +61,18 @@ def storm_postgres(seed: int, folder: Path, services: Services, jvm: Jvm, counts
 def storm_disk(seed: int, folder: Path, services: Services, jvm: Jvm, counts: Counts) -> None:
     """The disk with checkpoint, results and dead letters is full for a while."""
     rng = random.Random(f"disk {seed}")
+    sink = rng.choice(("files", "table"))
     with small_disk(folder):
-        stage = _staged(
-            "disk", seed, folder / "stage", services, sink="files", dead_letters="files"
-        )
+        stage = _staged("disk", seed, folder / "stage", services, sink=sink, dead_letters="files")
         ballast = folder / "ballast"
         outage = Outage("disk full", lambda: fill(ballast, rng.choice((0, 4096))), ballast.unlink)
         _with_outages(stage, jvm, rng, outage, counts)
 
 
 def _staged(kind: str, seed: int, folder: Path, services: Services, **fixed: str) -> Stage:
-    stage = Stage(world_of(seed, **fixed), folder, services, f"{kind}-{seed}-{os.getpid()}")
+    stage = Stage(
+        world_of(seed, batches=8, **fixed), folder, services, f"{kind}-{seed}-{os.getpid()}"
+    )
     stage.prepare()
     return stage
 

@@ -20,7 +20,7 @@ from tests.storm.oracle.world import Routing, routing_of, world_of
 STRIKES = {
     "query stopped": 5,
     "query failed": 4,
-    "task killed": 2,
+    "task killed": 4,
     "worker killed": 4,
     "daemon killed": 3,
     "second start refused": 1,
@@ -29,7 +29,7 @@ STRIKES = {
 _ENDING = ("query stopped", "query failed")
 _BESIDE = "second start refused"
 _POLL_SECONDS = 0.02
-_STRIKES_MAX = 12
+_STRIKES_MAX = 24
 _WAIT_SECONDS = 120.0
 
 

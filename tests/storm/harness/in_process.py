@@ -19,11 +19,15 @@ from tests.support.running.cluster import python_workers
 from tests.support.running.processes import children_named
 from unskew import load_job
 from unskew.config.errors import UnskewError
+from unskew.jobs.checkpoint.files import journal_of
+from unskew.jobs.engine.preflight import check
 from unskew.jobs.engine.retries import run_with_retries
 from unskew.jobs.engine.service import Service
 from unskew.jobs.engine.session import session
 from unskew.jobs.local.signals import Stop
 from unskew.jobs.observe.follower import Follower
+from unskew.jobs.query.pipeline import Pipeline
+from unskew.jobs.sinks.table import DELTA_SETTINGS
 
 _END_SECONDS = 600.0
 _FAIL_SECONDS = 2
@@ -84,10 +88,10 @@ class Jvm:
 @contextmanager
 def jvm(log: Path) -> Iterator[Jvm]:
     """Start it, with all that a storm's worlds need; what it says goes to a file."""
-    settings = {**SPARK, "spark.sql.streaming.stopTimeout": "30s"}
+    settings = {**SPARK, **DELTA_SETTINGS, "spark.sql.streaming.stopTimeout": "30s"}
     with ExitStack() as stack:
         with _stderr_to(log):
-            spark = stack.enter_context(session("storm", settings))
+            spark = stack.enter_context(session("storm", settings, ["delta"]))
         yield Jvm(spark)
 
 
@@ -121,7 +125,8 @@ class _Retries(Follower):
 class Attempt:
     """One start of a job, in a thread of its own, until it ends or is made to.
 
-    With `retry` it is started again after faults that may pass, as `unskew run` does.
+    As `unskew run` does, it is checked first, and with `retry` it is started again after faults
+    that may pass.
     """
 
     def __init__(self, jvm: Jvm, job_file: Path, *, retry: bool = False) -> None:
@@ -137,6 +142,7 @@ class Attempt:
 
     def _run(self) -> None:
         try:
+            check(Pipeline(self._job, journal_of(self._job)))
             if self._retry:
                 followers = (self.retries,)
                 run_with_retries(self._job, self._service, followers, Stop())

@@ -51,14 +51,14 @@ class Checkpoint:
         return Position(batch, self._point(batch))
 
     def _point(self, batch: int) -> str:
-        if self.results and (self.results / f"batch_id={batch}" / "_SUCCESS").exists():
+        if self.results and _is_written(self.results, batch):
             return "results written"
         merged = self._merged(batch)
         if merged == self.world.merge_partitions:
             return "merge state committed"
         names = _names(self.folder / "unskew" / f"{batch:012d}")
         reports = sum(name.endswith(".report") for name in names)
-        if merged or reports == self.routing.partitions:
+        if merged or (self.world.merges and reports == self.routing.partitions):
             return "in the merge"
         if reports:
             return "reported"
@@ -73,6 +73,13 @@ class Checkpoint:
 
     def _numbers(self, folder: str) -> list[int]:
         return [int(name) for name in _names(self.folder / folder) if name.isdecimal()]
+
+
+def _is_written(results: Path, batch: int) -> bool:
+    """Is the batch in a folder of files, or in a table of Parquet files? Of Delta it is unknown."""
+    log = results / "_spark_metadata"
+    marks = (results / f"batch_id={batch}" / "_SUCCESS", log / f"{batch}", log / f"{batch}.compact")
+    return any(mark.exists() for mark in marks)
 
 
 def wait_for_point(

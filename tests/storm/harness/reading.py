@@ -1,17 +1,19 @@
 """The outcome of a stage: from wherever its world writes to."""
 
 from tests.storm.harness.stage import Stage
-from tests.storm.oracle.expected import DeadLetters, Outcome, Totals
+from tests.storm.oracle.expected import DeadLetters, Outcome, Totals, count_rows
 from tests.storm.oracle.outcome import (
     differences,
     file_letters,
     file_rows,
     messages_of,
+    plain_rows,
     table_rows,
     topic_letters,
     topic_rows,
     totals_of,
 )
+from tests.storm.oracle.tables import lake_rows
 
 
 def outcome_of(stage: Stage) -> Outcome:
@@ -27,7 +29,10 @@ def compared(stage: Stage) -> list[str]:
 
 def _totals(stage: Stage) -> Totals:
     if stage.world.sink == "files":
-        return totals_of(file_rows(stage.folder / "results"), once=True)
+        return totals_of(file_rows(stage.results), once=True)
+    if stage.world.sink == "table":
+        rows = lake_rows(stage.results)
+        return totals_of(rows, once=True) if stage.world.merges else count_rows(plain_rows(rows))
     if stage.world.sink == "postgres":
         with stage.services.postgres.connect() as connection:
             return totals_of(table_rows(connection, stage.table), once=True)

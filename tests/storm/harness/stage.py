@@ -18,7 +18,7 @@ from tests.storm.harness.services import Services
 from tests.storm.oracle.expected import Outcome, expected, millis
 from tests.storm.oracle.outcome import postgres_columns
 from tests.storm.oracle.records import SCHEMA, TOPIC, Record, batches_of
-from tests.storm.oracle.world import WINDOWS, Routing, World
+from tests.storm.oracle.world import AUTO, WINDOWS, Routing, World
 
 OPERATORS: dict[str, dict[str, Any]] = {
     "word_count": {"type": "word_count", "text": "text"},
@@ -35,7 +35,22 @@ OPERATORS: dict[str, dict[str, Any]] = {
             "users": {"distinct": "user"},
         },
     },
+    "rows": {
+        "type": "rows",
+        "columns": {
+            "symbol": "symbol",
+            "price": "price",
+            "volume": "volume",
+            "at": "at",
+            "kafka_partition": "partition",
+            "kafka_offset": "offset",
+        },
+        "where": "volume % 7 <> 0",
+    },
 }
+_PARTITION_BY = ["left(symbol, 2) AS kind", "date(at) AS day"]
+# Choosing by a sample, the first start of `auto` may take plain Spark, which is final.
+_GROUPING_OPTIONS: dict[str, dict[str, Any]] = {AUTO: {"sample_records": 0, "gain_min": 0.01}}
 _TIMESTAMP = pa.timestamp("us", "UTC")
 
 
@@ -114,8 +129,13 @@ class Stage:
 
     def watched(self, routing: Routing) -> Checkpoint:
         """The checkpoint, to be looked at while a job of this routing runs."""
-        results = self.folder / "results" if self.world.sink == "files" else None
+        results = self.results if self.world.sink in {"files", "table"} else None
         return Checkpoint(self.checkpoint, self.world, routing, results)
+
+    @property
+    def results(self) -> Path:
+        """Where files, or a table of them, have the results."""
+        return self.folder / "results"
 
     @property
     def table(self) -> str:
@@ -142,25 +162,32 @@ class Stage:
         return path
 
     def _job(self, routing: Routing) -> dict[str, Any]:
-        world = self.world
-        lateness = f"{world.lateness_seconds} s" if world.windowed else None
+        options = _GROUPING_OPTIONS.get(routing.grouping, {})
         return {
             "name": "storm",
             "source": self._source(routing),
             "decode": {"type": "json", "schema": SCHEMA},
-            "operator": OPERATORS[world.operator],
-            "event_time": "at",
-            "grouping": {"type": routing.grouping},
+            "operator": OPERATORS[self.world.operator],
+            "grouping": {"type": routing.grouping, **options},
             "partitions": routing.partitions,
             "seed": routing.seed,
-            "window": WINDOWS[world.window],
-            **({"lateness": lateness} if lateness else {}),
-            "merge": {"partitions": world.merge_partitions, "output": world.output},
+            **(self._merging() if self.world.merges else {}),
             "sinks": [self._sink()],
             "dead_letters": self._dead_letters(),
             "trigger": {"type": "available_now"},
             "checkpoint": str(self.checkpoint),
             "spark": SPARK,
+        }
+
+    def _merging(self) -> dict[str, Any]:
+        """What only jobs with totals have."""
+        world = self.world
+        lateness = f"{world.lateness_seconds} s" if world.windowed else None
+        return {
+            "event_time": "at",
+            "window": WINDOWS[world.window],
+            **({"lateness": lateness} if lateness else {}),
+            "merge": {"partitions": world.merge_partitions, "output": world.output},
         }
 
     def _source(self, routing: Routing) -> dict[str, Any]:
@@ -177,7 +204,11 @@ class Stage:
 
     def _sink(self) -> dict[str, Any]:
         if self.world.sink == "files":
-            return {"type": "files", "path": str(self.folder / "results")}
+            return {"type": "files", "path": str(self.results)}
+        if self.world.sink == "table":
+            partition_by = {} if self.world.merges else {"partition_by": _PARTITION_BY}
+            how = self.world.table_format
+            return {"type": "table", "format": how, "path": str(self.results), **partition_by}
         if self.world.sink == "kafka":
             return self._to_topic("out")
         url = self.services.postgres.url

@@ -18,7 +18,7 @@ from psycopg.rows import dict_row
 from tests.storm.oracle.expected import DeadLetters, Outcome, Totals, millis
 from tests.storm.oracle.world import World
 
-_TIMES = frozenset({"window_start", "window_end", "first_seen", "last_seen"})
+_TIMES = frozenset({"window_start", "window_end", "first_seen", "last_seen", "at"})
 _RESULT_KEY = ("window_start", "window_end", "key")
 _COLUMNS = {
     "word_count": "count bigint",
@@ -75,11 +75,16 @@ def _differing(what: str, want: dict[Any, Any], got: dict[Any, Any]) -> list[str
     ]
 
 
+def plain_rows(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Rows with their times as milliseconds."""
+    for row in rows:
+        yield {name: _plain(name, value) for name, value in row.items()}
+
+
 def totals_of(rows: Iterable[dict[str, Any]], *, once: bool) -> Totals:
     """Rows of results by window and key: each only `once`, or else the last one counts."""
     read: Totals = {}
-    for row in rows:
-        plain = {name: _plain(name, value) for name, value in row.items()}
+    for plain in plain_rows(rows):
         result_key = tuple(plain.pop(name) for name in _RESULT_KEY if name in plain)
         if once and result_key in read:
             plain["written"] = "more than once"
@@ -96,13 +101,18 @@ def _plain(name: str, value: Any) -> Any:
 def file_rows(folder: Path) -> Iterator[dict[str, Any]]:
     """The rows of all batches in a folder."""
     for path in sorted(folder.glob("batch_id=*/part-*.parquet")):
-        for row in pq.read_table(path, partitioning=None).to_pylist():
-            yield {
-                name: value.replace(tzinfo=value.tzinfo or UTC)
-                if isinstance(value, datetime)
-                else value
-                for name, value in row.items()
-            }
+        yield from parquet_rows(path)
+
+
+def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a file, with times in UTC."""
+    for row in pq.read_table(path, partitioning=None).to_pylist():
+        yield {
+            name: value.replace(tzinfo=value.tzinfo or UTC)
+            if isinstance(value, datetime)
+            else value
+            for name, value in row.items()
+        }
 
 
 def table_rows(connection: psycopg.Connection[Any], table: str) -> Iterator[dict[str, Any]]:

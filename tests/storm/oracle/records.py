@@ -31,6 +31,8 @@ _REJECTED_BY_OPERATOR: dict[str, dict[str, dict[str, Any]]] = {
     },
     "aggregate": {"null_key": {"symbol": None}},
     "hashtags": {"null_key": {"tags": None}, "user_null": {"user": None}},
+    # Rows have no event time, and are written whatever their key is, but for a folder's name.
+    "rows": {"partition_value_unusable": {"symbol": "\0k"}},
 }
 
 
@@ -56,10 +58,11 @@ class Record:
 
 
 def batches_of(world: World) -> list[list[Record]]:
-    """The records, batch by batch; the last two have a single one that closes every window before.
+    """The records, batch by batch; those of the last two close every window before.
 
     Two, because Spark writes those windows in the batch after: if a kill ends the query before it,
-    the next start adds no batch without records.
+    the next start adds no batch without records. A batch of files is a file; one of a topic has so
+    many records, whoever made them.
     """
     rng = random.Random(f"records {world.seed}")
     offsets = [0] * world.kafka_partitions
@@ -70,7 +73,11 @@ def batches_of(world: World) -> list[list[Record]]:
             repeated = rng.choice(batch) if batch and rng.random() < 0.03 else None
             batch.append(_placed(repeated or _drawn(world, number, rng), world, offsets, rng))
         made.append(batch)
-    made += ([_placed(_closing(world, rng), world, offsets, rng)] for _ in range(2))
+    closing = world.rows if world.source == "kafka" else 1
+    made += (
+        [_placed(_closing(world, rng), world, offsets, rng) for _ in range(closing)]
+        for _ in range(2)
+    )
     return made
 
 
@@ -87,6 +94,8 @@ def _drawn(world: World, batch: int, rng: random.Random) -> Record:
     if rng.random() >= 0.04:
         return _encoded(fields)
     reasons = {**_REJECTED, **_REJECTED_BY_OPERATOR[world.operator]}
+    if not world.merges:
+        del reasons["no_event_time"]
     reason = rng.choice(tuple(reasons))
     broken = {
         "not_utf8": b'\xff\xfe{"number": %d}' % rng.randrange(10**9),

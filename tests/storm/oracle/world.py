@@ -1,20 +1,26 @@
 """A world: the job of one case and what its records are like, drawn from one seed."""
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from unskew.config.models.grouping import GROUPING_MODELS
 
-OPERATORS = ("word_count", "vwap", "hashtags", "aggregate")
+TOTALED = ("word_count", "vwap", "hashtags", "aggregate")
+ROWS = "rows"
+OPERATORS = (*TOTALED, ROWS)
+SINKS = ("files", "files", "kafka", "postgres", "table")
 KEYS = ("zipf", "moving_hot", "single", "distinct")
 WINDOWS: dict[str, dict[str, Any]] = {
     "none": {"type": "none"},
     "tumbling": {"type": "tumbling", "duration": "20 s"},
     "sliding": {"type": "sliding", "duration": "30 s", "slide": "10 s"},
 }
-_CHANGEABLE = tuple(name for name in GROUPING_MODELS if name not in ("none", "auto"))
-"""What one checkpoint may change among from start to start; `auto` may take `none` at the first."""
+AUTO = "auto"
+_CHANGEABLE = tuple(name for name in GROUPING_MODELS if name != "none")
+"""What one checkpoint may change among from start to start; nothing that is merged: without `auto`.
+"""
 SECONDS = {"tumbling": (20, 20), "sliding": (30, 10)}
 """Duration and slide of each window."""
 
@@ -30,6 +36,7 @@ class World:
     sink: str
     source: str
     dead_letters: str
+    table_format: str
     keys: str
     native: bool
     """Plain Spark's groupBy: no routing, no journal."""
@@ -44,10 +51,16 @@ class World:
         """Has the job windows?"""
         return self.window != "none"
 
+    @property
+    def merges(self) -> bool:
+        """Does the job make totals? Otherwise its rows go into a table as they are."""
+        return self.operator != ROWS
+
     def __str__(self) -> str:
         kind = "plain Spark" if self.native else "routed"
+        sink = f"{self.table_format} table" if self.sink == "table" else self.sink
         return (
-            f"{self.operator}, {kind}, {self.source} to {self.sink}, window {self.window},"
+            f"{self.operator}, {kind}, {self.source} to {sink}, window {self.window},"
             f" {self.output}, keys {self.keys}, {self.batches} batches of {self.rows}"
         )
 
@@ -70,9 +83,10 @@ def world_of(seed: int, **fixed: Any) -> World:
         operator=rng.choice(OPERATORS),
         window=rng.choice(tuple(WINDOWS)),
         output=rng.choice(("append", "update")),
-        sink=rng.choice(("files", "files", "kafka", "postgres")),
+        sink=rng.choice(SINKS),
         source=rng.choice(("files", "files", "kafka")),
         dead_letters=rng.choice(("files", "kafka")),
+        table_format=rng.choice(("parquet", "parquet", "delta")),
         keys=rng.choice(KEYS),
         native=rng.random() < 0.12,
         batches=rng.randint(4, 8),
@@ -81,12 +95,23 @@ def world_of(seed: int, **fixed: Any) -> World:
         merge_partitions=rng.randint(1, 4),
         lateness_seconds=rng.choice((20, 60)),
     )
-    return _agreeing(replace(drawn, **fixed), rng)
+    return _agreeing(_with_one_sink(replace(drawn, **fixed), fixed, rng), rng)
+
+
+def _with_one_sink(world: World, fixed: Mapping[str, Any], rng: random.Random) -> World:
+    """Rows go into a table; where the sink is given, and another, they are totals instead."""
+    if world.merges or world.sink == "table":
+        return world
+    if "sink" in fixed:
+        return replace(world, operator=rng.choice(TOTALED))
+    return replace(world, sink="table")
 
 
 def _agreeing(world: World, rng: random.Random) -> World:
-    """Files take complete windows only, and totals without windows are updates."""
-    if world.sink == "files":
+    """Files take complete windows only, totals without windows are updates, rows have neither."""
+    if not world.merges:
+        return replace(world, window="none", output="append")
+    if world.sink == "files" or (world.sink == "table" and world.table_format == "parquet"):
         window = world.window if world.windowed else rng.choice(tuple(SECONDS))
         world = replace(world, window=window, output="append")
     if not world.windowed:
@@ -100,5 +125,6 @@ def _agreeing(world: World, rng: random.Random) -> World:
 
 def routing_of(world: World, rng: random.Random) -> Routing:
     """One way to route, drawn anew for a start."""
-    grouping = "none" if world.native else rng.choice(_CHANGEABLE)
+    names = [name for name in _CHANGEABLE if world.merges or name != AUTO]
+    grouping = "none" if world.native else rng.choice(names)
     return Routing(grouping, rng.randint(1, 6), rng.randint(0, 9), rng.choice((40, 150, 1000)))

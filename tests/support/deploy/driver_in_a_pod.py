@@ -8,6 +8,13 @@ from pyspark.sql import functions as sf
 from unskew.config.loader import load_job
 from unskew.jobs.engine.session import job_session
 
+ASKED = (
+    "spark.driver.bindAddress",
+    "spark.driver.port",
+    "spark.authenticate",
+    "spark.network.crypto.enabled",
+)
+
 
 def main(job_file: str, changes: str) -> None:
     """Count on executors, in Python, and print by which; then stop."""
@@ -24,7 +31,7 @@ def main(job_file: str, changes: str) -> None:
 
         rows = spark.range(1000, numPartitions=4).groupBy(where("id").alias("at")).count()
         conf = spark.sparkContext.getConf()
-        asked = {name: conf.get(name) for name in ("spark.driver.bindAddress", "spark.driver.port")}
+        asked = {name: conf.get(name) for name in ASKED}
         print(json.dumps({"at": {row["at"]: row["count"] for row in rows.collect()}, **asked}))
 
 
