@@ -137,6 +137,7 @@ def test_rows_are_those_records_that_are_wanted_and_each_is_there_once() -> None
         Record(b"", 0, 4, "", fields),
         Record(b"", 1, 0, "", {**fields, "volume": 14}),
         Record(None, 1, 1, "no_value", {}),
+        Record(b"", 1, 2, "partition_value_unusable", {**fields, "volume": 14}),
     ]
     outcome = expected(world, [records[:1], records[1:]])
     at = int(START.timestamp()) * 1000 + 250

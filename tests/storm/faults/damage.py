@@ -15,7 +15,7 @@ from tests.storm.faults.reads import read_damaged
 from tests.storm.harness.checks import check
 from tests.storm.harness.counts import Counts, StormError
 from tests.storm.harness.images import Image, files_of, image_of
-from tests.storm.harness.in_process import Attempt, Jvm
+from tests.storm.harness.in_process import IN_ONE_JVM, Attempt, Jvm
 from tests.storm.harness.points import POINTS, wait_for_point
 from tests.storm.harness.services import Services
 from tests.storm.harness.stage import Stage
@@ -24,7 +24,7 @@ from tests.storm.oracle.world import Routing, routing_of, world_of
 JOURNAL = "unskew"
 _IMAGES = 6
 _FLIPS = 20
-_POINT_SECONDS = 120.0
+_POINT_SECONDS = 400.0
 _UNSYNCED_NS = 30 * 10**9
 UNHARMED = "no damage"
 UNNAMED = "refused, but naming no file"
@@ -62,7 +62,7 @@ def _damaged(
 ) -> None:
     rng = random.Random(f"{kind} {seed}")
     sink = rng.choice(("files", "table", "postgres"))
-    world = world_of(seed, sink=sink, dead_letters="files", batches=5)
+    world = world_of(seed, sink=sink, dead_letters="files", batches=5, **IN_ONE_JVM)
     stage = Stage(world, folder, services, f"{kind.split(maxsplit=1)[0]}-{seed}-{os.getpid()}")
     stage.prepare()
     images = _images(stage, jvm, rng)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.storm.harness.checks import check
 from tests.storm.harness.counts import Counts, StormError
-from tests.storm.harness.in_process import Attempt, Jvm
+from tests.storm.harness.in_process import IN_ONE_JVM, Attempt, Jvm
 from tests.storm.harness.points import POINTS, wait_for_point
 from tests.storm.harness.services import Services
 from tests.storm.harness.stage import Stage
@@ -20,7 +20,7 @@ from tests.storm.oracle.world import routing_of, world_of
 
 _OUTAGES = 4
 _STARTS_MAX = 12
-_POINT_SECONDS = 120.0
+_POINT_SECONDS = 400.0
 _DISK_BYTES = 32 << 20
 
 
@@ -70,9 +70,8 @@ def storm_disk(seed: int, folder: Path, services: Services, jvm: Jvm, counts: Co
 
 
 def _staged(kind: str, seed: int, folder: Path, services: Services, **fixed: str) -> Stage:
-    stage = Stage(
-        world_of(seed, batches=8, **fixed), folder, services, f"{kind}-{seed}-{os.getpid()}"
-    )
+    world = world_of(seed, batches=8, **fixed, **IN_ONE_JVM)
+    stage = Stage(world, folder, services, f"{kind}-{seed}-{os.getpid()}")
     stage.prepare()
     return stage
 
@@ -85,10 +84,11 @@ def _with_outages(
     for _ in range(_STARTS_MAX):
         routing = routing_of(stage.world, rng)
         attempt = Attempt(jvm, stage.job_file(routing), retry=rng.random() < 0.5)
-        checkpoint = stage.watched(routing)
-        point, skip = rng.choice(POINTS), rng.choice((0, 1))
-        if left and wait_for_point(checkpoint, point, attempt.ended, _POINT_SECONDS, skip):
-            left -= 1
+        checkpoint, skip = stage.watched(routing), rng.choice((0, 1))
+        while left and wait_for_point(
+            checkpoint, rng.choice(POINTS), attempt.ended, _POINT_SECONDS, skip
+        ):
+            left, skip = left - 1, 1
             outage.begin()
             counts.faults[outage.kind] += 1
             counts.points[checkpoint.position().point] += 1

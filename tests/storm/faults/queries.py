@@ -11,7 +11,7 @@ import psutil
 
 from tests.storm.harness.checks import check
 from tests.storm.harness.counts import Counts, StormError
-from tests.storm.harness.in_process import Attempt, Jvm
+from tests.storm.harness.in_process import IN_ONE_JVM, Attempt, Jvm
 from tests.storm.harness.points import POINTS, wait_for_point
 from tests.storm.harness.services import Services
 from tests.storm.harness.stage import Stage
@@ -30,12 +30,12 @@ _ENDING = ("query stopped", "query failed")
 _BESIDE = "second start refused"
 _POLL_SECONDS = 0.02
 _STRIKES_MAX = 24
-_WAIT_SECONDS = 120.0
+_WAIT_SECONDS = 400.0
 
 
 def storm_queries(seed: int, folder: Path, services: Services, jvm: Jvm, counts: Counts) -> None:
     """One world, struck again and again until its records are done; then compared."""
-    stage = Stage(world_of(seed), folder, services, f"queries-{seed}-{os.getpid()}")
+    stage = Stage(world_of(seed, **IN_ONE_JVM), folder, services, f"queries-{seed}-{os.getpid()}")
     stage.prepare()
     rng = random.Random(f"strikes {seed}")
     strikes = _STRIKES_MAX

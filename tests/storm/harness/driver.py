@@ -15,8 +15,8 @@ from tests.storm.harness.counts import StormError
 from tests.support.running.processes import children_named
 
 END_SECONDS = 600.0
-# A JVM that lives for a minute spends half of its time on code that it will run no more.
-_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For a JVM that lives for minutes, half of which it would spend on compiling better code."""
 
 
 class Driver:
@@ -30,7 +30,7 @@ class Driver:
                 stdout=subprocess.DEVNULL,
                 stderr=out,
                 start_new_session=True,
-                env={**os.environ, "JAVA_TOOL_OPTIONS": _SHORT_LIVED},
+                env={**os.environ, "JAVA_TOOL_OPTIONS": SHORT_LIVED},
             )
 
     def ended(self) -> bool:

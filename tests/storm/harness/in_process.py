@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import psutil
 from pyspark import SparkContext
@@ -14,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from tests.storm.harness.checks import check_text
 from tests.storm.harness.counts import StormError
+from tests.storm.harness.driver import SHORT_LIVED
 from tests.storm.harness.stage import SPARK
 from tests.support.running.cluster import python_workers
 from tests.support.running.processes import children_named
@@ -27,10 +29,11 @@ from unskew.jobs.engine.session import session
 from unskew.jobs.local.signals import Stop
 from unskew.jobs.observe.follower import Follower
 from unskew.jobs.query.pipeline import Pipeline
-from unskew.jobs.sinks.table import DELTA_SETTINGS
 
 _END_SECONDS = 600.0
 _FAIL_SECONDS = 2
+IN_ONE_JVM: dict[str, Any] = {"table_format": "parquet"}
+"""What worlds in here have in common: Delta is an extension of Spark's, for jobs that write it."""
 
 
 class Jvm:
@@ -88,10 +91,10 @@ class Jvm:
 @contextmanager
 def jvm(log: Path) -> Iterator[Jvm]:
     """Start it, with all that a storm's worlds need; what it says goes to a file."""
-    settings = {**SPARK, **DELTA_SETTINGS, "spark.sql.streaming.stopTimeout": "30s"}
+    settings = {**SPARK, "spark.sql.streaming.stopTimeout": "30s"}
     with ExitStack() as stack:
-        with _stderr_to(log):
-            spark = stack.enter_context(session("storm", settings, ["delta"]))
+        with _stderr_to(log), patch.dict(os.environ, JAVA_TOOL_OPTIONS=SHORT_LIVED):
+            spark = stack.enter_context(session("storm", settings))
         yield Jvm(spark)
 
 
