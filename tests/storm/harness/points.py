@@ -19,7 +19,8 @@ POINTS = (
     "results written",
 )
 """The points of a batch in their order."""
-_POLL_SECONDS = 0.002
+# A point lasts tens of milliseconds; every look costs half of one, of a machine that is busy.
+_POLL_SECONDS = 0.01
 
 
 @dataclass(frozen=True)
