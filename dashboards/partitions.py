@@ -5,6 +5,7 @@ from typing import Any
 from grafana_foundation_sdk.builders import dashboard, table
 from grafana_foundation_sdk.models import common as shared
 
+from dashboards.choices import choices
 from dashboards.common import (
     BLUE,
     DATASOURCE,
@@ -44,6 +45,7 @@ def page() -> dashboard.Dashboard:
         ("Over time, a row for each partition", _heatmaps()),
         ("Hot keys", _hot_keys()),
         ("The grouping's own signals", _signals()),
+        ("What grouping auto takes", choices()),
         ("The table that is written", _table()),
         ("Batches, merge and Kafka", _around()),
     )

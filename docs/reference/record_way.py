@@ -95,8 +95,8 @@ PASSED_OVER = (
     # What says which files a batch added to a table: this job has none.
     "jobs/engine/table_writers.py",
     "jobs/observe/written.py",
-    # What keeps the number of filtered records: this job filters none.
-    "jobs/observe/filtered.py",
+    # What keeps Spark's own counts of a batch, for `inspect` alone.
+    "jobs/observe/spark_counts.py",
     "jobs/operators/failing_rows.py",
     # What operators open for a key: this job's opens nothing.
     "jobs/operators/opened.py",

@@ -84,6 +84,10 @@ class PartitionReport(MeasuredLoad):
     """Rejected records by reason."""
     results: Mapping[str, int] = field(default_factory=dict)
     """Records by result, in a job with several."""
+    result_window_records: Int64s = field(default_factory=lambda: np.empty((0, 0), np.int64))
+    """A row for each of `results`: its part of `window_records`."""
+    result_rejected: Mapping[str, int] = field(default_factory=dict)
+    """Records that one result alone rejected, by result."""
     executor: str = ""
     """Where the partition's task ran, as HOST/PROCESS."""
     open_hits: int = 0
@@ -188,8 +192,12 @@ def _check_shown(report: PartitionReport, partitions: int) -> None:
         or bool(((homes < 0) | (homes >= partitions)).any()),
         "home_records": report.home_records.shape != homes.shape,
         "window_records": report.window_records.shape != report.window_ends.shape,
-        "rejected": not all(type(count) is int for count in dict(report.rejected).values()),
-        "results": not all(type(count) is int for count in dict(report.results).values()),
+        "result_window_records": report.result_window_records.shape
+        not in {(0, 0), (len(report.results), report.window_ends.size)},
+        **{
+            name: not all(type(count) is int for count in dict(getattr(report, name)).values())
+            for name in ("rejected", "results", "result_rejected")
+        },
     }
     for name in (name for name, is_wrong in wrong.items() if is_wrong):
         raise SnapshotError(f"journal: {KIND}: {name}: its values make no sense")

@@ -32,9 +32,9 @@ from unskew.jobs.engine.table_writers import TableWriters
 from unskew.jobs.local.signals import GRACE_SECONDS, Stop
 from unskew.jobs.observe.batch import BatchDone, compute_lag, read_routing
 from unskew.jobs.observe.batch_stats import read_batch_stats
-from unskew.jobs.observe.filtered import keep_filtered
 from unskew.jobs.observe.follower import Follower
 from unskew.jobs.observe.rejected_samples import read_rejected_samples
+from unskew.jobs.observe.spark_counts import keep_spark_counts
 from unskew.jobs.operators.registry import computed_by_spark
 from unskew.jobs.query.pipeline import Pipeline, set_trigger
 from unskew.jobs.sinks import dead_letters
@@ -229,7 +229,7 @@ class Service:
             samples,
         )
         done = replace(done, choice=self._chooser.take_batch(done))
-        keep_filtered(self.journal, done)
+        keep_spark_counts(self.journal, done)
         for follower in self._followers:
             follower.batch_done(done)
         self.journal.purge(batch - KEPT_BATCHES)

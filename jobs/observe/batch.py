@@ -147,7 +147,7 @@ class BatchDone:
     def accounts(self) -> Accounts | None:
         """What became of the records; None where Spark alone works on them, which counts no late.
 
-        For operators that take one key from each record; of several results each has its own.
+        For operators that take one key from each record; several results have `result_accounts`.
         """
         if self.stats is None or self.late_records is None or self.stats.results:
             return None
@@ -155,6 +155,28 @@ class BatchDone:
         rejected = sum(self.stats.rejected.values())
         counted = self.stats.total - late
         return Accounts(self.source_records, counted, self.filtered_records, rejected, late)
+
+    @property
+    def result_accounts(self) -> dict[str, Accounts] | None:
+        """The same for each of several results, by its name.
+
+        A record that no result can use counts as rejected for each.
+        """
+        stats, filtered = self.stats, self.filtered_by_result
+        if stats is None or not stats.results or stats.result_late is None:
+            return None
+        late, own = stats.result_late, stats.result_rejected
+        of_all = sum(stats.rejected.values()) - sum(own.values())
+        return {
+            name: Accounts(
+                self.source_records,
+                counted - late[name],
+                self.filtered_records + filtered.get(name, 0),
+                of_all + own.get(name, 0),
+                late[name],
+            )
+            for name, counted in stats.results.items()
+        }
 
     @property
     def watermark(self) -> float | None:

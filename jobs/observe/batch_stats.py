@@ -21,6 +21,7 @@ from unskew.jobs.observe.written import read_written_files
 
 HOT_KEYS = 10
 KEY_TEXT_MAX = 80
+_NOTHING_IS_LATE = -(1 << 63)
 _NUMBERS = tuple(
     field.name for field in fields(PartitionReport) if isinstance(field.default, int | float)
 )
@@ -59,6 +60,10 @@ class BatchStats:
     """The executor that each partition was on, as HOST/PROCESS."""
     results: Mapping[str, int] = field(default_factory=dict)
     """Records by result, in a job with several."""
+    result_rejected: Mapping[str, int] = field(default_factory=dict)
+    """Records that one result alone rejected, by result."""
+    result_late: Mapping[str, int] | None = None
+    """Of `results`, those all whose windows were over; None if that is not known."""
     reported_keys: tuple[ReportedKeys, ...] = ()
     """What each partition says of its keys; none where it is of an earlier version."""
 
@@ -116,18 +121,15 @@ def read_batch_stats(
         "records": np.zeros(size, np.int64),
         "busy_seconds": np.zeros(size, np.float64),
     }
-    written = read_written_files(journal, batch)
     under_key = np.zeros(size, np.int64)
+    late = _read_late_watermark(checkpoint, batch, reports.values())
     for partition, report in reports.items():
         for name, column in (measured | numbers).items():
             column[partition] = getattr(report, name)
         if report.latency_counts.size == latencies.shape[1]:
             latencies[partition] = report.latency_counts
         under_key[report.home_partitions] += report.home_records
-    seconds = None if written is None else written.seconds
-    if seconds is not None and seconds.size == size:
-        # A writer is busy outside of Python: its report has only the time to receive the rows.
-        measured["busy_seconds"] = seconds
+    measured |= _read_writers_seconds(journal, batch, size)
     return BatchStats(
         batch,
         **measured,
@@ -137,11 +139,20 @@ def read_batch_stats(
         replication=estimate_replication(reports),
         rejected=_sum_counts(report.rejected for report in reports.values()),
         results=_sum_counts(report.results for report in reports.values()),
+        result_rejected=_sum_counts(report.result_rejected for report in reports.values()),
+        result_late=_count_late_by_result(late, reports.values()),
         hot_keys=_merge_hot_keys(reports, hot_keys, read_hash_key(checkpoint)),
-        late_records=_count_late_records(checkpoint, batch, reports.values()),
+        late_records=_count_late_records(late, reports.values()),
         executors={partition: report.executor for partition, report in reports.items()},
         reported_keys=tuple(_list_reported_keys(reports.values())),
     )
+
+
+def _read_writers_seconds(journal: Journal, batch: int, partitions: int) -> dict[str, Float64s]:
+    """How long writers were busy, outside of Python: reports have the time to receive the rows."""
+    written = read_written_files(journal, batch)
+    seconds = None if written is None else written.seconds
+    return {} if seconds is None or seconds.size != partitions else {"busy_seconds": seconds}
 
 
 def _list_reported_keys(reports: Iterable[PartitionReport]) -> Iterator[ReportedKeys]:
@@ -166,18 +177,33 @@ def show_key(key: HotKey) -> str:
     return key.name if len(key.name) <= KEY_TEXT_MAX else f"{key.name[:KEY_TEXT_MAX]}..."
 
 
-def _count_late_records(
+def _read_late_watermark(
     checkpoint: str, batch: int, reports: Iterable[PartitionReport]
 ) -> int | None:
-    windowed = [report for report in reports if report.window_ends.size]
-    if not windowed:
-        return 0
-    watermark = read_late_watermark(checkpoint, batch)
+    """Windows that end by then were over; None if that is no longer known."""
+    windowed = any(report.window_ends.size for report in reports)
+    return read_late_watermark(checkpoint, batch) if windowed else _NOTHING_IS_LATE
+
+
+def _count_late_records(watermark: int | None, reports: Iterable[PartitionReport]) -> int | None:
     if watermark is None:
         return None
     return sum(
-        int(report.window_records[report.window_ends <= watermark].sum()) for report in windowed
+        int(report.window_records[report.window_ends <= watermark].sum()) for report in reports
     )
+
+
+def _count_late_by_result(
+    watermark: int | None, reports: Iterable[PartitionReport]
+) -> dict[str, int] | None:
+    late: Counter[str] = Counter()
+    for report in (each for each in reports if each.results):
+        records = report.result_window_records
+        if watermark is None or len(report.results) != len(records):
+            return None  # also where a report is of an earlier version
+        own = records[:, report.window_ends <= watermark].sum(axis=1).tolist()
+        late.update(dict(zip(report.results, own, strict=True)))
+    return dict(late)
 
 
 def _divide_max_by_mean(loads: Int64s | Float64s) -> float:

@@ -21,7 +21,7 @@ from unskew.jobs.observe.batch import BatchDone, read_routing
 from unskew.jobs.observe.batch_stats import HOT_KEYS, BatchStats, read_batch_stats
 from unskew.jobs.observe.figure import PARTITION, Figure, take_value
 from unskew.jobs.observe.figures import FIGURES
-from unskew.jobs.observe.filtered import read_filtered
+from unskew.jobs.observe.spark_counts import read_spark_counts
 from unskew.jobs.observe.written import read_written_files
 
 _HOT_KEYS_A_BATCH = 100
@@ -184,7 +184,7 @@ def _read(checkpoint: str, journal: Journal, number: int) -> Batch | None:
     routing = read_routing(journal, number)
     written = journal.dead_letters_written(number) or not stats.rejected
     files = read_written_files(journal, number)
-    progress = _read_progress(checkpoint, number) | read_filtered(journal, number)
+    progress = _read_progress(checkpoint, number) | read_spark_counts(journal, number)
     done = BatchDone(progress, stats, routing, written=files)
     return Batch(replace(done, choice=read_batch_choice(journal, number)), stats, written)
 

@@ -32,6 +32,7 @@ def print_tables(inspection: Inspection) -> None:
     columns = [figure for figure in inspection.figures if figure.inspect and figure.column[0]]
     whole = [figure for figure in columns if figure.labels != PARTITION]
     _print_batches(console, whole, data["batches"])
+    _print_results(console, data["batches"])
     by_partition = [figure for figure in columns if figure.labels == PARTITION]
     _print_partitions(console, by_partition, data["partitions"])
     if data["hot_keys"]:
@@ -54,6 +55,19 @@ def _print_batches(
     table = _table(*(figure.column[0] for figure in columns), "dead letters")
     for batch in batches:
         table.add_row(*_cells(columns, batch), _dead_letters(batch))
+    console.print(table)
+
+
+def _print_results(console: Console, batches: list[dict[str, Any]]) -> None:
+    """What became of the records of the batches, for each result of a job with several."""
+    accounts = [batch["result_accounts"] for batch in batches if batch["result_accounts"]]
+    if not accounts:
+        return
+    words = list(next(iter(accounts[-1].values())))
+    table = _table("result", *words)
+    for name in accounts[-1]:
+        sums = [sum(each[name][word] for each in accounts if name in each) for word in words]
+        table.add_row(name, *(f"{count:,}" for count in sums))
     console.print(table)
 
 

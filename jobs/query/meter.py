@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from unskew.config.models.window import NoWindow, SlidingWindow, Window
 from unskew.grouping.base import Int64s, UInt64s
@@ -66,9 +67,9 @@ class Meter:
         default_factory=lambda: np.zeros(len(LATENCY_BOUNDS_SECONDS) + 1, np.int64)
     )
     latency_seconds: float = 0.0
-    by_result: bool = False
-    """Does `key` name the result that a row is of, in a job with several?"""
-    results: Counter[str] = field(default_factory=Counter)
+    results: tuple[str, ...] = ()
+    """The results of a job with several: the column `key` names the result that a row is of."""
+    result_rejected: Counter[str] = field(default_factory=Counter)
     counted: list[pa.Table] = field(default_factory=list)
 
     def add(self, rows: pa.Table, partials: pa.Table, seconds: float) -> None:
@@ -76,17 +77,18 @@ class Meter:
         self.records += rows.num_rows
         self.busy_seconds += seconds
         self.state_bytes += partials.nbytes
-        panes = [PANE] if self.windows else []
-        timed = [SECONDS] if SECONDS in partials.column_names else []
-        self.counted.append(
-            partials.select([KEY_HASH, RECORDS, *panes, *self._list_name_columns(), *timed])
-        )
-        if self.by_result:
-            counts = partials.group_by(KEY).aggregate([(RECORDS, "sum")])
-            self.results.update(
-                dict(zip(*(counts[n].to_pylist() for n in (KEY, f"{RECORDS}_sum")), strict=True))
-            )
+        names = [KEY_HASH, RECORDS, *self._list_name_columns()]
+        names += [PANE] if self.windows else []
+        names += [KEY] if self.results and KEY not in names else []
+        names += [SECONDS] if SECONDS in partials.column_names else []
+        self.counted.append(partials.select(names))
         self._add_latencies(rows)
+
+    def add_rejected(self, rows: pa.Table) -> None:
+        """Count the rejected rows by the result that could not use them; some are of no result."""
+        if self.results and rows.num_rows:
+            counts = pc.value_counts(rows[KEY].combine_chunks().drop_null()).to_pylist()
+            self.result_rejected.update({each["values"]: each["counts"] for each in counts})
 
     def report(self, rejected: dict[str, int], opened: OpenCounts | None = None) -> PartitionReport:
         """The report of all chunks, with the rejected records by reason, and what was opened."""
@@ -98,6 +100,7 @@ class Meter:
         seconds = keys[SECONDS].to_numpy() if timed else np.empty(0)
         homes = loads_under_key(hashes, counts, self.partitions, self.seed)
         ends = self._count_window_ends()
+        by_result = self._count_by_result(ends[0])
         sampled = _find_smallest(hashes, SAMPLED_KEYS)
         heavy = np.argsort(-(seconds if timed else counts), kind="stable")[:HEAVY_KEYS]
         return PartitionReport(
@@ -119,7 +122,9 @@ class Meter:
             window_records=ends[1],
             rejected=rejected,
             executor=_name_executor(),
-            results=self.results,
+            results=dict(zip(self.results, by_result[0], strict=True)),
+            result_window_records=by_result[1],
+            result_rejected=self.result_rejected,
             open_hits=opened.hits,
             open_misses=opened.misses,
             open_seconds=opened.seconds,
@@ -155,6 +160,24 @@ class Meter:
         summed = [name for name in (RECORDS, SECONDS) if name in table.column_names]
         keys = table.group_by(names).aggregate([(name, "sum") for name in summed])
         return keys.rename_columns([*names, *summed])
+
+    def _count_by_result(self, ends: Int64s) -> tuple[list[int], Int64s]:
+        """The records of each result, and how many of them are at each end of last windows."""
+        records = [0] * len(self.results)
+        at_ends = np.zeros((len(self.results), ends.size), np.int64)
+        if not self.results or not self.counted:
+            return records, at_ends
+        table = pa.concat_tables(self.counted)
+        for number, name in enumerate(self.results):
+            own = table.filter(pc.equal(table[KEY], name))
+            counts = own[RECORDS].to_numpy().astype(np.int64)
+            records[number] = int(counts.sum())
+            if self.windows is not None:
+                last = self.windows.last_ends(own[PANE].to_numpy())
+                # Ends that are beyond those listed are counted at the latest, as in `ends`.
+                positions = np.minimum(np.searchsorted(ends, last), ends.size - 1)
+                np.add.at(at_ends[number], positions, counts)
+        return records, at_ends
 
     def _count_window_ends(self) -> tuple[Int64s, Int64s]:
         """The ends of the records' last windows, and how many records each."""

@@ -54,7 +54,7 @@ class PartialStage:
             self.seed,
             make_windows(self.window),
             keys=tuple(self.operator.keys),
-            by_result=bool(self.operator.parts),
+            results=tuple(self.operator.parts),
         )
         opened = begin_task(self.operator, self.open_keys)
 
@@ -66,11 +66,13 @@ class PartialStage:
         for rows in _chunk(batches):
             accepted, others = _split(rows)
             if others.num_rows:
-                rejected.append(others)
+                meter.add_rejected(others)
+                rejected.append(pa.Table.from_struct_array(others[REJECTED]))
             started = clock()
             for part in partials_of(self.operator, accepted):
                 if part.partials is None:
                     rejected.append(self._reject_row(part))
+                    meter.add_rejected(part.rows)
                 else:
                     meter.add(part.rows, part.partials, clock() - started)
                     yield from part.partials.select(names).to_batches()
@@ -105,15 +107,15 @@ def _chunk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def _split(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """The accepted rows, and the rejected records with their reason and coordinates as columns.
+    """The accepted rows, and the rejected ones.
 
     Where accepted rows carry their record, it stays with them.
     """
     is_rejected = pc.is_valid(pc.struct_field(rows[REJECTED], "reason"))
     if pc.any(is_rejected).as_py():
-        others = pa.Table.from_struct_array(rows.filter(is_rejected)[REJECTED])
+        others = rows.filter(is_rejected)
         rows = rows.filter(pc.invert(is_rejected))
     else:
-        others = pa.table({})
+        others = rows.slice(0, 0)
     carried = rows.num_rows > 0 and rows[REJECTED].null_count == 0
     return (rows if carried else rows.drop_columns(REJECTED)), others

@@ -8,7 +8,7 @@ from unskew.jobs.operators.aggregate import Aggregate
 from unskew.jobs.operators.base import KEY, Operator
 from unskew.jobs.operators.results import Results
 from unskew.jobs.query.decode import REJECT_REASON
-from unskew.jobs.query.expressions import drop_filtered, evaluate
+from unskew.jobs.query.expressions import FILTERED, drop_filtered, evaluate
 from unskew.jobs.query.prepare import (
     KEY_TOO_LONG,
     NULL_KEY,
@@ -25,7 +25,8 @@ _REASON = "_reason"
 def prepare_results(decoded: DataFrame, given: Operator, job: Job) -> tuple[DataFrame, Operator]:
     """A row for each record and result, or one with the reason why a record is rejected.
 
-    What one result cannot use is rejected for that result, and counts in the others.
+    What one result cannot use is rejected for that result, whose name is then the row's key, too,
+    and counts in the others.
     """
     assert isinstance(given, Results)
     rows, operator = _evaluate(decoded, given, job)
@@ -49,27 +50,28 @@ def _evaluate(decoded: DataFrame, given: Results, job: Job) -> tuple[DataFrame, 
     evaluated = evaluate(decoded, given, job)
     operator = evaluated.operator.bound(evaluated.types)
     assert isinstance(operator, Results)
-    unwanted = {
-        name: sf.col(REJECT_REASON).isNull() & ~sf.coalesce(sf.col(where), sf.lit(False))
-        for name, where in operator.wheres.items()
-    }
     parts = operator.parts
-    rows = drop_filtered(evaluated.rows, unwanted).select(
+    rows = evaluated.rows.select(
         *[
             sf.expr(text).alias(column)
             for part in parts.values()
             for column, text in {**part.keys, **part.inputs}.items()
         ],
         *[
-            (~sf.coalesce(test, sf.lit(False))).alias(f"{_WANTED}_{n}")
-            for n, test in unwanted.items()
+            sf.coalesce(sf.col(where), sf.lit(False)).alias(f"{_WANTED}_{name}")
+            for name, where in operator.wheres.items()
         ],
         *[_find_reason(name, part).alias(f"{_REASON}_{name}") for name, part in parts.items()],
         *list_record_columns(evaluated.event_time),
         REJECT_REASON,
+        *[name for name in (FILTERED,) if name in evaluated.rows.columns],
     )
     reason = sf.coalesce(sf.col(REJECT_REASON), *reject_times(job))
-    return rows.withColumn(REJECT_REASON, reason), operator
+    rows = rows.withColumn(REJECT_REASON, reason)
+    # After all reasons, so that no record counts as rejected and as filtered.
+    accepted = sf.col(REJECT_REASON).isNull()
+    unwanted = {name: accepted & ~sf.col(f"{_WANTED}_{name}") for name in operator.wheres}
+    return drop_filtered(rows, unwanted), operator
 
 
 def _find_reason(name: str, part: Aggregate) -> Column:
@@ -87,7 +89,7 @@ def _list_wanted(operator: Results, job: Job) -> Column:
     for name, part in operator.parts.items():
         long = sf.when(is_whole_key_too_long(part, job), f"{name}_{KEY_TOO_LONG}")
         reason = sf.coalesce(sf.col(f"{_REASON}_{name}"), long)
-        entry = sf.struct(sf.when(reason.isNull(), name).alias(KEY), reason.alias(_REASON))
+        entry = sf.struct(sf.lit(name).alias(KEY), reason.alias(_REASON))
         wanted = sf.col(f"{_WANTED}_{name}") if name in operator.wheres else sf.lit(True)
         entries.append(sf.when(wanted, entry))
     whole = sf.struct(sf.lit(None).cast("string").alias(KEY), sf.col(REJECT_REASON).alias(_REASON))

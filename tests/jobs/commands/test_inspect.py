@@ -83,12 +83,15 @@ def test_numbers_are_those_of_the_reports(
         "late_records": 0,
         "watermark": None,
         "watermark_behind_seconds": None,
+        # Spark's own counts are not in this journal.
+        "read_records": None,
         # The job has no `where`, no operator with `open`, and a single result.
         "filtered_records": None,
         "open_hits": None,
         "open_misses": None,
         "result_records": None,
         "result_filtered_records": None,
+        "result_accounts": None,
         "open_seconds": None,
         # Its grouping is not `auto`.
         "taken": None,

@@ -44,6 +44,8 @@ EXPORTED = {
     "unskew_batch_filtered_records": ("gauge",),
     "unskew_result_records_total": ("counter", "result"),
     "unskew_result_filtered_records_total": ("counter", "result"),
+    "unskew_result_late_records_total": ("counter", "result"),
+    "unskew_result_rejected_records_total": ("counter", "result"),
     "unskew_open_hits_total": ("counter",),
     "unskew_open_misses_total": ("counter",),
     "unskew_open_seconds_total": ("counter",),
@@ -121,7 +123,12 @@ def test_exactly_these_metrics_are_exported_with_these_labels() -> None:
     first = replace(
         first,
         progress={**first.progress, "observedMetrics": observed},
-        stats=replace(first.stats, results={"totals": 3}),
+        stats=replace(
+            first.stats,
+            results={"totals": 3},
+            result_rejected={"totals": 1},
+            result_late={"totals": 1},
+        ),
         written=WRITTEN,
         choice=BatchChoice("level", "local", "why", {"level": Expected(2.0, 0.1)}, 1.5, 70),
     )

@@ -1,8 +1,9 @@
 """`operators` as a list: several results of one stream, each with its own key, where and sinks."""
 
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -188,9 +189,15 @@ def last(spark: SparkSession, table: str, key: tuple[str, ...]) -> dict[Any, Any
 def test_each_result_has_its_own_totals_of_one_read(spark: SparkSession, tmp_path: Path) -> None:
     rows = events(400)
     without_user = {**rows[0], "user": None, "country": "de", "cents": 5}
-    write_lines(tmp_path / "in", "0.json", [*rows[:250], without_user])
+    unwanted_without_time = {**without_user, "user": "u1", "cents": -1, "at": None}
+    ahead = {**rows[0], "country": "de", "at": (START + timedelta(hours=3)).isoformat()}
+    late = [{**rows[0], "country": "de", "cents": cents} for cents in (5, -1)]
+    # Spark drops by the watermark of the batch before, which has seen the batch before that.
+    unusual = [ahead, without_user, unwanted_without_time]
+    write_lines(tmp_path / "in", "0.json", [*rows[:250], *unusual])
     write_lines(tmp_path / "in", "1.json", rows[250:])
-    used = [row for row in rows if row["country"] != "nowhere"]
+    write_lines(tmp_path / "in", "2.json", late)
+    used = [row for row in [*rows, ahead] if row["country"] != "nowhere"]
     by_user, by_country = defaultdict(list), defaultdict(list)
     for row in used:
         if row["cents"] > 0:
@@ -222,27 +229,38 @@ def test_each_result_has_its_own_totals_of_one_read(spark: SparkSession, tmp_pat
         assert renamed.columns == ["who", "events", "batch_id"]
 
     done = [each for each in batches.done if each.has_rows]
-    assert sum(each.source_records for each in done) == 401
-    counted: Counter[str] = Counter()
-    for each in done:
-        assert each.stats is not None
-        counted.update(each.stats.results)
-    wanted = sum(map(len, by_user.values()))
-    assert counted == {"by_user": wanted, "by_country": len(used) + 1}
-    filtered = sum(each.filtered_by_result["by_user"] for each in done)
-    assert wanted + filtered + 1 == len(used) + 1
     inspected = inspect(str(tmp_path / "level" / "checkpoint")).data()["batches"]
-    assert [each["result_filtered_records"] for each in inspected if each["records"]] == [
-        each.filtered_by_result for each in done
+    accounts = [each["result_accounts"] for each in inspected if each["records"]]
+    assert accounts == [
+        {name: asdict(account) for name, account in (each.result_accounts or {}).items()}
+        for each in done
     ]
+    wanted, unused = sum(map(len, by_user.values())), len(rows) + 1 - len(used)
+    whole = {"read": 405, "filtered": unused, "rejected": 1}
+    assert {
+        name: {word: sum(each[name][word] for each in accounts) for word in accounts[0][name]}
+        for name in accounts[0]
+    } == {
+        "by_user": {
+            **whole,
+            "counted": wanted,
+            "filtered": unused + len(used) - wanted + 1,
+            "rejected": 2,
+            "late": 1,
+        },
+        "by_country": {**whole, "counted": len(used) + 1, "late": 2},
+    }
+    assert [
+        account.balance for each in done for account in (each.result_accounts or {}).values()
+    ] == [0] * 6
     rejected = [dict(each.stats.rejected) for each in done if each.stats]
-    assert rejected == [{"by_user_null_key": 1}, {}]
-    (letter,) = [
-        json.loads(line)
+    assert rejected == [{"by_user_null_key": 1, "no_event_time": 1}, {}, {}]
+    reasons = [
+        json.loads(line)["reason"]
         for file in (tmp_path / "level" / "rejected").rglob("*.json")
         for line in file.read_text().splitlines()
     ]
-    assert letter["reason"] == "by_user_null_key"
+    assert sorted(reasons) == ["by_user_null_key", "no_event_time"]
 
 
 @pytest.mark.spark
