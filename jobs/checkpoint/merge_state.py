@@ -9,6 +9,7 @@ import io
 import json
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -16,6 +17,18 @@ from pyarrow import fs
 
 from unskew.grouping.spark.locations import open_location
 
+# Of a damaged archive zipfile also says that it is encrypted, ends early, or cannot be inflated.
+_UNREADABLE = (
+    OSError,
+    EOFError,
+    RuntimeError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 _FILE = re.compile(r"(\d+)(?:_[^.]*)?\.(zip|changelog)")
 
 
@@ -71,8 +84,8 @@ def _read_snapshot(system: fs.FileSystem, folder: str, version: int) -> tuple[in
             archive = zipfile.ZipFile(io.BytesIO(stream.readall()))
         # A line with the format's version comes first.
         about = json.loads(archive.read("metadata").decode().partition("\n")[2])
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile):
+        named = [*about.get("sstFiles", ()), *about.get("logFiles", ())]
+        return int(about["numKeys"]), sum(int(file["sizeBytes"]) for file in named)
+    except _UNREADABLE:
         # Spark may be removing or replacing it at this moment; the next batch sees the next one.
         return None, 0
-    named = [*about.get("sstFiles", ()), *about.get("logFiles", ())]
-    return int(about["numKeys"]), sum(int(file["sizeBytes"]) for file in named)

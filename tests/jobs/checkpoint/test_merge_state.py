@@ -2,6 +2,8 @@ import json
 import zipfile
 from pathlib import Path
 
+import pytest
+
 from unskew.jobs.checkpoint.merge_state import MergePartition, read_merge_state
 
 
@@ -42,3 +44,32 @@ def test_a_snapshot_that_spark_is_writing_is_not_an_error(tmp_path: Path) -> Non
     (folder / "4.zip").write_bytes(b"PK half")
     assert read_merge_state(str(tmp_path)) == (MergePartition(0, None, 7),)
     assert read_merge_state(str(tmp_path / "nothing")) == ()
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_a_flipped_bit_of_a_snapshot_costs_its_figures_alone(
+    tmp_path: Path, compression: int
+) -> None:
+    # Spark reads a snapshot's local headers, so it may well go on where these figures cannot.
+    folder = tmp_path / "state" / "0" / "0"
+    folder.mkdir(parents=True)
+    path = folder / "1.zip"
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        archive.writestr("metadata", 'v1\n{"sstFiles": [{"sizeBytes": 9}], "numKeys": 7}')
+    whole = path.read_bytes()
+    for position in range(len(whole)):
+        for bit in range(8):
+            damaged = bytearray(whole)
+            damaged[position] ^= 1 << bit
+            path.write_bytes(damaged)
+            (partition,) = read_merge_state(str(tmp_path))
+            assert partition.rows in {7, None}, (position, bit)
+
+
+@pytest.mark.parametrize("about", ["[]", "{}", '{"numKeys": {}}', '{"numKeys": 1, "sstFiles": 3}'])
+def test_a_snapshot_about_which_nothing_is_said_has_no_figures(tmp_path: Path, about: str) -> None:
+    folder = tmp_path / "state" / "0" / "0"
+    folder.mkdir(parents=True)
+    with zipfile.ZipFile(folder / "1.zip", "w") as archive:
+        archive.writestr("metadata", f"v1\n{about}")
+    assert [each.rows for each in read_merge_state(str(tmp_path))] == [None]
