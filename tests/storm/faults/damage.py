@@ -24,7 +24,7 @@ from tests.storm.oracle.world import Routing, routing_of, world_of
 JOURNAL = "unskew"
 _IMAGES = 6
 _FLIPS = 20
-_POINT_SECONDS = 400.0
+_POINT_SECONDS = 1200.0
 _UNSYNCED_NS = 30 * 10**9
 UNHARMED = "no damage"
 UNNAMED = "refused, but naming no file"

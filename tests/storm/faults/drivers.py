@@ -16,7 +16,7 @@ from tests.storm.oracle.world import Routing, routing_of, world_of
 
 VICTIMS = ("driver killed", "JVM killed", "driver and JVM killed")
 _KILLS = 10
-_POINT_SECONDS = 400.0
+_POINT_SECONDS = 1200.0
 
 
 def storm_drivers(seed: int, folder: Path, services: Services, counts: Counts) -> None:

@@ -20,7 +20,7 @@ from tests.storm.oracle.world import routing_of, world_of
 from tests.support.running.cluster import Cluster
 
 _KILLS = 10
-_POINT_SECONDS = 400.0
+_POINT_SECONDS = 1200.0
 _BACK_SECONDS = 120.0
 _MERGING = POINTS.index("in the merge")
 

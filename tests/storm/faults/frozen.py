@@ -16,7 +16,7 @@ from tests.storm.harness.stage import Stage
 from tests.storm.oracle.world import routing_of, world_of
 from unskew.jobs.checkpoint.lock import JVM_LOCK, LOCK
 
-_POINT_SECONDS = 400.0
+_POINT_SECONDS = 1200.0
 _TIMES = 3
 
 

@@ -20,7 +20,7 @@ from tests.storm.oracle.world import routing_of, world_of
 
 _OUTAGES = 4
 _STARTS_MAX = 12
-_POINT_SECONDS = 400.0
+_POINT_SECONDS = 1200.0
 _DISK_BYTES = 32 << 20
 
 

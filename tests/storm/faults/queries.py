@@ -30,7 +30,7 @@ _ENDING = ("query stopped", "query failed")
 _BESIDE = "second start refused"
 _POLL_SECONDS = 0.02
 _STRIKES_MAX = 24
-_WAIT_SECONDS = 400.0
+_WAIT_SECONDS = 1200.0
 
 
 def storm_queries(seed: int, folder: Path, services: Services, jvm: Jvm, counts: Counts) -> None:

@@ -14,7 +14,7 @@ import psutil
 from tests.storm.harness.counts import StormError
 from tests.support.running.processes import children_named
 
-END_SECONDS = 600.0
+END_SECONDS = 1800.0
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For a JVM that lives for minutes, half of which it would spend on compiling better code."""
 

@@ -30,7 +30,7 @@ from unskew.jobs.local.signals import Stop
 from unskew.jobs.observe.follower import Follower
 from unskew.jobs.query.pipeline import Pipeline
 
-_END_SECONDS = 600.0
+_END_SECONDS = 1800.0
 _FAIL_SECONDS = 2
 IN_ONE_JVM: dict[str, Any] = {"table_format": "parquet"}
 """What worlds in here have in common: Delta is an extension of Spark's, for jobs that write it."""
