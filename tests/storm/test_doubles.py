@@ -1,5 +1,6 @@
 """Broken doubles that the storm must catch: of a sink, of a journal, of the checkpoint's lock."""
 
+import json
 import random
 from contextlib import ExitStack, nullcontext
 from datetime import UTC, datetime, timedelta
@@ -22,6 +23,8 @@ from unskew.config.errors import ExternalError
 from unskew.jobs.checkpoint.lock import lock_checkpoint
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ROW = ("at", "day", "kafka_offset", "kafka_partition", "kind", "price", "symbol", "volume")
+"""The columns of a row in the order in which the oracle has them."""
 
 
 @pytest.fixture
@@ -44,14 +47,24 @@ def write(stage: Stage, totals: slice = slice(None), dead_letters: slice = slice
         }
         for result_key, columns in stage.want.totals.items()
     ]
+    write_files(stage.results, results[totals])
+    write_dead_letters(stage, dead_letters)
+
+
+def write_dead_letters(stage: Stage, dead_letters: slice = slice(None)) -> None:
+    """Write the oracle's dead letters, or a part of them."""
     rejected = [
         {"partition": partition, "offset": offset, "reason": reason}
         for partition, offset, reason in stage.want.dead_letters.elements()
     ]
-    for folder, rows in (("results", results[totals]), ("dead", rejected[dead_letters])):
-        path = stage.folder / folder / "batch_id=0"
-        path.mkdir(parents=True)
-        pq.write_table(pa.Table.from_pylist(rows), path / "part-0.parquet")
+    write_files(stage.folder / "dead", rejected[dead_letters])
+
+
+def write_files(folder: Path, rows: list[dict[str, Any]]) -> None:
+    """Write rows as the files of a batch."""
+    path = folder / "batch_id=0"
+    path.mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(rows), path / "part-0.parquet")
 
 
 def test_a_whole_outcome_passes(stage: Stage) -> None:
@@ -95,6 +108,41 @@ def test_a_batch_that_is_written_twice_is_caught(stage: Stage) -> None:
     whole = stage.folder / "results" / "batch_id=0" / "part-0.parquet"
     (path / "part-0.parquet").write_bytes(whole.read_bytes())
     with pytest.raises(StormError, match="more than once"):
+        check(stage, Counts())
+
+
+def write_table(stage: Stage, names: list[str], listed: slice) -> None:
+    """Write the oracle's rows as a job's table has them, a file each of these; list some only."""
+    rows = [dict(zip(ROW, row, strict=True)) for row in stage.want.totals]
+    paths = []
+    for number, name in enumerate(names):
+        for kind in sorted({row["kind"] for row in rows}):
+            held = [row for row in rows[number :: len(names)] if row["kind"] == kind]
+            path = stage.results / f"kind={kind}" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            at = [_EPOCH + timedelta(milliseconds=row["at"]) for row in held]
+            data = {column: [row[column] for row in held] for column in ROW if column != "kind"}
+            pq.write_table(pa.table({**data, "at": at}), path)
+            paths.append(path)
+    entries = [json.dumps({"action": "add", "path": path.as_uri()}) for path in paths]
+    log = stage.results / "_spark_metadata" / "0"
+    log.parent.mkdir()
+    log.write_text("\n".join(["v1", *entries[listed]]))
+
+
+@pytest.mark.parametrize(
+    ("listed", "wrong"), [(slice(None), None), (slice(1, None), r"\d+ totals missing")]
+)
+def test_a_table_that_loses_a_file_is_caught(
+    tmp_path: Path, listed: slice, wrong: str | None
+) -> None:
+    files: dict[str, Any] = {"sink": "table", "source": "files", "dead_letters": "files"}
+    world = world_of(3, **files, operator="rows", table_format="parquet", keys="zipf")
+    stage = Stage(world, tmp_path / "stage", Services(tmp_path, ExitStack()))
+    stage.prepare()
+    write_dead_letters(stage)
+    write_table(stage, ["part-0.parquet", "part-1.parquet"], listed)
+    with pytest.raises(StormError, match=wrong) if wrong else nullcontext():
         check(stage, Counts())
 
 
