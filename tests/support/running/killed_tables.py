@@ -35,8 +35,8 @@ from unskew.jobs.sinks.table import DELTA_SETTINGS
 from unskew.jobs.sinks.table_orphans import find_orphans, remove
 
 FORMATS = ("parquet", "delta") * 3
-BATCHES, RECORDS = 8, 200
-KILLED_STARTS, STARTS_MAX = 4, 12
+BATCHES, RECORDS = 4, 200
+KILLED_STARTS, STARTS_MAX = 2, 12
 DRIVERS = ("driver", "JVM", "driver and JVM")
 WORKER, EXECUTOR = "Python worker", "executor"
 GROUPINGS: tuple[dict[str, Any], ...] = (
@@ -54,8 +54,10 @@ _SETTINGS = {
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "2",
     # So that some of the few batches write a compact log.
-    "spark.sql.streaming.fileSink.log.compactInterval": "4",
+    "spark.sql.streaming.fileSink.log.compactInterval": "3",
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+    # By default VACUUM lists a table's folders in 10,000 tasks.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
 }
 # A JVM that lives for a minute spends half of its time on code that it will run no more.
 _SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -168,7 +170,7 @@ class World:
                 end_process(process, 60)
 
     def _wait_and_strike(self, process: "subprocess.Popen[bytes]", victim: str) -> None:
-        target = self._begun() + int(self._rng.integers(1, 10))
+        target = self._begun() + int(self._rng.integers(1, 7))
         while self._begun() < target and process.poll() is None:
             time.sleep(0.02)
         time.sleep(float(self._rng.uniform(0, 1)))
@@ -265,6 +267,8 @@ def main() -> int:
     parser.add_argument("--executors", action="store_true", help="kill those of a cluster")
     parser.add_argument("--record", action="store_true", help="add the counts to the ledger")
     given = parser.parse_args()
+    # So that all that was started ends, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     failed = False
     for seed in range(given.first, given.first + given.rounds):
         done = try_round(seed, executors=given.executors)
