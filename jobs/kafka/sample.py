@@ -1,15 +1,20 @@
-"""A bounded sample of a topic's newest records, in the order in which its partitions hold them."""
+"""A bounded sample of topics' newest records, each partition's in its order."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
+import numpy as np
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from unskew.config.errors import ExternalError
+from unskew.config.models.source import KafkaSource, Source
+from unskew.config.types.secrets import reveal
 from unskew.jobs.kafka.admin import no_answer, no_such_topic
 from unskew.jobs.kafka.native_options import is_of_the_group
+from unskew.jobs.kafka.options import find_security_options
 
 ANSWER_SECONDS = 5.0
 _CHUNK_RECORDS = 10_000
@@ -22,6 +27,8 @@ _NO_PERMISSION = (
 )
 Progress = Callable[[int, int], None]
 """Called with the records that were read, and those that are asked for."""
+Watch = Callable[[str], AbstractContextManager[Progress | None]]
+"""Watches the reading of a topic."""
 
 
 @dataclass
@@ -36,6 +43,21 @@ class RawSample:
     there: int = 0
     """Records that the topic has."""
 
+    def append(self, other: Self, number: int, topics: int) -> None:
+        """Add the records of one of so many topics; a task reads one partition of one topic."""
+        self.keys += other.keys
+        self.values += other.values
+        self.partitions += [partition * topics + number for partition in other.partitions]
+        self.offsets += other.offsets
+        self.timestamps_ms += other.timestamps_ms
+        self.there += other.there
+
+    def order_by_task(self) -> Self:
+        """The records of each partition together, as a task reads them."""
+        order = np.argsort(self.partitions, kind="stable").tolist()
+        columns = (self.keys, self.values, self.partitions, self.offsets, self.timestamps_ms)
+        return type(self)(*([column[at] for at in order] for column in columns), there=self.there)
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -43,6 +65,37 @@ class Limits:
 
     records: int
     seconds: float
+
+
+def unwatched(_: str) -> AbstractContextManager[Progress | None]:
+    """Watches nothing."""
+    return nullcontext()
+
+
+def sample_source(source: Source, limits: Limits, watch: Watch = unwatched) -> RawSample | None:
+    """The newest records of a job's topics; None where only Spark can read its source."""
+    if not isinstance(source, KafkaSource) or not source.subscribe:
+        return None
+    if find_security_options(reveal(source.options)):
+        return None  # they are for Kafka's Java client
+    return sample_topics(source.subscribe, source.bootstrap_servers, limits, {}, watch)
+
+
+def sample_topics(
+    topics: Sequence[str],
+    servers: str,
+    limits: Limits,
+    client_options: Mapping[str, str],
+    watch: Watch,
+) -> RawSample:
+    """The newest records of all topics, each by an equal part of the limits."""
+    part = Limits(max(1, limits.records // len(topics)), limits.seconds / len(topics))
+    whole = RawSample()
+    for number, topic in enumerate(topics):
+        with watch(topic) as progress:
+            sample = sample_topic(topic, servers, part, client_options, progress)
+        whole.append(sample, number, len(topics))
+    return whole
 
 
 def sample_topic(

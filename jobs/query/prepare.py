@@ -234,7 +234,10 @@ def _reject_future(most: Duration | None) -> list[Column]:
     if most is None:
         return []
     at, ahead = sf.unix_micros(sf.col(EVENT_TIME)), sf.lit(most.microseconds)
-    after_batch = at > sf.unix_micros(sf.current_timestamp()) + ahead
+    # In a lambda, which Spark interprets: elsewhere the time of a batch would stand in the code
+    # that Spark generates, which would be compiled anew, and run cold, in each batch.
+    now = sf.array(sf.current_timestamp())
+    after_batch = sf.exists(now, lambda time: at > sf.unix_micros(time) + ahead)
     after_arrival = at > sf.unix_micros(sf.col(ARRIVED)) + ahead
     future = after_batch | (sf.col(STAMPED_ON_ARRIVAL) & after_arrival)
     return [sf.when(future, EVENT_TIME_IN_THE_FUTURE)]

@@ -15,13 +15,11 @@ from unskew.config.loader import load
 from unskew.config.models.job import Job
 from unskew.config.models.source import KafkaSource
 from unskew.config.specs import OPERATORS
-from unskew.config.types.secrets import reveal
 from unskew.jobs.commands.prediction.key_expression import KeyExpression, parse_key_expression
 from unskew.jobs.commands.prediction.options import Question
 from unskew.jobs.commands.prediction.sample import Sample, sample_texts, sample_trace
-from unskew.jobs.kafka.options import find_security_options
-from unskew.jobs.kafka.sample import Limits, RawSample, sample_topic
 from unskew.jobs.kafka.sample import Progress as Report
+from unskew.jobs.kafka.sample import RawSample, sample_source, sample_topics
 
 _JOB_RECORDS_MAX = 300_000
 """Of a job's records, which are kept as rows."""
@@ -56,7 +54,7 @@ def _sample_records(question: Question) -> Sample:
     if question.topic is not None:
         where = f"{question.topic} on {question.servers}"
         options = question.client_options
-        raw = _read_topics([question.topic], question.servers, question.limits, options)
+        raw = sample_topics([question.topic], question.servers, question.limits, options, _bar)
     else:
         where = str(question.file)
         raw = _read_lines(Path(where), question.limits.records)
@@ -90,25 +88,6 @@ def _read_lines(path: Path, records: int) -> RawSample:
     return RawSample([None] * len(values), values, there=there)
 
 
-def _read_topics(
-    topics: Sequence[str], servers: str, limits: Limits, options: dict[str, str]
-) -> RawSample:
-    """The records of all topics, each by an equal part of the limits."""
-    part = Limits(max(1, limits.records // len(topics)), limits.seconds / len(topics))
-    whole = RawSample()
-    for number, topic in enumerate(topics):
-        with _bar(f"reading {topic}") as report:
-            raw = sample_topic(topic, servers, part, options, report)
-        whole.keys += raw.keys
-        whole.values += raw.values
-        # A task reads one partition of one topic.
-        whole.partitions += [partition * len(topics) + number for partition in raw.partitions]
-        whole.offsets += raw.offsets
-        whole.timestamps_ms += raw.timestamps_ms
-        whole.there += raw.there
-    return whole
-
-
 def _sample_job(question: Question, name: str) -> Asked:
     from unskew.jobs.commands.run import quiet_spark  # noqa: PLC0415 - on use: Spark
     from unskew.jobs.engine.sample_rows import sample_job  # noqa: PLC0415
@@ -129,7 +108,7 @@ def _sample_job(question: Question, name: str) -> Asked:
             " could be predicted; add --table for its files and writers"
         )
     limits = replace(question.limits, records=min(question.limits.records, _JOB_RECORDS_MAX))
-    raw = _read_source(job, limits)
+    raw = sample_source(job.source, limits, _bar)
     if raw is not None and not raw.keys:
         sample_texts(_describe_source(job), [], raw).check()
     _say("starting Spark to prepare the records and to measure the operator")
@@ -161,23 +140,13 @@ def _describe_source(job: Job) -> str:
     return f"{source.path} of job {job.name}"
 
 
-def _read_source(job: Job, limits: Limits) -> RawSample | None:
-    """The newest records of the job's topics; None where only Spark can read its source."""
-    source = job.source
-    if not isinstance(source, KafkaSource) or not source.subscribe:
-        return None
-    if find_security_options(reveal(source.options)):
-        return None  # they are for Kafka's Java client
-    return _read_topics(source.subscribe, source.bootstrap_servers, limits, {})
-
-
 def _say(line: str) -> None:
     print(f"compare: {line}", file=sys.stderr, flush=True)
 
 
 @contextmanager
-def _bar(text: str) -> Iterator[Report]:
-    """A bar of records; nothing where nobody watches."""
+def _bar(topic: str) -> Iterator[Report]:
+    """A bar of a topic's records; nothing where nobody watches."""
     bars = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -188,7 +157,7 @@ def _bar(text: str) -> Iterator[Report]:
         disable=not sys.stderr.isatty(),
     )
     with bars:
-        task = bars.add_task(text, total=1)
+        task = bars.add_task(f"reading {topic}", total=1)
 
         def update(done: int, asked: int) -> None:
             with suppress(KeyError):

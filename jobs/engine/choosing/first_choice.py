@@ -16,16 +16,13 @@ from pyspark.sql import SparkSession
 
 from unskew.config.errors import UnskewError
 from unskew.config.models.job import Job
-from unskew.config.models.source import KafkaSource
-from unskew.config.types.secrets import reveal
 from unskew.grouping.base import UInt64s
 from unskew.grouping.choice.estimates import Estimates
 from unskew.grouping.choice.ways import KEY, LEVEL
 from unskew.grouping.simulation.batch_cost import Constants, Machine
 from unskew.grouping.simulation.loads import HASHED, LOCAL, KeyBatch, Loads, Work, spread
 from unskew.jobs.engine.sample_rows import JobSample, sample_job_in
-from unskew.jobs.kafka.options import find_security_options
-from unskew.jobs.kafka.sample import Limits, RawSample, sample_topic
+from unskew.jobs.kafka.sample import Limits, sample_source
 
 CLOSE = 1.05
 _SAMPLE_SECONDS = 3.0
@@ -110,34 +107,13 @@ def _tile(hashes: UInt64s, rows: int) -> UInt64s:
 
 def _read_sample(job: Job, spark: SparkSession, records: int) -> tuple[JobSample | None, int]:
     """The rows of a sample, None if none can be had; and how many rows a batch may have."""
-    raw = _read_topics(job, records)
+    raw = sample_source(job.source, Limits(records, _SAMPLE_SECONDS))
     if raw is not None and not raw.keys:
         return None, 0
+    raw = None if raw is None else raw.order_by_task()
     for file in job.operator.files():
         spark.sparkContext.addPyFile(file)
     rows = sample_job_in(spark, job, raw, records)
     limit = getattr(job.source, "records_per_batch", None)
     read = len(raw.keys) if raw is not None else records
     return rows, round(rows.hashes.size * (limit / read if limit else 1))
-
-
-def _read_topics(job: Job, records: int) -> RawSample | None:
-    """The newest records of the job's topics; None where only Spark can read its source."""
-    source = job.source
-    if not isinstance(source, KafkaSource) or not source.subscribe:
-        return None
-    if find_security_options(reveal(source.options)):
-        return None  # they are for Kafka's Java client
-    topics = source.subscribe
-    limits = Limits(max(1, records // len(topics)), _SAMPLE_SECONDS / len(topics))
-    whole = RawSample()
-    for number, topic in enumerate(topics):
-        raw = sample_topic(topic, source.bootstrap_servers, limits, {})
-        # A task reads one partition of one topic, one record after the other.
-        for at in np.argsort(raw.partitions, kind="stable").tolist():
-            whole.keys.append(raw.keys[at])
-            whole.values.append(raw.values[at])
-            whole.partitions.append(raw.partitions[at] * len(topics) + number)
-            whole.offsets.append(raw.offsets[at])
-            whole.timestamps_ms.append(raw.timestamps_ms[at])
-    return whole

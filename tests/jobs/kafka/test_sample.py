@@ -2,12 +2,14 @@
 
 import json
 
+import numpy as np
 import pytest
 from confluent_kafka import Producer
 
+from unskew.config.models.source import FilesSource, KafkaSource
 from unskew.jobs.__main__ import main
 from unskew.jobs.kafka.broker import Broker
-from unskew.jobs.kafka.sample import Limits, sample_topic
+from unskew.jobs.kafka.sample import Limits, sample_source, sample_topic
 from unskew.jobs.local.child_processes import free_ports
 
 pytestmark = pytest.mark.e2e
@@ -42,6 +44,31 @@ def test_the_newest_records_are_taken_by_each_partitions_share(broker: Broker, t
     assert seen[-1] == (300, 300)
     assert sample.values[0] is not None
     assert min(sample.timestamps_ms) > 0
+
+
+def test_of_several_topics_each_has_its_part_and_lies_as_tasks_read_it(broker: Broker) -> None:
+    topics = ["sampled-one", "sampled-two"]
+    broker.create_topics(topics, partitions=2)
+    producer = Producer({"bootstrap.servers": broker.address, "log_level": 0})
+    for number in range(200):
+        producer.produce(topics[number % 2], b"%d" % number, partition=number % 3 % 2)
+    assert producer.flush(30) == 0
+    source = KafkaSource(type="kafka", bootstrap_servers=broker.address, subscribe=topics)
+
+    read = sample_source(source, Limits(60, 30))
+
+    assert read is not None
+    sample = read.order_by_task()
+    assert 50 <= len(sample.values) <= 64
+    starts = np.flatnonzero(np.diff([-1, *sample.partitions]))
+    assert len(starts) == 4  # one stretch for each partition of each topic
+
+
+def test_what_only_spark_can_read_is_not_sampled() -> None:
+    assert sample_source(FilesSource(type="files", path="."), Limits(60, 1)) is None
+    source = {"type": "kafka", "bootstrap_servers": "127.0.0.1:1", "subscribe": ["t"]}
+    secured = KafkaSource(**source, options={"kafka.security.protocol": "SSL"})
+    assert sample_source(secured, Limits(60, 1)) is None
 
 
 def test_a_topic_is_answered_by_its_keys_or_by_an_expression(

@@ -12,12 +12,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.functions import arrow_udf
 
-from tests.support.oracles import OPERATORS, SCHEMA, records
+from tests.support.oracles import OPERATORS, SCHEMA, WINDOWS, records
 from tests.support.running.in_process import Ran, write_lines
 from tests.support.running.plans import CountingRouter, read_evaluated
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.route import route
 from unskew.grouping.spark.router import PARTITION_KEY, Router, route_hashes
+from unskew.jobs.observe.batch import BatchDone
 
 pytestmark = pytest.mark.spark
 
@@ -105,3 +106,41 @@ def test_a_job_routes_as_route_does(spark: SparkSession, tmp_path: Path) -> None
         (mine,), (its,) = journal.states(batch).values(), job.journal.states(batch).values()
         assert mine.checksum() == its.checksum()
         assert journal.routes(batch)[0].records == 100
+
+
+class _CountsCompilations(Ran):
+    """After each batch: how much code Spark had compiled until then."""
+
+    def __init__(self, spark: SparkSession, *given: Any, **changes: Any) -> None:
+        metrics: Any = spark._jvm.org.apache.spark.metrics.source.CodegenMetrics  # type: ignore[union-attr]
+        self._count = metrics.METRIC_COMPILATION_TIME().getCount
+        self.compiled: list[int] = []
+        super().__init__(spark, *given, **changes)
+
+    def batch_done(self, done: BatchDone) -> None:
+        super().batch_done(done)
+        self.compiled.append(self._count())
+
+
+@pytest.mark.parametrize("grouping", ["level", pytest.param("none", marks=pytest.mark.slow)])
+def test_no_batch_compiles_what_those_before_it_did(
+    spark: SparkSession, tmp_path: Path, grouping: str
+) -> None:
+    rows = records(7, 60)
+    for batch in range(6):
+        write_lines(tmp_path / "in", f"{batch}.json", rows[batch::6])
+
+    ran = _CountsCompilations(
+        spark,
+        tmp_path,
+        grouping,
+        operator=OPERATORS["word_count"],
+        grouping={"type": grouping},
+        window=WINDOWS["none"],
+        lateness=None,
+        # Not a table in memory: its rows have the batch's number, which Spark compiles.
+        sinks=[{"type": "console"}],
+    )
+
+    assert len(ran.compiled) == 6
+    assert ran.compiled[2] == ran.compiled[5]
