@@ -38,3 +38,19 @@ def test_every_row_and_result_is_there_once(root: Path, tmp_path: Path) -> None:
         ["c1", "3", "1970-01-01"],
         ["c2", "3", "1970-01-01"],
     ]
+    (rows, files), (streamed, stream_files) = shown["example"]
+    assert rows == streamed == 6000
+    assert 21 < files <= 21 + 3 * 7
+    assert stream_files <= 3 * (21 + 2 * 7)
+    if disk := shown.get("disk"):
+        assert disk["full"] == [
+            (
+                "totals: no space left on device: make room; the checkpoint goes on from the last"
+                " whole batch"
+            )
+        ]
+        assert len(disk["read-only"]) == 1
+        assert "Read-only file system" in disk["read-only"][0]
+        assert disk["before"] == disk["room"] == disk["after"] == []
+        amounts = [100 * batch + row for batch in range(3) for row in range(30)]
+        assert disk["amounts"] == amounts

@@ -2,11 +2,15 @@
 
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from tests.jobs.commands.test_examples import example
+from tests.storm.faults.outages import NotPossibleHereError, fill, small_disk
+from tests.support.running.disks import read_only
 from tests.support.running.in_process import Ran, write_lines
 from unskew.config.errors import ExternalError
 from unskew.jobs.engine.session import session
@@ -95,6 +99,46 @@ def run(spark: SparkSession, folder: Path) -> dict[str, Any]:
     return shown
 
 
+def run_example(spark: SparkSession, folder: Path) -> list[list[int]]:
+    """Rows and files of the tables of docs/examples, in a batch and in a stream."""
+    shown = example(Path(__file__).resolve().parents[3], "route_before_a_table")
+    shown.write_events(folder / "events")
+    events = spark.read.schema(shown.EVENTS).json(str(folder / "events"))
+    shown.write_batch(events, folder / "batch", "delta")
+    arriving = spark.readStream.schema(shown.EVENTS).option("maxFilesPerTrigger", 1)
+    stream = arriving.json(str(folder / "events"))
+    shown.write_stream(stream, folder / "stream", folder / "streams", "delta")
+    tables = (folder / "batch", folder / "stream")
+    return [[len(read(spark, table)), shown.files(table)] for table in tables]
+
+
+def run_on_small_disk(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """The lines of jobs whose table's disk is full, then read-only, and the rows in the end."""
+    disk = folder / "table"
+
+    def run_batch(number: int) -> list[str]:
+        lines = [{"country": f"c{row % 3}", "amount": 100 * number + row} for row in range(30)]
+        write_lines(folder / "in", f"{number}.json", lines)
+        sinks = [table(disk, partition_by=["country"])]
+        try:
+            Ran(spark, folder, "disk", sinks=sinks, **ROWS)
+        except ExternalError as error:
+            return str(error).splitlines()
+        return []
+
+    with small_disk(disk):
+        shown = {"before": run_batch(0)}
+        fill(disk / "_filler", 4000)
+        shown["full"] = run_batch(1)
+        (disk / "_filler").unlink()
+        shown["room"] = run_batch(1)
+        with read_only(disk):
+            shown["read-only"] = run_batch(2)
+        shown["after"] = run_batch(2)
+        amounts = sorted(int(row[1]) for row in read(spark, disk))
+        return {**shown, "amounts": amounts}
+
+
 def main(folder: str) -> None:
     """Run them in a session with Delta's jars."""
     settings = {
@@ -105,6 +149,10 @@ def main(folder: str) -> None:
     }
     with session("delta", settings, ["delta"]) as spark:
         shown = run(spark, Path(folder))
+        (Path(folder) / "example").mkdir()
+        shown["example"] = run_example(spark, Path(folder) / "example")
+        with suppress(NotPossibleHereError):
+            shown["disk"] = run_on_small_disk(spark, Path(folder) / "disk")
     Path(folder, "shown.json").write_text(json.dumps(shown))
 
 
