@@ -34,7 +34,7 @@ ceil((1 + slack) m / n).
 Costs: one look in a hash table a record, a few passes over the distinct keys, and the share must be
 held while it is counted. Bounds: a piece of `chunk_records` records is held at a time, at most
 24 bytes a record and 96 a distinct key of it, and the table stays for the next piece. The state is
-41 bytes a partition and 24 for each of `cost_keys`; with several sources 16 bytes for each key of
+57 bytes a partition and 24 for each of `cost_keys`; with several sources 16 bytes for each key of
 the share, at most 256 KiB, and the plan. A share of several pieces is levelled piece by piece, each
 filling up what those before it left uneven; then the bound on pairs holds for each piece, and a
 cut of the share that is not `route_chunks`' is a piece too until `begin_batch`.
@@ -45,10 +45,10 @@ and all make the same plan of them (`grouping.parts.level.agreed_homes`): homes 
 a few keys that all may split over the same partitions. A source fills partitions with those, and
 moves others only above its slack. What is left of its own deviations mostly cancels in the sum over
 sources. Sources are exact on their own, without a plan, where that costs at most 1.05 pairs a key;
-where the batch has too few records for a plan to stay below 1.02 times the mean, unless `slack`
-allows more; and where the plan does not fit: a source whose share departs from it by more than
-chance is exact, and a plan that gave uneven loads is not used in the next batch
-(`grouping.parts.level.agreement`).
+where the batch has too few records or keys for a plan to stay below 1.02 times the mean, unless
+`slack` allows more; and where the plan does not fit. A source whose share departs from it by more
+than chance is exact, one partition that does is brought down to its part, and after a plan that
+gave uneven loads all sources are exact for a while (`grouping.parts.level.drift`, `.agreement`).
 docs/level.md has the proofs, and what is possible without talking within the batch.
 
 Pairs over keys in the first batch, and then in the second with the largest load over the mean; 10^6
@@ -174,7 +174,7 @@ class LevelParams(GroupingParams):
     slack: Annotated[float, Field(ge=0.0, le=1.0)] | None = Field(None, examples=[0.05])
     """How far a source may go above its capacity, as a part of it, where several sources agree on
     homes by the counts of the batch before; 0: they do not, and each is exact on its own. Default:
-    2.5 sqrt(n / records of its share), what chance does to a share, and only where all sources
+    2.75 sqrt(n / records of its share), what chance does to a share, and only where all sources
     together then stay below 1.02 times the mean. With `balance: records`."""
 
     @model_validator(mode="after")
@@ -190,7 +190,7 @@ class Level(Grouping):
     """Exact counts, homes by hash, and the surplus of the largest keys moved."""
 
     name = "level"
-    version = 2
+    version = 3
     Params = LevelParams
     wants_feedback = True
     growing = agreement.GROWING
@@ -276,11 +276,11 @@ class Level(Grouping):
         agreement.begin(self.state, agreed)
 
     def _upgrade(self, snapshot: Snapshot) -> Snapshot:
-        # Version 1 had no memory of what was counted: it is empty, as before the first batch.
-        if (snapshot.grouping, snapshot.version) != (self.name, 1):
+        # Version 1 had no memory of what was counted, version 2 none of plans that failed.
+        if snapshot.grouping != self.name or snapshot.version not in {1, 2}:
             return snapshot
         memory = agreement.empty_memory(self.setting.partitions)
-        arrays = {**snapshot.arrays, **memory}
+        arrays = {**memory, **snapshot.arrays}
         return dataclasses.replace(snapshot, version=self.version, arrays=arrays)
 
     @property
@@ -325,7 +325,7 @@ class Level(Grouping):
         levelled = exact
         if self.wants_agreement or self.state["plan_used"][0]:
             levelled = self._levelled_as_agreed(share, where) or exact
-            agreement.note_share(self.state, share, exact)
+            agreement.note_share(self.state, share, numbers, exact)
         note_split_keys(self.state, levelled, share)
         cursors, segments = levelled.cursors, levelled.segment_partitions
         piece = Piece(counts.keys.copy(), levelled.codes, levelled.givers, cursors.copy(), segments)
@@ -346,11 +346,10 @@ class Level(Grouping):
         plan = agreement.plan_of(self.state)
         if plan is None or not where.mask[plan.shared_partitions].all():
             return None
-        slack = self.params.slack
-        if slack is None:
-            slack = agreement.own_slack(int(share.records.sum()), where.active.size)
+        if not where.mask[plan.home_partitions].all():
+            return None
         source, sources = self.setting.source, self.setting.sources
-        levelled = level_as_agreed(share, plan, where, source, sources, slack)
+        levelled = level_as_agreed(share, plan, where, source, sources, self.params.slack)
         if levelled is not None:
             self.state["plan_loads"] += levelled.loads - share.base
         return levelled if self.state["plan_used"][0] else None

@@ -32,7 +32,7 @@ from unskew.grouping.kernels import kernel
 from unskew.grouping.parts.level.levelling import home_loads
 from unskew.grouping.snapshot import Arrays
 
-AGREED_PAIRS = 0.0475
+AGREED_PAIRS = 0.0445
 """Pairs of shared keys beyond one a key, over keys."""
 MASS_LEAST = 3.5
 MASS_MOST = 8.0
@@ -125,7 +125,7 @@ class Where(NamedTuple):
 def make_plan(counted: Counted, before: Arrays, sources: int, where: Where) -> Plan:
     """Shared keys, and level homes for all others, which begin with those of the plan before."""
     expected = expected_records(counted.records)
-    hashed = _hash_homes(counted, where)
+    hashed = hash_homes(counted, where)
     homes = hashed.copy()
     _keep_homes(counted.keys, before, where.mask, homes)
     orders = hash_each(counted.keys, where.salts[1])
@@ -160,7 +160,8 @@ def _keep_homes(keys: UInt64s, before: Arrays, mask: NDArray[np.uint8], homes: I
         homes[kept] = partitions[at[kept]]
 
 
-def _hash_homes(counted: Counted, where: Where) -> Int32s:
+def hash_homes(counted: Counted, where: Where) -> Int32s:
+    """The partition that a hash gives each key."""
     entries = np.stack([counted.keys, counted.records.astype(np.uint64)], axis=1)
     homes = np.empty(counted.keys.size, np.int32)
     loads = np.zeros(where.mask.size, np.int64)

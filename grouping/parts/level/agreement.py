@@ -6,10 +6,12 @@ all of them, so all decide alike for the batch to come:
 
 1. being exact cost at most `EXACT_MAX` pairs a key, which is 1.05 but for what chance adds in the
    next batch: every source is exact on its own, no plan;
-2. so few records that chance alone makes some partition fuller than `LARGEST_MAX` times the mean,
-   whatever the plan, and the job allows no more: likewise;
+2. some partition would be fuller than `LARGEST_MAX` times the mean, by chance since records are
+   few, or since keys are too few for level homes, and the job allows no more: likewise;
 3. otherwise a plan. If the last one gave loads above what is allowed, by more than chance, as it
-   does when keys change all the time, it is reckoned but not used, until one would have been good.
+   does when keys change, it is reckoned but not used, until one would have been good: after the
+   first time one batch, then three, seven and so on, at most `WAIT_MAX`; each batch in which a plan
+   that is used is good takes one off again.
 """
 
 from collections.abc import Sequence
@@ -28,20 +30,27 @@ from unskew.grouping.parts.level.agreed_homes import (
     exact_extra,
     make_plan,
 )
+from unskew.grouping.parts.level.drift import CHANGE, add_ends, departs
 from unskew.grouping.parts.level.levelled import Levelled, Share
+from unskew.grouping.parts.level.shared_keys import fill_shared
 from unskew.grouping.snapshot import Arrays
 
 KEYS_MAX = 2**14
 """Keys of a source's share that it leaves counts of, those with most records."""
 EXACT_MAX = 1.045
 LARGEST_MAX = 1.02
-OWN_DEVIATIONS = 2.5
+WAIT_MAX = 63
 _CHANCE = 1.7
 """About how many standard deviations a plan leaves the fullest of 100 partitions above the mean."""
-_SPREAD = 0.8
-"""Of all partitions, in the same unit: chance alone leaves at most that, 0.65 being usual."""
+_SPREAD = 0.1, 8.0
+"""How far apart chance leaves all partitions, in the same unit: so much, and so much times what it
+does to a source's own partitions, relative to their part. Measured; shared keys even out more of
+what is small."""
+_SPREAD_CHANCE = 3.0
 _WORTH = 0.95
 """A plan is used if it makes at most this part of the pairs that being exact makes."""
+_FITTING = 0.9
+"""Of all records, those of sources whose shares were what the plan expected, at least."""
 _PLAN = Plan._fields
 _LISTS = (
     ("counted_keys", "counted_records"),
@@ -66,6 +75,9 @@ def empty_memory(partitions: int) -> dict[str, NDArray[Any]]:
         "exact_records": np.empty(0, np.int64),
         "plan_loads": np.zeros(partitions, np.int64),
         "plan_used": np.zeros(1, np.int64),
+        "plan_waits": np.zeros(2, np.int64),
+        "early_loads": np.zeros(partitions, np.int64),
+        "late_loads": np.zeros(partitions, np.int64),
         "home_keys": np.empty(0, np.uint64),
         "home_partitions": np.empty(0, np.int32),
         "shared_keys": np.empty(0, np.uint64),
@@ -83,6 +95,8 @@ def check_memory(state: Arrays) -> None:
             fits = state[name].size == state[first].size
             require(fits, name, f"as many as {first}, {state[first].size}")
     require(state["whole_records"].size in {0, state["plan_loads"].size}, "whole_records", "all")
+    waits = state["plan_waits"]
+    require((waits >= 0).all() and (waits <= WAIT_MAX).all(), "plan_waits", f"0 to {WAIT_MAX}")
     starts = state["shared_first"]
     ends = state["shared_keys"].size + 1, state["shared_partitions"].size
     require(starts.size == ends[0] and (np.diff(starts) > 0).all(), "shared_first", "ascending")
@@ -117,11 +131,14 @@ def note_counts(state: dict[str, NDArray[Any]], keys: UInt64s, records: Int64s) 
     state["counted_keys"], state["counted_records"] = distinct[kept], sums[kept]
 
 
-def note_share(state: dict[str, NDArray[Any]], share: Share, exact: Levelled) -> None:
+def note_share(
+    state: dict[str, NDArray[Any]], share: Share, numbers: Int32s, exact: Levelled
+) -> None:
     """Leave in the state what all sources need for the next batch, of one piece of a share.
 
-    exact: how the source levels the piece on its own.
+    numbers: of each record's key. exact: how the source levels the piece on its own.
     """
+    add_ends(numbers, share.homes, state["early_loads"], state["late_loads"])
     keys, owners = share.counts.keys, exact.owners()
     note_counts(state, keys, share.records)
     away = exact.segment_partitions != share.homes[owners]
@@ -138,11 +155,6 @@ def note_exact_pairs(
         state[f"exact_{name}"] = np.concatenate([state[f"exact_{name}"], array])
 
 
-def own_slack(records: int, partitions: int) -> float:
-    """How far chance takes the fullest partition of one source's share above its part."""
-    return min(1.0, OWN_DEVIATIONS * float(np.sqrt(partitions / max(records, 1))))
-
-
 def agree(states: Sequence[Arrays], where: Where, slack: float | None) -> dict[str, NDArray[Any]]:
     """The plan for the batch after the one that left these states; empty if it is better exact."""
     states = [state for state in states if state["counted_keys"].size]
@@ -154,16 +166,57 @@ def agree(states: Sequence[Arrays], where: Where, slack: float | None) -> dict[s
         return {}
     largest = LARGEST_MAX if slack is None else max(LARGEST_MAX, 1.0 + slack)
     fair = float(counted.records.sum()) / where.active.size
-    if 1.0 + _CHANCE / np.sqrt(fair) > largest:
+    chance = 1.0 / float(np.sqrt(fair))
+    if 1.0 + _CHANCE * chance > largest:
         return {}
     plan = make_plan(counted, states[0], len(states), where)
-    if plan.extra > _WORTH * exact:
+    if plan.extra > _WORTH * exact or _expected_largest(plan, where) + _CHANCE * chance > largest:
         return {}
+    good = _was_good(states, where, largest, chance)
+    waits = next_waits(states[0], good)
+    used = np.array([waits[1] == 0 and not _changing(states, where)], np.int64)
+    return {**plan._asdict(), "plan_used": used, "plan_waits": waits}
+
+
+def _expected_largest(plan: Plan, where: Where) -> float:
+    """The largest load over the mean if records are just what the plan expects."""
+    loads = plan.whole_records.copy()
+    fill_shared(plan.shared_records, plan.shared_first, plan.shared_partitions, 0, loads)
+    return float(loads.max() * where.active.size / max(int(loads.sum()), 1))
+
+
+def _was_good(states: Sequence[Arrays], where: Where, largest: float, chance: float) -> bool:
+    """Were loads level under the plan that these states had, used or not; true without one."""
+    if not states[0]["whole_records"].size:
+        return True
     loads = np.sum([state["plan_loads"] for state in states], axis=0)[where.active]
+    counted = sum(int(state["counted_records"].sum()) for state in states)
+    if loads.sum() < _FITTING * counted:
+        return False
     deviations = loads / max(float(loads.mean()), 1.0) - 1.0
-    by_chance = np.sqrt(np.mean(deviations**2)) <= _SPREAD / np.sqrt(fair)
-    good = by_chance or deviations.max() <= largest - 1.0
-    return {**plan._asdict(), "plan_used": np.array([good], np.int64)}
+    usual = (_SPREAD[0] + _SPREAD[1] * chance * np.sqrt(len(states))) * chance
+    by_chance = usual * (1.0 + _SPREAD_CHANCE / np.sqrt(2 * loads.size))
+    return bool(np.sqrt(np.mean(deviations**2)) <= by_chance or deviations.max() <= largest - 1.0)
+
+
+def _changing(states: Sequence[Arrays], where: Where) -> bool:
+    """Was the end of the batch another than its beginning, by more than chance?"""
+    early, late = (
+        np.sum([state[name] for state in states], axis=0)[where.active]
+        for name in ("early_loads", "late_loads")
+    )
+    return departs(early, late * (int(early.sum()) / max(int(late.sum()), 1)), 1, CHANGE)
+
+
+def next_waits(state: Arrays, good: bool) -> Int64s:
+    """For how many batches a plan that failed is not used, and how many are still to come."""
+    waits, left = (int(value) for value in state["plan_waits"])
+    used = bool(state["plan_used"][0])
+    if good:
+        return np.array([max(waits - used, 0), max(left - 1, 0)], np.int64)
+    waits = min(2 * waits + 1, WAIT_MAX) if used else waits
+    left = max(waits, 1)
+    return np.array([waits, left], np.int64)
 
 
 def made_up_plan(keys: UInt64s, where: Where) -> dict[str, NDArray[Any]]:

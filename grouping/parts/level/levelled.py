@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 
 from unskew.grouping.base import Float64s, Int32s, Int64s, UInt64s
 from unskew.grouping.parts.level.agreed_homes import Plan
+from unskew.grouping.parts.level.drift import departs, own_deviations
 from unskew.grouping.parts.level.levelling import choose, give, home_loads, move_surplus, targets
 from unskew.grouping.parts.level.shared_keys import fill_shared
 from unskew.grouping.parts.sketches.exact_counts import ExactCounts
 
-_DEPARTURE = 4.5
-"""Standard deviations by which a share may depart from what the plan expects: 1 in 300,000."""
 _NO_TICKS = np.empty(0, np.int64)
 
 
@@ -136,9 +135,9 @@ def _move(
 
 
 def level_as_agreed(
-    share: Share, plan: Plan, where: Partitions, source: int, sources: int, slack: float
+    share: Share, plan: Plan, where: Partitions, source: int, sources: int, slack: float | None
 ) -> Levelled | None:
-    """As the plan has it, none above its part by more than `slack` of it.
+    """As the plan has it, none above its part by more than `slack` of it, or by more than chance.
 
     None if that cannot be, or if the share departs from what the plan expects by more than chance.
     """
@@ -149,16 +148,16 @@ def level_as_agreed(
     whole[shared[shared >= 0]] = 0
     loads = np.bincount(codes, whole, share.base.size).astype(np.int64)
     sizes = np.where(shared >= 0, records[shared], 0)
-    seen = np.concatenate([loads[where.active], sizes])
-    expected = np.concatenate([plan.whole_records[where.active], plan.shared_records])
-    if _departs(seen, expected, sources):
+    if _departs(loads[where.active], sizes, plan, where, sources):
         return None
     loads += share.base
     given = fill_shared(sizes, plan.shared_first, plan.shared_partitions, source, loads)
-    most = np.ceil(loads.sum() / where.active.size * (1.0 + slack))
+    chance = own_deviations(int(records.sum()), where.active.size)
+    fair = loads.sum() / where.active.size
+    most, likely = np.ceil(fair * (1.0 + np.array([chance if slack is None else slack, chance])))
     # Shared keys are at no partition, so `choose` does not meet them.
     codes[shared[shared >= 0]] = share.base.size
-    rest = _give_up_excess(share, where, codes, loads, int(most))
+    rest = _give_up_excess(share, where, codes, loads, int(most), int(likely))
     if rest.loads.max() > most:
         return None
     return _with_shared(rest, shared, given, plan)
@@ -169,27 +168,25 @@ def _set_found(counts: ExactCounts, keys: UInt64s, values: Int32s, out: Int32s) 
     out[numbers[numbers >= 0]] = values[numbers >= 0]
 
 
-def _departs(records: Int64s, expected: Int64s, sources: int) -> bool:
-    """Is the share another than one of `sources` parts, by chance, of what is expected?
-
-    Pearson's chi-squared over partitions and shared keys, its bound by Wilson and Hilferty. It is
-    larger by a source's part since the expected records are themselves those of a sample.
-    """
-    free = expected.size - 1
-    if free == 0 or expected.sum() == 0:
-        return False
-    parts = np.maximum(expected * (records.sum() / expected.sum()), 1.0)
-    squares = float(((records - parts) ** 2 / parts).sum())
-    spread = 2.0 / (9.0 * free)
-    bound = free * (1.0 - spread + _DEPARTURE * spread**0.5) ** 3
-    return bool(squares > (1.0 + 1.0 / sources) * bound)
+def _departs(whole: Int64s, shared: Int64s, plan: Plan, where: Partitions, sources: int) -> bool:
+    """By the records of partitions, by those of shared keys, or by how many are either."""
+    expected = plan.whole_records[where.active], plan.shared_records
+    sums = np.array([whole.sum(), shared.sum()])
+    totals = np.array([expected[0].sum(), expected[1].sum()])
+    part = int(sums.sum()) / max(int(totals.sum()), 1)
+    return any(
+        departs(seen, before * part, sources)
+        for seen, before in zip((whole, shared, sums), (*expected, totals), strict=True)
+    )
 
 
 def _give_up_excess(
-    share: Share, where: Partitions, codes: Int32s, loads: Int64s, most: int
+    share: Share, where: Partitions, codes: Int32s, loads: Int64s, most: int, likely: int
 ) -> Levelled:
+    """What is above `most` moves, and of a partition above `likely` all that is above its part."""
     fair = -(-int(loads.sum()) // where.active.size)
-    surplus = np.append(np.maximum(loads - most, 0), 0)
+    above = np.where(loads > likely, loads - fair, loads - most)
+    surplus = np.append(np.maximum(above, 0), 0)
     if not surplus.any():
         return _at_home(codes, loads)
     rooms = np.where(where.mask != 0, np.maximum(fair - loads, 0), 0)

@@ -8,47 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unskew.grouping.algorithms.level import Level, LevelParams
-from unskew.grouping.base import Int32s, Setting, UInt64s
-from unskew.grouping.hashing import mix64
+from tests.support.level_sources import KEYS, largest, make, play, replication, stream
 from unskew.grouping.parts.level.agreed_homes import add_counts, exact_extra
 from unskew.grouping.parts.level.agreement import empty_memory
 from unskew.grouping.simulation.simulate import begin_all
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.router import Router
 
-KEYS = np.array([mix64(np.uint64(number + 1)) for number in range(10_000)], np.uint64)
-
-
-def make(partitions: int, sources: int, **options: object) -> list[Level]:
-    return [
-        Level(Setting(partitions, source, sources, 1), LevelParams(**options))
-        for source in range(sources)
-    ]
-
-
-def stream(z: float, records: int, seed: int, keys: UInt64s = KEYS) -> UInt64s:
-    upto = np.cumsum(np.arange(1, keys.size + 1.0) ** -z)
-    draws = np.random.default_rng(seed).random(records) * upto[-1]
-    return keys[np.searchsorted(upto, draws)]
-
-
-def play(routers: list[Level], batch: UInt64s) -> Int32s:
-    """Route one batch, dealt round robin."""
-    begin_all(routers, None)
-    routes = np.empty(batch.size, np.int32)
-    for source, router in enumerate(routers):
-        routes[source :: len(routers)] = router.route(batch[source :: len(routers)])
-    return routes
-
-
-def replication(batch: UInt64s, routes: Int32s) -> float:
-    keys, numbers = np.unique(batch, return_inverse=True)
-    return np.unique(numbers * 10_000 + routes).size / keys.size
-
-
-def largest(routes: Int32s, partitions: int) -> float:
-    return float(np.bincount(routes, minlength=partitions).max() * partitions / routes.size)
+LATER = ("plan_waits", "early_loads", "late_loads")
+"""What version 3 of the state added."""
 
 
 @pytest.mark.parametrize(
@@ -164,18 +132,19 @@ def test_a_restored_source_goes_on_by_the_same_plan() -> None:
     assert routers[3].snapshot().checksum() == other.snapshot().checksum()
 
 
-def test_a_job_goes_on_from_states_that_were_left_before_there_was_a_memory(
-    tmp_path: Path,
-) -> None:
-    """Version 1 of the state: without counts and plan, and without the option `slack`."""
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_job_goes_on_from_states_that_older_versions_left(tmp_path: Path, version: int) -> None:
+    """1: without counts and plan, and without the option `slack`; 2: without plans that failed."""
+    lacking = set(empty_memory(64)) if version == 1 else set(LATER)
     batches = [stream(0.0, 120_000, number, KEYS[:3000]) for number in range(3)]
     fresh, journal = make(64, 6, slack=0.2), Journal(str(tmp_path))
     routes = play(fresh, batches[0])
     for source, router in enumerate(fresh):
         now = router.snapshot()
-        arrays = {name: a for name, a in now.arrays.items() if name not in empty_memory(64)}
+        arrays = {name: array for name, array in now.arrays.items() if name not in lacking}
         options = {name: value for name, value in now.options.items() if name != "slack"}
-        journal.write_state(0, source, replace(now, version=1, arrays=arrays, options=options))
+        older = replace(now, version=version, arrays=arrays, options=options)
+        journal.write_state(0, source, older)
 
     router = Router("level", 64, 1, 6, {}, journal)
     for number in (1, 2):
