@@ -99,7 +99,7 @@ def test_of_phases_that_return_fewer_and_fewer_are_met_with_the_wrong_plan() -> 
     half = np.random.default_rng(9).random(FEW.size) < 0.5
     uneven = []
     for number in range(24):
-        weights = np.where(half, 1.35 if number // 2 % 2 else 1.0, 1.0)
+        weights = np.where(half, 1.6 if number // 2 % 2 else 1.0, 1.0)
         uneven.append(largest(play(routers, weighted(weights, number)), PARTITIONS) > 1.02)
     assert sum(uneven[:4]) >= 1
     assert sum(uneven[4:]) <= 2
