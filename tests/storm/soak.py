@@ -7,6 +7,7 @@ one. At the end its own metrics and its topic must say what the oracle says.
 
 import argparse
 import csv
+import os
 import signal
 import statistics
 import sys
@@ -141,8 +142,7 @@ def _sample(pid: int, checkpoint: Path, seconds: float, batch: int) -> Sample:
             kind = "java" if process.name() == "java" else "python"
             sizes[kind] += process.memory_full_info().uss
             descriptors += process.num_fds()
-    files = [size for path in checkpoint.rglob("*") if (size := _size(path)) is not None]
-    journal = [size for path in (checkpoint / "unskew").rglob("*") if (size := _size(path))]
+    files, journal = _sizes(checkpoint), _sizes(checkpoint / "unskew")
     return Sample(
         seconds,
         batch,
@@ -155,6 +155,13 @@ def _sample(pid: int, checkpoint: Path, seconds: float, batch: int) -> Sample:
         sum(files),
         len(files),
     )
+
+
+def _sizes(folder: Path) -> list[int]:
+    """The sizes of the files below a folder, of which some are removed meanwhile."""
+    # `Path.rglob` raises where a folder goes away while it walks; `os.walk` passes it over.
+    paths = (Path(root, name) for root, _, names in os.walk(folder) for name in names)
+    return [size for path in paths if (size := _size(path)) is not None]
 
 
 def _size(path: Path) -> int | None:
