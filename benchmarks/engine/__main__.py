@@ -1,12 +1,13 @@
 """What the engine costs and what it brings: real Kafka, real Spark, every row published.
 
-    python -m benchmarks.engine [overhead|tiny|skew|source|instead|time|where ...] [--quick]
+    python -m benchmarks.engine [overhead|tiny|aggregate|skew|source|instead|time|where ...]
+                                [--quick]
 
 All tables by default, in an hour and a half on two quiet cores, most of it for `where`. Each run
 replaces its tables in `benchmarks/results/engine.json`, from which `engine.md`, `engine.png` and
-`docs/when.md` with its picture follow. `where` can be measured in pieces: `--resume` keeps the rows
-that are there, `--cells` names some, `--minutes` ends it after the cell under way; `--pages` writes
-the pages anew and measures nothing.
+`docs/when.md` with its picture follow. `where` and `aggregate` can be measured in pieces:
+`--resume` keeps the rows that are there, `--cells` names some, `--minutes` ends it after the cell
+under way; `--pages` writes the pages anew and measures nothing.
 """
 
 import argparse
@@ -17,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.engine import instead, overhead, skew, source, where
+from benchmarks.engine import aggregates, instead, overhead, skew, source, where
 from benchmarks.engine.measure import Bench, bench
 from benchmarks.engine.report import ORDER, Results, description
 from benchmarks.engine.when import write_when
@@ -42,13 +43,19 @@ _INSTEAD = (instead.Size(), instead.QUICK)
 PARTS = {
     "overhead": Part(overhead.overhead, *_OVERHEAD),
     "tiny": Part(overhead.tiny, *_OVERHEAD),
+    "aggregate": Part(
+        aggregates.aggregates, aggregates.Size(), aggregates.QUICK, aggregates.left_of
+    ),
     "skew": Part(skew.skew, skew.Size(), skew.QUICK),
     "source": Part(source.source, source.Size(), source.QUICK),
     "instead": Part(instead.instead, *_INSTEAD),
     "time": Part(instead.times, *_INSTEAD),
     "where": Part(where.where, where.Size(), where.QUICK, where.left_of),
 }
-CELLS = [cell.name for cell in where.make_grid()]
+CELLS = [
+    *(cell.name for cell in where.make_grid()),
+    *(cell.name for cell in aggregates.CELLS),
+]
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 
 
@@ -77,11 +84,9 @@ def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.engine", description=__doc__)
     parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(ORDER)}")
     parser.add_argument("--quick", action="store_true", help="tiny: shows that it runs, no more")
-    parser.add_argument("--resume", action="store_true", help="of `where`, keep the rows there are")
-    parser.add_argument(
-        "--cells", nargs="+", default=[], metavar="NAME", help="of `where`: names, or 'z1.4-*'"
-    )
-    parser.add_argument("--minutes", type=float, help="begin no cell of `where` after so long")
+    parser.add_argument("--resume", action="store_true", help="keep the rows there are")
+    parser.add_argument("--cells", nargs="+", default=[], metavar="NAME", help="names, or 'z1.4-*'")
+    parser.add_argument("--minutes", type=float, help="begin no cell after so long")
     parser.add_argument("--out", type=Path, default=None, help="folder for results")
     parser.add_argument("--pages", action="store_true", help="write the pages anew, no more")
     return parser

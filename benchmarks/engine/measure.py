@@ -5,7 +5,7 @@ batch costs but the broker, which would be another machine's.
 """
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -213,7 +213,14 @@ class Bench:
         self._number += 1
         return str(self.folder / f"checkpoint-{self._number}")
 
-    def fill(self, topic: str, words: Int64s, partitions: int = 4, keyed: bool = False) -> None:
+    def fill(
+        self,
+        topic: str,
+        words: Int64s,
+        partitions: int = 4,
+        keyed: bool = False,
+        make_record: Callable[[int], bytes] = lambda word: f"w{word}".encode(),
+    ) -> None:
         """Make a topic of one-word records; by their key's hash in its partitions if `keyed`."""
         self.broker.create_topics([topic], partitions=partitions)
         self.filled.add(topic)
@@ -227,7 +234,7 @@ class Bench:
                 "log_level": 0,
             }
         )
-        texts = [f"w{number}".encode() for number in range(int(words.max(initial=0)) + 1)]
+        texts = [make_record(number) for number in range(int(words.max(initial=0)) + 1)]
         for count, word in enumerate(words.tolist()):
             text = texts[word]
             while True:

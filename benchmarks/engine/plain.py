@@ -4,7 +4,7 @@ The hand-written queries are what the documentation of Spark leads to: no dead l
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pandas as pd
@@ -51,6 +51,29 @@ def group_by(spark: SparkSession, job: Job) -> None:
     """`groupBy(key).count()`, as anybody would write it."""
     keys = _keys(spark, job)
     _run(keys.groupBy("key").count(), job)
+
+
+def aggregate_events(
+    spark: SparkSession,
+    job: Job,
+    schema: str,
+    key: str,
+    aggregates: Mapping[str, str],
+    *,
+    checked: bool,
+) -> None:
+    """`groupBy(key).agg(...)` of JSON as anybody would write it, or without what does not decode.
+
+    Spark counts records that are no JSON in the group of the key null, unless it is asked for them.
+    """
+    options = {"columnNameOfCorruptRecord": "corrupt"} if checked else {}
+    schema = f"{schema}, corrupt STRING" if checked else schema
+    parsed = sf.from_json(sf.col("value").cast("string"), schema, options)
+    events = _read(spark, job).select(parsed.alias("event")).select("event.*")
+    if checked:
+        events = events.where(f"corrupt is null and {key} is not null")
+    columns = [sf.expr(text).alias(name) for name, text in aggregates.items()]
+    _run(events.groupBy(sf.col(key).alias("key")).agg(*columns), job)
 
 
 def at_source(spark: SparkSession, job: Job) -> None:
@@ -167,13 +190,18 @@ class _Counter(StatefulProcessor):
 
 def _keys(spark: SparkSession, job: Job, *columns: str, **options: str) -> DataFrame:
     """The records' keys, decoded as the job's operator does, and more of Kafka's columns."""
-    assert isinstance(job.source, KafkaSource)
-    settings = {**make_kafka_options(job.source, spark), **options}
-    raw = spark.readStream.format("kafka").options(**settings).load()
     operator = operator_for(job.operator)
     key = sf.expr(operator.key)
-    text = raw.select(sf.col("value").cast("string").alias("value"), *columns)
+    text = _read(spark, job, **options).select(
+        sf.col("value").cast("string").alias("value"), *columns
+    )
     return text.select((sf.explode(key) if operator.explodes else key).alias("key"), *columns)
+
+
+def _read(spark: SparkSession, job: Job, **options: str) -> DataFrame:
+    assert isinstance(job.source, KafkaSource)
+    settings = {**make_kafka_options(job.source, spark), **options}
+    return spark.readStream.format("kafka").options(**settings).load()
 
 
 def _run(totals: DataFrame, job: Job) -> None:

@@ -17,7 +17,7 @@ import psutil
 from benchmarks.tables import Row, Table, machine, show
 from unskew.jobs.local.java import java_command
 
-ORDER = ("overhead", "tiny", "skew", "source", "instead", "time", "where")
+ORDER = ("overhead", "tiny", "aggregate", "skew", "source", "instead", "time", "where")
 PACKAGES = ("pyspark", "pyarrow", "pandas", "confluent-kafka")
 
 

@@ -30,8 +30,11 @@ def tables_of(folder: Path, *names: str) -> dict[str, Any]:
 @pytest.mark.spark
 @pytest.mark.e2e
 @pytest.mark.long
-def test_overhead_and_source_have_all_rows(tmp_path: Path) -> None:
-    tables = tables_of(tmp_path, "overhead", "source")
+def test_overhead_aggregates_and_source_have_all_rows(tmp_path: Path) -> None:
+    tables = tables_of(tmp_path, "overhead", "aggregate", "source")
+
+    assert [row["cell"] for row in tables["aggregate"]] == ["totals", "sketches"]
+    assert all(row["none x"] > 0 and row["level x"] > 0 for row in tables["aggregate"])
 
     assert [row["pipeline"] for row in tables["overhead"]] == [
         "hash column",
