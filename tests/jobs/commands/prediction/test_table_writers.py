@@ -2,10 +2,13 @@
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from tests.grouping.family.members import zipf_keys
 from unskew.grouping.simulation.loads import KeyBatch, hash_as_spark
@@ -106,6 +109,47 @@ def test_the_command_shows_every_way_and_one_sentence(
     assert (result["sources"], result["batch_records"]) == (2, 2000)
     assert result["advice"].endswith(".")
     assert [row["way"] for row in result["predictions"]] == ["hash", "REBALANCE", "level", "none"]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_job_of_rows_is_asked_by_the_columns_of_its_table(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    numbers = (np.random.default_rng(2).zipf(1.5, 3000) % 50).tolist()
+    lines = [json.dumps({"country": f"c{number}", "day": number % 2}) for number in numbers]
+    (tmp_path / "in" / "0.json").write_text("\n".join(lines))
+    job = {
+        "name": "asked",
+        "source": {"type": "files", "path": str(tmp_path / "in")},
+        "decode": {"type": "json", "schema": "country STRING, day INT"},
+        "operator": {"type": "rows"},
+        "grouping": {"type": "level"},
+        "partitions": 4,
+        "sinks": [
+            {
+                "type": "table",
+                "format": "delta",
+                "path": str(tmp_path / "table"),
+                "partition_by": ["country", "day"],
+            }
+        ],
+        "dead_letters": {"type": "files", "path": str(tmp_path / "rejected")},
+        "checkpoint": str(tmp_path / "checkpoint"),
+    }
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
+    words = ["compare", "--table", str(tmp_path / "job.yaml"), "--sources", "1", "--json"]
+    program = [sys.executable, "-m", "unskew", *words, "--batch-records", "3000"]
+    done = subprocess.run(program, cwd=root, capture_output=True, text=True, check=True)
+
+    answer = json.loads(done.stdout)
+    values = len(set(numbers))
+    made = {row["way"]: row for row in answer["predictions"]}
+    assert (answer["values"], answer["sample"]["records"]) == (values, 3000)
+    assert made["hash"]["files"] == made["none"]["files"] == values
+    assert values <= made["level"]["files"] <= values + 3
+    assert made["level"]["slowest_over_mean"] < 1.01 < made["hash"]["slowest_over_mean"]
+    assert not (tmp_path / "table").exists()
+    assert not (tmp_path / "checkpoint").exists()
 
 
 def test_what_a_table_has_no_use_for_is_said(capsys: pytest.CaptureFixture[str]) -> None:
