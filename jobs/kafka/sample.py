@@ -55,8 +55,14 @@ class RawSample:
     def order_by_task(self) -> Self:
         """The records of each partition together, as a task reads them."""
         order = np.argsort(self.partitions, kind="stable").tolist()
-        columns = (self.keys, self.values, self.partitions, self.offsets, self.timestamps_ms)
-        return type(self)(*([column[at] for at in order] for column in columns), there=self.there)
+        return type(self)(
+            [self.keys[at] for at in order],
+            [self.values[at] for at in order],
+            [self.partitions[at] for at in order],
+            [self.offsets[at] for at in order],
+            [self.timestamps_ms[at] for at in order],
+            self.there,
+        )
 
 
 @dataclass(frozen=True)
