@@ -59,7 +59,7 @@ records of 10^4 keys, 100 partitions:
 | 5 | 1.16 | 1.09 | 1.03 | 1.01 | 1.01 | 1.01 | 1.08 |
 | 5, then | 1.05, 1.008 | 1.05, 1.009 | 1.03, 1 | 1.01, 1 | 1.01, 1 | 1.01, 1 | 1.08, 1 |
 | 48 | 1.85 | 1.72 | 1.18 | 1.03 | 1.01 | 1.01 | 1.08 |
-| 48, then | 1.05, 1.016 | 1.05, 1.016 | 1.05, 1.006 | 1.03, 1 | 1.01, 1 | 1.01, 1 | 1.08, 1 |
+| 48, then | 1.05, 1.018 | 1.05, 1.016 | 1.05, 1.006 | 1.03, 1 | 1.01, 1 | 1.01, 1 | 1.08, 1 |
 
 Departures from McNaughton: homes come first, so nothing moves without need; jobs are keys with
 whole records, and may run on several machines at once; the order above for that of the
