@@ -94,6 +94,7 @@ def test_a_broker_that_is_away_is_one_line(
 
 
 @pytest.mark.e2e
+@pytest.mark.slow
 def test_each_is_replayed_once_with_its_key_time_and_partition(
     broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -186,6 +186,7 @@ def last(spark: SparkSession, table: str, key: tuple[str, ...]) -> dict[Any, Any
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_each_result_has_its_own_totals_of_one_read(spark: SparkSession, tmp_path: Path) -> None:
     rows = events(400)
     without_user = {**rows[0], "user": None, "country": "de", "cents": 5}

@@ -136,6 +136,7 @@ def test_a_restart_with_another_grouping_goes_on(spark: SparkSession, tmp_path: 
     assert rows_of(spark, tmp_path / "table") == expected([*chain(*records)])
 
 
+@pytest.mark.slow
 def test_a_table_of_others_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:
     write_lines(tmp_path / "in", "0.json", events(1, 50))
     first = run(spark, tmp_path)
