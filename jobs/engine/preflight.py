@@ -26,13 +26,13 @@ from unskew.grouping.spark.locations import open_location
 from unskew.grouping.spark.private_files import make_private_folder
 from unskew.jobs.checkpoint.files import names_in
 from unskew.jobs.checkpoint.identity import routing_changed, unusable_message
-from unskew.jobs.checkpoint.spark_log import read_last_commit
 from unskew.jobs.engine.dead_letter_query import FOLDER as DEAD_LETTER_QUERY
 from unskew.jobs.kafka.admin import NoBrokerError, admin, no_answer, no_such_topic
 from unskew.jobs.kafka.options import find_security_options
 from unskew.jobs.query.check_expressions import check_expressions, has_expressions
 from unskew.jobs.query.pipeline import Pipeline
 from unskew.jobs.sinks.registry import targets_of
+from unskew.jobs.sinks.writer import read_last_written
 
 ANSWER_SECONDS = 5.0
 _MASTER = re.compile(
@@ -154,10 +154,10 @@ def _check_checkpoint(pipeline: Pipeline) -> Iterator[str]:
     """Another job's checkpoint, or states and reports that the next batch could not read."""
     journal = pipeline.journal
     try:
-        # Batches that were not committed are dropped before the next one, whatever is in them.
-        committed = read_last_commit(pipeline.job)
+        # Batches that run again are dropped before the next one, whatever is in them.
+        written = read_last_written(pipeline.job)
         states = not routing_changed(pipeline.job)
-        unreadable = journal.unreadable_files(committed, states=states)
+        unreadable = journal.unreadable_files(written, states=states)
         yield from map(journal.unreadable_message, unreadable)
     except ExternalError as error:
         yield from error.problems

@@ -39,7 +39,7 @@ from unskew.jobs.operators.registry import computed_by_spark
 from unskew.jobs.query.pipeline import Pipeline, set_trigger
 from unskew.jobs.sinks import dead_letters
 from unskew.jobs.sinks.untaken import TOTAL_NOT_TAKEN
-from unskew.jobs.sinks.writer import make_writer
+from unskew.jobs.sinks.writer import make_writer, read_last_written
 
 _TASKS_CHECK_SECONDS = 5.0
 _POLL_SECONDS: Any = 0.2  # declared a whole number by pyspark, used as any
@@ -108,27 +108,28 @@ class Service:
             _stop_all(queries)
             self._observe(queries[-1])
             queries.clear()
-            self._chooser.stopped(read_last_commit(self.job))
+            self._chooser.stopped(read_last_written(self.job))
 
     def _prepare(self) -> None:
         """Bring journal and dead letters to the batch that the checkpoint committed last."""
         # First: where there are no locks, a driver that was frozen may wake up at any moment.
         self.journal.take_over()
-        committed = read_last_commit(self.job)
+        committed, written = read_last_commit(self.job), read_last_written(self.job)
         routing_changed = identity.routing_changed(self.job)
-        # A batch that was not committed runs again, perhaps routed otherwise.
-        self.journal.drop_from(committed + 1)
+        # A batch that was not committed runs again, perhaps routed otherwise. Of one that the sink
+        # has, no task runs: what is in the journal is all that there will be of it.
+        self.journal.drop_from(written + 1)
         if routing_changed:
             # Before the new identity is written: a crash in between must leave no old states.
             self.journal.drop_states()
-        self._settle(committed)
+        self._settle(written)
         make_hash_key(self.job.checkpoint)
         self._publish(committed)
         self._seen = committed
 
-    def _settle(self, committed: int) -> None:
-        """Let the query have the grouping that is chosen for the batches to come."""
-        running = self._chooser.settle(self.spark, committed)
+    def _settle(self, written: int) -> None:
+        """Let the query have the grouping that is chosen for the batches after `written`."""
+        running = self._chooser.settle(self.spark, written)
         identity.write_identity(self.job, running)
         self._pipeline = replace(self._pipeline, job=running, chosen=running is not self.job)
         self._dead_letter_query = DeadLetterQuery(self._pipeline)

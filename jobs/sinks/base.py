@@ -236,6 +236,13 @@ class Sink(Target):
         """Spark's own writer for a stream, if there is one; it is used where a job has one sink."""
         return None
 
+    def skips(self, batch: int, job: "Job") -> bool:
+        """Does the writer of `stream` have the batch for good, so that it skips it from now on?
+
+        Spark runs no task of such a batch again.
+        """
+        return False
+
     def files_of_batch(self, batch: int, query: str) -> "Sequence[TableFile] | None":
         """The files that a query's batch added to a table; None if that is not known."""
         return None

@@ -195,6 +195,16 @@ class TableSink(Sink):
             writer = writer.option("mergeSchema", "true")
         return writer.partitionBy(*self._partition_names()) if self.partition_by else writer
 
+    def skips(self, batch: int, job: "Job") -> bool:
+        from unskew.jobs.checkpoint.spark_log import read_query_id
+        from unskew.jobs.sinks.table_log import has_transaction, newest_batch
+
+        if not self._can_stream(job):
+            return False
+        if self.format == "parquet":
+            return newest_batch(self.path) >= batch
+        return has_transaction(self.path, read_query_id(job), batch)
+
     def files_of_batch(self, batch: int, query: str) -> "list[TableFile] | None":
         # The table's log has those of an old batch no more.
         from unskew.jobs.sinks.table_log import files_of_batch, files_of_transaction

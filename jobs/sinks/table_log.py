@@ -113,6 +113,13 @@ def files_of_transaction(path: str, query: str, batch: int) -> list[TableFile] |
     return None
 
 
+def has_transaction(path: str, query: str, batch: int) -> bool:
+    """Is a query's batch among the newest of a Delta table?"""
+    with suppress(OSError, pa.ArrowException):  # Spark may open what pyarrow cannot
+        return files_of_transaction(path, query, batch) is not None
+    return False
+
+
 def _is_of(transaction: Any, query: str, batch: int) -> bool:
     return bool(transaction) and (transaction["appId"], transaction["version"]) == (query, batch)
 

@@ -10,6 +10,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from unskew.config.models.job import Job
 from unskew.grouping.spark.journal import Journal
+from unskew.jobs.checkpoint.spark_log import read_last_commit, read_newest_offset
 from unskew.jobs.operators.base import KEY, WINDOW_BOUNDS
 from unskew.jobs.operators.registry import operator_for
 from unskew.jobs.sinks.base import Batch
@@ -27,7 +28,7 @@ def make_writer(results: DataFrame, job: Job, journal: Journal) -> DataStreamWri
     sinks = sinks_of(job)
     operator = operator_for(job.operator)
     top = operator.top
-    alone = len(sinks) == 1 and top is None
+    alone = _has_one_writer(job)
     writer = sinks[0].stream(sinks[0].choose(results, job), job) if alone else None
     if writer is None:
         write_batch = _write_batch(job, top, results.sparkSession, journal)
@@ -35,6 +36,24 @@ def make_writer(results: DataFrame, job: Job, journal: Journal) -> DataStreamWri
     mode = job.merge.output if operator.merges else "append"
     writer = writer.queryName(job.name).outputMode(mode)
     return writer.option("checkpointLocation", job.checkpoint)
+
+
+def read_last_written(job: Job) -> int:
+    """The newest batch whose tasks do not run again; -1 before the first.
+
+    It is the newest that the checkpoint committed; or the next, where a crash came between the
+    commit of a sink that skips what it has and that of the checkpoint.
+    """
+    committed = read_last_commit(job)
+    begun = committed + 1
+    if read_newest_offset(job) < begun or not _has_one_writer(job):
+        return committed
+    return begun if sinks_of(job)[0].skips(begun, job) else committed
+
+
+def _has_one_writer(job: Job) -> bool:
+    """May the job's only sink use Spark's own writer?"""
+    return len(job.sinks) == 1 and operator_for(job.operator).top is None
 
 
 def top_of_each_window(results: DataFrame, column: str, count: int) -> DataFrame:

@@ -3,6 +3,7 @@
 import json
 import random
 from contextlib import ExitStack, nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from tests.storm.harness.checks import check
 from tests.storm.harness.counts import Counts, StormError
 from tests.storm.harness.services import Services
 from tests.storm.harness.stage import Stage
-from tests.storm.oracle.expected import expected
+from tests.storm.oracle.expected import expected, millis
 from tests.storm.oracle.world import routing_of, world_of
 from unskew import load_job
 from unskew.config.errors import ExternalError
@@ -87,6 +88,20 @@ def test_a_job_that_died_between_listing_a_file_and_its_batch_reads_two_files_in
     first, second, third, *rest = stage.batches
     assert stage.want == expected(stage.world, [first, [*second, *third], *rest])
     assert stage.want != before
+
+
+def test_a_batch_that_moved_no_watermark_is_one_that_the_table_had(stage: Stage) -> None:
+    world = replace(stage.world, sink="table", table_format="parquet", lateness_seconds=0)
+    table = replace(stage, world=world)
+    table.batches[3] = table.batches[0]  # late, or not, by what the second batch moved
+    commits = table.checkpoint / "commits"
+    commits.mkdir(parents=True)
+    newest = max(millis(each.at) for each in table.batches[0] if not each.reason)
+    watermark = max(0, newest - world.lateness_seconds * 1000)
+    for batch in range(2):
+        (commits / str(batch)).write_text(f'v1\n{{"nextBatchWatermarkMs":{watermark}}}')
+    assert table.want == expected(world, table.batches, {1})
+    assert table.want != expected(world, table.batches)
 
 
 def test_a_sink_that_loses_one_row_is_caught(stage: Stage) -> None:

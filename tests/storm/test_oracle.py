@@ -109,6 +109,14 @@ def test_words_are_counted_by_window_and_late_ones_dropped() -> None:
     assert later.keys() - totals.keys() == {(base + 40_000, base + 60_000, "c")}
 
 
+def test_a_batch_that_a_table_had_already_moves_no_watermark() -> None:
+    world = small(window="tumbling", output="update", lateness_seconds=20)
+    batches = [[record(30, "a")], [record(65, "a")], [record(41, "b")], [record(1, "c")]]
+    for skipped, counted in (({1}, 1), (set(), 0), ({2}, 0)):
+        totals = expected(world, batches, skipped).totals
+        assert sum(result_key[2] == "c" for result_key in totals) == counted
+
+
 def test_in_append_mode_only_closed_windows_are_written() -> None:
     world = small(window="tumbling", output="append", lateness_seconds=20)
     totals = expected(world, [[record(5, "a")], [record(45, "b")]]).totals

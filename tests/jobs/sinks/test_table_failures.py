@@ -1,5 +1,8 @@
-"""Tables on a disk that is full or read-only: one clear line, and nothing is lost."""
+"""Tables on a disk that is full or read-only, or whose job ends between two commits: nothing is
+lost, and what is wrong is one clear line.
+"""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,3 +64,26 @@ def test_a_full_or_read_only_disk_stops_the_job_with_a_line_and_loses_no_row(
             run(spark, tmp_path)
     remove(str(disk), find_orphans(str(disk), 0))
     assert rows_of(spark, disk) == sum(map(expected, records), start=expected([]))
+
+
+def test_a_crash_after_the_tables_commit_loses_no_dead_letter(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Spark's writer skips a batch that the table has, with all tasks that would reject records."""
+    rows = events(1, 60)
+    write_lines(tmp_path / "in", "0.json", [*rows, "no object", "nor this"])
+    in_the_way = tmp_path / "bad"
+    in_the_way.touch()
+    with pytest.raises(ExternalError, match="not a directory"):
+        run(spark, tmp_path)
+    in_the_way.unlink()
+    for name in ("0", ".0.crc"):
+        (tmp_path / "checkpoints" / "job" / "commits" / name).unlink()
+
+    ran = run(spark, tmp_path, grouping={"type": "shuffle"}, partitions=2)
+
+    assert rows_of(spark, tmp_path / "table") == expected(rows)
+    files = (tmp_path / "bad").rglob("*.json")
+    lines = [line for file in files for line in file.read_text().splitlines()]
+    assert [json.loads(line)["reason"] for line in lines] == ["not_decoded", "not_decoded"]
+    assert ran.rejected == {"not_decoded": 2}

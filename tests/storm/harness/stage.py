@@ -1,6 +1,7 @@
 """A world on disk, in Kafka and in PostgreSQL: its input, its job file, and what the job wrote."""
 
 import json
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -78,24 +79,49 @@ class Stage:
     @property
     def want(self) -> Outcome:
         """What the job must give, of batches as it has made them."""
-        return expected(self.world, list(self._made_batches()))
+        made = list(self._made_batches())
+        batches = [records for _, records in made]
+        return expected(self.world, batches, self._find_skipped(made))
 
-    def _made_batches(self) -> Iterator[list[Record]]:
-        """A batch for each file; but a job that died after Spark had listed a file, and before it
-        logged the batch, reads that file and the next as a single batch. So what is late, which
-        is judged by batch, follows from Spark's offset log.
+    def _made_batches(self) -> Iterator[tuple[int, list[Record]]]:
+        """Number and records of a batch for each file; but a job that died after Spark had listed a
+        file, and before it logged the batch, reads that file and the next as a single batch. So
+        what is late, which is judged by batch, follows from Spark's offset log.
         """
         log = self.checkpoint / "offsets"
-        read = 0
+        read = number = 0
         if self.world.source == "files" and log.exists():
             for path in sorted(
                 (path for path in log.iterdir() if path.name.isdecimal()), key=_number
             ):
+                number = _number(path) + 1
                 last = json.loads(path.read_text().splitlines()[-1])["logOffset"] + 1
                 if read < last:
-                    yield [record for batch in self.batches[read:last] for record in batch]
+                    yield number - 1, [each for batch in self.batches[read:last] for each in batch]
                     read = last
-        yield from self.batches[read:]
+        yield from enumerate(self.batches[read:], number)
+
+    def _find_skipped(self, made: list[tuple[int, list[Record]]]) -> set[int]:
+        """Which of the batches a table had when they were to run again: by Spark's log of commits
+        their records moved no watermark.
+        """
+        skipped: set[int] = set()
+        newest = 0
+        for position, (number, records) in enumerate(made):
+            own = max((millis(each.at) for each in records if not each.reason), default=0)
+            moved = max(newest, own) - self.world.lateness_seconds * 1000
+            if self.world.sink == "table" and self._watermark_after(number) < moved:
+                skipped.add(position)
+            else:
+                newest = max(newest, own)
+        return skipped
+
+    def _watermark_after(self, number: int) -> float:
+        """A batch's watermark for the next, in milliseconds; infinite for one that is not done."""
+        commit = self.checkpoint / "commits" / str(number)
+        if not (self.world.windowed and commit.exists()):
+            return math.inf
+        return float(json.loads(commit.read_text().splitlines()[1])["nextBatchWatermarkMs"])
 
     @property
     def uses_kafka(self) -> bool:
