@@ -39,17 +39,7 @@ def test_a_full_or_read_only_disk_stops_the_job_with_a_line_and_loses_no_row(
         write_lines(tmp_path / "in", f"{number}.json", batch)
         if number == 0:
             ran = run(spark, tmp_path)
-            fill(disk / "_filler", 4000)
-        elif number == 1:
-            with pytest.raises(ExternalError) as full:
-                run(spark, tmp_path)
-            assert str(full.value) == (
-                "totals: no space left on device: make room; the checkpoint goes on from the last"
-                " whole batch"
-            )
-            (disk / "_filler").unlink()
-            run(spark, tmp_path)
-        else:
+        elif number == 1:  # first: a disk with files that a failed write left open stays writable
             with read_only(disk):
                 with pytest.raises(ExternalError) as before:
                     check(Pipeline(ran.job, journal_of(ran.job)))
@@ -61,6 +51,16 @@ def test_a_full_or_read_only_disk_stops_the_job_with_a_line_and_loses_no_row(
                     run(spark, tmp_path)
                 assert len(str(meanwhile.value).splitlines()) == 1
                 assert "Read-only file system" in str(meanwhile.value)
+            run(spark, tmp_path)
+            fill(disk / "_filler", 4000)
+        else:
+            with pytest.raises(ExternalError) as full:
+                run(spark, tmp_path)
+            assert str(full.value) == (
+                "totals: no space left on device: make room; the checkpoint goes on from the last"
+                " whole batch"
+            )
+            (disk / "_filler").unlink()
             run(spark, tmp_path)
     remove(str(disk), find_orphans(str(disk), 0))
     assert rows_of(spark, disk) == sum(map(expected, records), start=expected([]))
