@@ -7,10 +7,12 @@ are counted under the table.
 import os
 import platform
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from importlib.metadata import version
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 Row = dict[str, object]
 """A column's value by its name; None where there is none."""
@@ -31,6 +33,30 @@ class Table:
     """By the name of a column: the format of its values, with a width."""
     rows: Iterable[Row]
     """Each measured when it is asked for."""
+
+
+class Named(Protocol):
+    """What a row of a table measures: a cell, by its name."""
+
+    @property
+    def name(self) -> str:
+        """The row's `cell`."""
+
+
+CellT = TypeVar("CellT", bound=Named)
+
+
+def cells_left(
+    cells: Iterable[CellT], rows: Sequence[Row], patterns: Collection[str]
+) -> tuple[CellT, ...]:
+    """The cells that no row has yet; with patterns, those of them that match one."""
+    measured = {row["cell"] for row in rows}
+    return tuple(
+        cell
+        for cell in cells
+        if cell.name not in measured
+        and (not patterns or any(fnmatchcase(cell.name, pattern) for pattern in patterns))
+    )
 
 
 def verdict(checks: Mapping[str, bool | None]) -> str:

@@ -8,7 +8,6 @@ query reads the topic again for them.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -16,7 +15,7 @@ from pyspark.sql import SparkSession
 from benchmarks.engine.measure import Bench, Meter, Run, middle, settle, zipf
 from benchmarks.engine.overhead import MASTER
 from benchmarks.engine.plain import aggregate_events
-from benchmarks.tables import MEETS, Row, Table, verdict
+from benchmarks.tables import MEETS, Row, Table, cells_left, verdict
 from unskew.config.models.job import Job
 from unskew.jobs.engine.service import Service
 
@@ -66,13 +65,7 @@ QUICK = Size(2000, 2, 1)
 
 def left_of(size: Size, rows: Sequence[Row], patterns: Collection[str]) -> Size:
     """What is left of a table that has these rows; with patterns, of the cells that match one."""
-    measured = {row["cell"] for row in rows}
-    cells = (
-        cell
-        for cell in size.cells
-        if not patterns or any(fnmatchcase(cell.name, pattern) for pattern in patterns)
-    )
-    return replace(size, cells=tuple(cell for cell in cells if cell.name not in measured))
+    return replace(size, cells=cells_left(size.cells, rows, patterns))
 
 
 def aggregates(bench: Bench, size: Size) -> Table:

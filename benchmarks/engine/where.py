@@ -10,7 +10,6 @@ import os
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from fnmatch import fnmatchcase
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -19,7 +18,7 @@ from benchmarks.engine.measure import Bench, Meter, settle, zipf
 from benchmarks.engine.plain import at_source
 from benchmarks.engine.skew import MASTER, SLOTS, measure, warm_up
 from benchmarks.engine.skew import Cell as Measured
-from benchmarks.tables import MEETS, UNJUDGED, Row, Table
+from benchmarks.tables import MEETS, UNJUDGED, Row, Table, cells_left
 from unskew.config.models.job import Job
 
 HAND = "by hand"
@@ -95,13 +94,7 @@ QUICK = Size(4000, 2, (Cell(1.4, 10.0), Cell(0.0, 10.0, 0.1, keys=100)))
 
 def left_of(size: Size, rows: Sequence[Row], patterns: Collection[str]) -> Size:
     """What is left of a table that has these rows; with patterns, of the cells that match one."""
-    measured = {row["cell"] for row in rows}
-    cells = (
-        cell
-        for cell in size.cells
-        if not patterns or any(fnmatchcase(cell.name, pattern) for pattern in patterns)
-    )
-    return replace(size, cells=tuple(cell for cell in cells if cell.name not in measured))
+    return replace(size, cells=cells_left(size.cells, rows, patterns))
 
 
 def where(bench: Bench, size: Size) -> Table:

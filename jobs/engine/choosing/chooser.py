@@ -45,8 +45,8 @@ class Chooser(Protocol):
     wants_change: bool
     """Is the query to be started anew with another grouping?"""
 
-    def settle(self, spark: SparkSession, committed: int) -> Job:
-        """The job with the grouping of the batches after `committed`."""
+    def settle(self, spark: SparkSession, written: int) -> Job:
+        """The job with the grouping of the batches after `written`."""
 
     def started(self) -> None:
         """The query runs."""
@@ -54,7 +54,7 @@ class Chooser(Protocol):
     def take_batch(self, done: BatchDone) -> BatchChoice | None:
         """What a finished batch says; None where nothing is chosen."""
 
-    def stopped(self, committed: int) -> None:
+    def stopped(self, written: int) -> None:
         """The query was stopped for a change, after this batch."""
 
 
@@ -67,7 +67,7 @@ class GivenGrouping:
     def __init__(self, job: Job) -> None:
         self._job = job
 
-    def settle(self, spark: SparkSession, committed: int) -> Job:
+    def settle(self, spark: SparkSession, written: int) -> Job:
         """The job as it is."""
         return self._job
 
@@ -78,7 +78,7 @@ class GivenGrouping:
         """Nothing is chosen."""
         return None
 
-    def stopped(self, committed: int) -> None:
+    def stopped(self, written: int) -> None:
         """It never is."""
 
 
@@ -105,21 +105,21 @@ class AutoChooser:
         self._first_of_start = True
         self._slots = 1
 
-    def settle(self, spark: SparkSession, committed: int) -> Job:
+    def settle(self, spark: SparkSession, written: int) -> Job:
         """Take the way that the journal says; at the very first start, by a sample."""
         self._slots = spark.sparkContext.defaultParallelism
         choices = read_choices(self._journal)
         if not self.wants_change:
-            self._resume(spark, choices, committed)
+            self._resume(spark, choices, written)
         assert self._way
         if not choices or choices[-1].way != self._way:
-            choice = Choice(committed + 1, self._way, self.why)
+            choice = Choice(written + 1, self._way, self.why)
             write_choices(self._journal, (*choices, choice))
         self.wants_change, self._first_of_start = False, True
         self._set_file_pieces(spark)
         return self._job.model_copy(update={"grouping": grouping_of(self._way)})
 
-    def _resume(self, spark: SparkSession, choices: tuple[Choice, ...], committed: int) -> None:
+    def _resume(self, spark: SparkSession, choices: tuple[Choice, ...], written: int) -> None:
         by_spark = is_made_by_spark(self._job)
         if by_spark:
             self._way = HASHED
@@ -127,7 +127,7 @@ class AutoChooser:
             return
         gain = self._job.grouping.gain_min
         known = read_known(
-            self._journal, committed, lambda data: Decider.from_json(data, gain_min=gain)
+            self._journal, written, lambda data: Decider.from_json(data, gain_min=gain)
         )
         work: Work | None = None
         if known is not None:
@@ -198,11 +198,11 @@ class AutoChooser:
             discarded_records=change.discarded_records,
         )
 
-    def stopped(self, committed: int) -> None:
+    def stopped(self, written: int) -> None:
         """Count what of the next batch was done in vain; from now on the other way is taken."""
         assert self._change is not None
         assert self._decider is not None
-        self._change.discarded_records = _count_records_after(self._journal, committed)
+        self._change.discarded_records = _count_records_after(self._journal, written)
         self._way = self._decider.way
 
 
@@ -225,11 +225,11 @@ def _read_constants() -> Constants:
     return calibration.constants if calibration else Constants()
 
 
-def _count_records_after(journal: Journal, committed: int) -> int:
-    """Records that were routed, or worked on, in batches that were not committed."""
+def _count_records_after(journal: Journal, written: int) -> int:
+    """Records that were routed, or worked on, in batches that run again."""
     records = 0
     for batch in journal.batches():
-        if batch > committed:
+        if batch > written:
             routed = sum(routes.records for routes in journal.routes(batch).values())
             worked = sum(
                 int(report.arrays["records"][0]) for report in journal.reports(batch).values()
