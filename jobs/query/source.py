@@ -2,10 +2,10 @@
 
 Where the operator works in the tasks that read (`grouping: local`), as many tasks as there are
 partitions must get equal shares, or a short second wave doubles the stage. So the batch is read in
-many small pieces, and `coalesce(partitions)` gives each task as many as any other, neighbours if
-the source names no preferred executors. Kafka's `minPartitions` alone is only near the number asked
-for, and `maxRecordsPerPartition` makes pieces of one size, which suits one size of batch; with it
-the connector also prefers an executor for each topic partition, by which Spark's `coalesce` makes
+pieces, and `coalesce(partitions)` gives each task as many as any other, neighbours if the source
+names no preferred executors. Kafka's `minPartitions` alone is only near the number asked for, and
+`maxRecordsPerPartition` makes pieces of one size, which suits one size of batch; with it the
+connector also prefers an executor for each topic partition, by which Spark's `coalesce` makes
 groups up to a tenth of the batch larger than others.
 """
 
@@ -19,7 +19,10 @@ from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from unskew.config.models.source import FilesSource, KafkaSource
-from unskew.jobs.kafka.options import connection_options
+from unskew.config.types.secrets import reveal
+from unskew.jobs.kafka.options import connection_options, find_security_options
+from unskew.jobs.kafka.sizes import read_sizes
+from unskew.jobs.query.pieces import choose_pieces
 
 _SCHEMA = (
     "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP"
@@ -27,9 +30,7 @@ _SCHEMA = (
 _TASK_HEADROOM = 1.25
 _TASK_RECORDS_MIN = 1000
 _TASK_RECORDS_MAX = 250_000
-# With so many pieces a task, one piece more or less is some three per cent.
-_PIECES_A_TASK = 32
-# Of files: opening one costs more than a seek within Kafka's log, and a piece has at least 16 KiB.
+# A piece of a file has at least 16 KiB.
 _FILE_PIECES_A_TASK = 8
 _FILE_PIECE_BYTES = 16 << 10
 COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp")
@@ -124,8 +125,10 @@ def _split_partitions(source: KafkaSource, cores: int) -> dict[str, str]:
 
 
 def _cut_pieces(source: KafkaSource, tasks: int) -> dict[str, str]:
-    """Read a batch of any size in about so many pieces a task."""
-    options = {"minPartitions": str(tasks * _PIECES_A_TASK)}
+    """Read a batch of any size in pieces of which so many tasks get equal shares."""
+    readable = source.subscribe and not find_security_options(reveal(source.options))
+    sizes = read_sizes(source.subscribe, source.bootstrap_servers) if readable else []
+    options = {"minPartitions": str(choose_pieces(sizes, tasks))}
     if source.records_per_task:
         options["maxRecordsPerPartition"] = str(source.records_per_task)
     return options
