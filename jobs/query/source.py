@@ -126,8 +126,10 @@ def _split_partitions(source: KafkaSource, cores: int) -> dict[str, str]:
 
 def _cut_pieces(source: KafkaSource, tasks: int) -> dict[str, str]:
     """Read a batch of any size in pieces of which so many tasks get equal shares."""
-    readable = source.subscribe and not find_security_options(reveal(source.options))
-    sizes = read_sizes(source.subscribe, source.bootstrap_servers) if readable else []
+    topics = source.subscribe or []
+    if find_security_options(reveal(source.options)):
+        topics = []  # they are for Kafka's Java client
+    sizes = read_sizes(topics, source.bootstrap_servers)
     options = {"minPartitions": str(choose_pieces(sizes, tasks))}
     if source.records_per_task:
         options["maxRecordsPerPartition"] = str(source.records_per_task)
