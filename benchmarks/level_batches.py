@@ -49,7 +49,7 @@ def play(
 ) -> Iterator[Batch]:
     """Route so many batches with `level`; records are dealt round robin."""
     opened = open_trace(f"{trace},records={records * batches},seed={seed + 1}")
-    cursor = Cursor(opened.chunks())
+    cursor = Cursor(opened.chunks(), opened.records)
     routers = [
         create("level", partitions=partitions, source=source, sources=sources, seed=seed, **options)
         for source in range(sources)

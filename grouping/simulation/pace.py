@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from unskew.grouping.simulation.scenario import BATCHES_MAX, Scenario
+from unskew.grouping.simulation.scenario import BATCHES_MAX, POINTS_MAX, Scenario
 from unskew.grouping.simulation.specs import SpecError
 from unskew.grouping.simulation.traces import Trace
 
@@ -32,6 +32,9 @@ def check_costs(trace: Trace, scenario: Scenario) -> None:
         raise SpecError("utilisation: without a cost of records there is none; cost_us gives one")
     if scenario.pending is not None:
         raise SpecError("pending: records that cost nothing are never under way; cost_us helps")
+    for name in ("full_knowledge", "memory_pairs"):
+        if getattr(scenario, name):
+            raise SpecError(f"{name}: needs a cost of records; cost_us gives one")
 
 
 def _mean_cost(trace: Trace) -> float:
@@ -67,3 +70,21 @@ def batch_size(trace: Trace, scenario: Scenario, wants_feedback: bool) -> int:
             f" of {size} records)"
         )
     return min(size, trace.records)
+
+
+def point_size(trace: Trace, scenario: Scenario) -> int:
+    """How many records there are from one point over time to the next."""
+    seconds = scenario.point_seconds
+    if seconds is None:
+        return -(-trace.records // scenario.points)
+    scenario = resolve_arrivals(trace, scenario)
+    rate = scenario.arrival_per_second or trace.records_per_second
+    size = int(seconds * rate)
+    if size < 1:
+        raise SpecError(f"point_seconds: less than one record at {rate:g} records a second")
+    if -(-trace.records // size) > POINTS_MAX:
+        raise SpecError(
+            f"point_seconds: at most {POINTS_MAX} points (got {-(-trace.records // size)}"
+            f" of {size} records)"
+        )
+    return size

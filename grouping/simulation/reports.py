@@ -27,6 +27,14 @@ class Execution:
     """Maximum over mean of the partitions' busy seconds: the balance of time, not of records."""
     utilisation: float
     """Busy seconds over the seconds there were."""
+    latency_means_ms: list[float]
+    """The mean latency of each partition's records."""
+    latency_percentiles_ms: list[float]
+    """The latency that 1 %, 2 %, ... 99 % of the records do not exceed."""
+    full_knowledge_mean_ms: float | None = None
+    """The mean latency if each record went where it is done first."""
+    full_knowledge_utilisation: float | None = None
+    """Busy seconds over the seconds there were then."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +62,7 @@ class OverTime:
     imbalance: list[float] = field(default_factory=list)
     max_over_mean: list[float] = field(default_factory=list)
     window_max_over_mean: list[float] = field(default_factory=list)
+    window_imbalance: list[float] = field(default_factory=list)
     stddev: list[float] = field(default_factory=list)
     window_stddev: list[float] = field(default_factory=list)
     distinct_keys: list[int] = field(default_factory=list)
@@ -73,6 +82,8 @@ class OverTime:
     window_latency_mean_ms: list[float] = field(default_factory=list)
     window_latency_p50_ms: list[float] = field(default_factory=list)
     window_latency_p99_ms: list[float] = field(default_factory=list)
+    window_latency_least_ms: list[float] = field(default_factory=list)
+    window_latency_most_ms: list[float] = field(default_factory=list)
     window_makespan_seconds_max: list[float] = field(default_factory=list)
     """The longest makespan of the batches with records in the window, as of the window's end."""
 
@@ -122,6 +133,18 @@ class SimulationReport:
     over_time: OverTime
     signals: dict[str, float]
     execution: Execution | None = None
+    head_loads: list[int] | None = None
+    """Of the records of each partition those of the head, with `head_theta`."""
+    keys_max_over_mean: float | None = None
+    """The most keys of a partition over the mean, with `head_theta`."""
+    keys_moved: int | None = None
+    """Keys that went to a partition new to them after the last change of active partitions."""
+    hot_delay_records: float | None = None
+    """Records from where a key becomes really hot to the point from which on the first source
+    treats it so, on average; with `hot_share`."""
+    hot_decline_records: float | None = None
+    """Records from where a key is no longer really hot to the point from which on the first source
+    no longer treats it so."""
     streams: Streams | None = None
     """Where there were several."""
 
@@ -129,13 +152,13 @@ class SimulationReport:
         """For JSON: flat, and without the figures of time where there is no time."""
         figures = asdict(self)
         execution = figures.pop("execution") or {}
-        if self.streams is None:
-            figures.pop("streams")
         figures["dist_cost"] = self.replication
         order = list(figures)
         order.insert(order.index("loads"), order.pop(order.index("dist_cost")))
         figures = {name: figures[name] for name in order}
-        figures |= execution
+        figures = {
+            name: value for name, value in (figures | execution).items() if value is not None
+        }
         for group in ("batches", "over_time"):
             figures[group] = {
                 name: value for name, value in figures[group].items() if value not in (None, [], {})

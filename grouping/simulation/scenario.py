@@ -10,6 +10,7 @@ PARTITIONS_MAX = 1000
 SOURCES_MAX = 64
 BATCHES_MAX = 100_000
 STREAMS_MAX = 1000
+POINTS_MAX = 10_000
 
 Speed = Annotated[float, Field(gt=0, le=1e6)]
 
@@ -56,10 +57,30 @@ class Scenario(GroupingParams):
     hot_share: float | None = Field(None, gt=0, le=1)
     """A key with so much of the records between two points over time is really hot: how many of
     the keys that the first source treats as hot are that, and how many of those it knows."""
+    predictor: str | None = Field(None, min_length=1)
+    """With `hot_share`: a sketch whose hot keys are judged in the place of the grouping's, such as
+    `count_min:rows=4,columns=1024,share=0.01` or `ada_count_min:decay=0.5`."""
+    head_theta: float | None = Field(None, gt=0, le=1)
+    """A key with so much of all records is of the head: how many of each partition's records are of
+    such keys; also the keys of the partition with the most, over the mean. Needs 8 bytes of memory
+    for each key and partition."""
+    keys_moved: bool = False
+    """With `active`: how many keys of the records before its last change went to a partition that
+    was new to them after it. Needs as much memory."""
+    full_knowledge: bool = False
+    """Also serve every record by the partition that is done with it first, known exactly: what no
+    grouping is expected to beat."""
+    memory_pairs: int | None = Field(None, ge=1, le=10**12)
+    """All partitions together hold so many pairs of key and partition in memory; give `miss_us`."""
+    miss_us: float | None = Field(None, gt=0, le=1e9)
+    """With `memory_pairs`: what a record costs more times the part of all pairs that is not in
+    memory, as if every pair were met equally often."""
     streams: int = Field(1, ge=1, le=STREAMS_MAX)
     """How many streams, each with the next seed of trace and groupings; figures are means then."""
-    points: int = Field(50, ge=1, le=1000)
+    points: int = Field(50, ge=1, le=POINTS_MAX)
     """How many points the figures over time have."""
+    point_seconds: float | None = Field(None, gt=0, le=1e6)
+    """Instead of `points`: a point over time after so many seconds of stream time."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -93,6 +114,22 @@ class Scenario(GroupingParams):
             raise ValueError(f"pending and {given[0]}: give one of them")
         if self.pending is not None and len(self.speeds) > 1:
             raise ValueError("pending and speeds: speeds that change are not for the closed loop")
+        return self
+
+    @model_validator(mode="after")
+    def _measured_apart(self) -> Self:
+        if (self.memory_pairs is None) != (self.miss_us is None):
+            raise ValueError("memory_pairs and miss_us: give both, or none of them")
+        if self.predictor is not None and self.hot_share is None:
+            raise ValueError("predictor: only with hot_share, by which it is judged")
+        if self.keys_moved and not self.active:
+            raise ValueError("keys_moved: only with active, which changes the partitions")
+        apart = {"batches": self.batched, "pending": self.pending, "active": self.active}
+        given = [name for name, value in apart.items() if value]
+        if self.full_knowledge and given:
+            raise ValueError(
+                f"full_knowledge: not with {given[0]}; it knows all partitions and no batches"
+            )
         return self
 
     @model_validator(mode="after")

@@ -31,10 +31,14 @@ class Piece:
 
 
 class Cursor:
-    """Walks through a trace and hands it out in pieces, none beyond a given record."""
+    """Walks through a trace and hands it out in pieces, none beyond a given record.
 
-    def __init__(self, chunks: Iterator[TraceChunk]) -> None:
+    No piece goes beyond a multiple of `step` either, so that routers can be looked at there.
+    """
+
+    def __init__(self, chunks: Iterator[TraceChunk], step: int) -> None:
         self._chunks = chunks
+        self._step = step
         self._chunk = TraceChunk(np.empty(0, np.uint64))
         self._used = 0
         self.position = 0
@@ -46,7 +50,8 @@ class Cursor:
         while self._used >= self._chunk.keys.size:
             self._chunk = next(self._chunks)
             self._used = 0
-        end = min(self._used + stop - self.position, self._chunk.keys.size)
+        room = min(stop - self.position, self._step - self.position % self._step)
+        end = min(self._used + room, self._chunk.keys.size)
         cut = slice(self._used, end)
         costs = self._chunk.costs
         piece = Piece(

@@ -15,22 +15,26 @@ no time, their speed is measured apart with `clock`.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from unskew.grouping.base import Feedback, Float64s, Grouping, Int32s, Int64s
 from unskew.grouping.parts.pairs import PairCounter
 from unskew.grouping.registry import GROUPINGS, create
+from unskew.grouping.simulation.meters.execution import FullKnowledge, summarise_times
+from unskew.grouping.simulation.meters.hot_keys import HotKeyMeter
 from unskew.grouping.simulation.meters.over_time import OverTimeMeter
+from unskew.grouping.simulation.meters.pair_loads import PairLoads
 from unskew.grouping.simulation.meters.partition_reports import (
     CompletedReports,
     PartitionReports,
     RoutedReports,
 )
-from unskew.grouping.simulation.pace import batch_size, check_costs, resolve_arrivals
-from unskew.grouping.simulation.queueing import ClosedLoop, Queues, percentile
+from unskew.grouping.simulation.meters.predictors import make_predictor
+from unskew.grouping.simulation.pace import batch_size, check_costs, point_size, resolve_arrivals
+from unskew.grouping.simulation.queueing import ClosedLoop, Queues
 from unskew.grouping.simulation.reports import (
-    Execution,
     SimulationReport,
     head_of,
     imbalance,
@@ -123,13 +127,13 @@ class _Simulation:
         self._speeds = [np.resize(speeds, scenario.partitions) for speeds in scenario.speeds]
         self._counter = PairCounter(scenario.partitions)
         self._loads = np.zeros(scenario.partitions, np.int64)
-        self._step = -(-trace.records // scenario.points)
-        self._over_time = OverTimeMeter(
-            self._loads,
-            self._counter,
-            self._queues if scenario.pending is None else None,
-            scenario.hot_share,
-        )
+        self._step = point_size(trace, scenario)
+        self._hot_keys = self._judge_hot_keys()
+        opened = self._queues if scenario.pending is None else None
+        self._over_time = OverTimeMeter(self._loads, self._counter, opened, self._hot_keys)
+        by_pair = scenario.head_theta is not None or scenario.keys_moved
+        self._pair_loads = PairLoads(scenario.partitions) if by_pair else None
+        self._ideal = FullKnowledge(scenario.partitions) if scenario.full_knowledge else None
         completed = scenario.reports == "completed"
         make_reports = CompletedReports if completed else RoutedReports
         self._reports: PartitionReports = make_reports(self._counter, scenario.partitions)
@@ -138,9 +142,17 @@ class _Simulation:
         self._ratios: list[float] = []
         self._makespans: list[float] = []
 
+    def _judge_hot_keys(self) -> HotKeyMeter | None:
+        scenario, predictor = self._scenario, None
+        if scenario.hot_share is None:
+            return None
+        if scenario.predictor is not None:
+            predictor = make_predictor(scenario.predictor, scenario.seed)
+        return HotKeyMeter(self._counter, scenario.hot_share, predictor)
+
     def run(self, progress: Progress | None) -> SimulationReport:
         self._warm_up()
-        cursor = Cursor(self._trace.chunks())
+        cursor = Cursor(self._trace.chunks(), self._step)
         feedback = None
         for start, stop in pairwise(self._bounds()):
             self._activate(start)
@@ -170,6 +182,8 @@ class _Simulation:
             if at == start:
                 for router in self._routers:
                     router.set_active(range(number))
+                if self._pair_loads is not None:
+                    self._pair_loads.mark(self._counter.keys)
 
     def _warm_up(self) -> None:
         # Kernels are compiled or loaded on their first call, which is not the rate of routing.
@@ -231,16 +245,24 @@ class _Simulation:
         cut = slice(begin - piece.start, end - piece.start)
         routes = routes[cut]
         costs = piece.chunk.costs
-        seconds = seconds_of(None if costs is None else costs[cut], self._unit_seconds)
-        stage = int(np.searchsorted(self._scenario.speeds_from, begin, side="right")) - 1
         numbers = self._counter.count(piece.chunk.keys[cut], routes)
+        seconds = seconds_of(None if costs is None else costs[cut], self._unit_seconds)
+        seconds = seconds + self._miss_seconds()
+        stage = int(np.searchsorted(self._scenario.speeds_from, begin, side="right")) - 1
         self._loads += np.bincount(routes, minlength=self._loads.size)
+        if self._pair_loads is not None:
+            self._pair_loads.add(numbers, routes)
+        if self._hot_keys is not None:
+            self._hot_keys.add(piece.chunk.keys[cut])
         done = np.empty(0)
         if self._scenario.pending is not None:
             self._closed.append((routes, np.broadcast_to(seconds, routes.shape)))
         elif self._queues is not None:
             arrivals = self._arrivals(begin, end, started)
-            done = arrivals + self._queues.serve(routes, arrivals, seconds, self._speeds[stage])
+            speeds = self._speeds[stage]
+            done = arrivals + self._queues.serve(routes, arrivals, seconds, speeds)
+            if self._ideal is not None:
+                self._ideal.serve(routes.size, arrivals, seconds, speeds)
             if self._scenario.batched:
                 self._over_time.note_makespan(started)
         if reports is not None:
@@ -248,6 +270,12 @@ class _Simulation:
         if end % self._step == 0 or end == self._trace.records:
             rate = _per_second(piece.stop, self._routing_seconds)
             self._over_time.take(end, rate, self._routers[0])
+
+    def _miss_seconds(self) -> float:
+        held, cost_us = self._scenario.memory_pairs, self._scenario.miss_us
+        if held is None or cost_us is None:
+            return 0.0
+        return max(0.0, 1 - held / self._counter.pairs) * cost_us * 1e-6
 
     def _arrives_at(self, record: int) -> float:
         rate = self._scenario.arrival_per_second
@@ -292,35 +320,27 @@ class _Simulation:
             ),
             over_time=self._over_time.series,
             signals=self._routers[0].signals(),
-            execution=self._execution(),
+            execution=summarise_times(self._queues, loads, self._ideal) if self._queues else None,
+            **self._asked(),
         )
+
+    def _asked(self) -> dict[str, Any]:
+        """The figures that only a scenario's own option gives."""
+        figures: dict[str, Any] = {}
+        if self._hot_keys is not None:
+            figures["hot_delay_records"] = self._hot_keys.delay_records
+            figures["hot_decline_records"] = self._hot_keys.decline_records
+        pairs, theta = self._pair_loads, self._scenario.head_theta
+        if pairs is not None and theta is not None:
+            head = pairs.of_head(self._counter.counts, theta * self._trace.records)
+            figures["head_loads"] = head.tolist()
+            figures["keys_max_over_mean"] = pairs.keys_max_over_mean()
+        if pairs is not None and self._scenario.keys_moved:
+            figures["keys_moved"] = pairs.moved()
+        return figures
 
     def _whole_makespan(self) -> list[float]:
         return [] if self._queues is None else [float(self._queues.free_at.max())]
-
-    def _slowest_mean(self, queues: Queues) -> float:
-        means = queues.latency_sums / np.maximum(self._loads, 1)
-        return float(means.max()) * 1e3
-
-    def _execution(self) -> Execution | None:
-        queues = self._queues
-        if queues is None:
-            return None
-        records = self._trace.records
-        seconds = float(queues.free_at.max())
-        return Execution(
-            execution_seconds=seconds,
-            throughput_per_second=records / seconds,
-            latency_mean_ms=float(queues.totals[0]) / records * 1e3,
-            latency_p50_ms=percentile(queues.histogram, 0.5) * 1e3,
-            latency_p95_ms=percentile(queues.histogram, 0.95) * 1e3,
-            latency_p99_ms=percentile(queues.histogram, 0.99) * 1e3,
-            latency_max_ms=float(queues.totals[1]) * 1e3,
-            latency_mean_max_ms=self._slowest_mean(queues),
-            cost_mean_us=float(queues.busy.sum()) / records * 1e6,
-            busy_max_over_mean=max_over_mean(queues.busy),
-            utilisation=float(queues.busy.mean()) / seconds,
-        )
 
 
 def begin_all(routers: Sequence[Grouping], feedback: Feedback | None) -> None:

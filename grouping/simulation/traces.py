@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from unskew.grouping.base import Float64s, Int64s, UInt64s
+from unskew.grouping.base import SEED_MAX, Float64s, Int64s, UInt64s
 from unskew.grouping.errors import GroupingError
 from unskew.grouping.hashing import salts
 from unskew.grouping.simulation.key_files import read_keys
@@ -346,20 +346,8 @@ class FileTrace(Trace):
         return read_keys(self._path, hash_block=hash_block, skip_first=titled)
 
 
-TRACES: dict[str, type[SyntheticTrace]] = {
-    trace.name: trace
-    for trace in (
-        Zipf,
-        ZipfDrift,
-        Flash,
-        HalfSkew,
-        Country,
-        Uniform,
-        PosgCosts,
-        TweetsLike,
-        TradesLike,
-    )
-}
+_COMPARED = Zipf, ZipfDrift, Flash, HalfSkew, Country, Uniform, PosgCosts, TweetsLike, TradesLike
+TRACES: dict[str, type[SyntheticTrace]] = {trace.name: trace for trace in _COMPARED}
 """The laws that every grouping is compared on."""
 FURTHER: dict[str, type[SyntheticTrace]] = {trace.name: trace for trace in (ZipfTurnover, HotKey)}
 """Laws for single questions."""
@@ -374,18 +362,28 @@ def open_trace(spec: str, later: int = 0) -> Trace:
     `later` is added to the seed of a trace that has one: another stream of the same law.
     """
     name, _, rest = spec.partition(":")
+    name = name.strip()
     if name == FileTrace.name:
         if not rest:
             raise SpecError("trace: file: a path is missing, file:PATH")
         return FileTrace(rest)
-    check_name("trace", name.strip(), TRACE_NAMES)
-    name, options = parse_spec("trace", spec)
+    check_name("trace", name, TRACE_NAMES)
     if name in formats.FORMATS:
+        options = parse_spec("trace", spec)[1]
         return _open_file(check_options(f"trace {name}", formats.FORMATS[name], options))
-    published = PUBLISHED.get(name)
-    chosen = ZipfTurnover if published else {**TRACES, **FURTHER}[name]
-    params = check_options(f"trace {name}", published or chosen.Params, options)
-    return chosen(params.model_copy(update={"seed": params.seed + later}))
+    law, params = read_law(spec)
+    seed = (params.seed + later) % (SEED_MAX + 1)
+    return law(params.model_copy(update={"seed": seed}))
+
+
+def read_law(spec: str) -> tuple[type[SyntheticTrace], TraceParams]:
+    """The law of a trace that is made from a seed, with its options."""
+    laws: dict[str, type[SyntheticTrace]] = {**TRACES, **FURTHER}
+    laws.update(dict.fromkeys(PUBLISHED, ZipfTurnover))
+    check_name("trace", spec.partition(":")[0].strip(), laws)
+    name, options = parse_spec("trace", spec)
+    params: type[TraceParams] = PUBLISHED.get(name) or laws[name].Params
+    return laws[name], check_options(f"trace {name}", params, options)
 
 
 def _open_file(params: formats.TextParams) -> FileTrace:

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from unskew.grouping.base import Grouping, Int64s, UInt64s
+from unskew.grouping.base import Grouping, Int64s
 from unskew.grouping.parts.pairs import PairCounter
+from unskew.grouping.simulation.meters.hot_keys import HotKeyMeter
 from unskew.grouping.simulation.queueing import BINS, Queues, percentile
 from unskew.grouping.simulation.reports import (
     OverTime,
@@ -22,14 +23,13 @@ class OverTimeMeter:
         loads: Int64s,
         counter: PairCounter,
         queues: Queues | None,
-        hot_share: float | None = None,
+        hot_keys: HotKeyMeter | None = None,
     ) -> None:
         self.series = OverTime()
         self._loads = loads
         self._counter = counter
         self._queues = queues
-        self._hot_share = hot_share
-        self._last_counts = np.empty(0, np.int64)
+        self._hot_keys = hot_keys
         self._last_loads = loads.copy()
         self._last_latencies = 0.0
         self._last_histogram = np.zeros(BINS, np.int64)
@@ -49,6 +49,7 @@ class OverTimeMeter:
         series.imbalance.append(imbalance(self._loads))
         series.max_over_mean.append(max_over_mean(self._loads))
         series.window_max_over_mean.append(max_over_mean(window))
+        series.window_imbalance.append(imbalance(window))
         series.stddev.append(load_stddev(self._loads))
         series.window_stddev.append(load_stddev(window))
         series.distinct_keys.append(counter.keys)
@@ -60,20 +61,12 @@ class OverTimeMeter:
         self._last_loads = self._loads.copy()
         for name, value in router.signals().items():
             series.signals.setdefault(name, []).append(value)
-        if self._hot_share is not None:
-            self._take_hot(self._hot_share * new, router.hot_keys())
+        if self._hot_keys is not None:
+            precision, recall = self._hot_keys.take(records, new, router.hot_keys())
+            series.window_hot_precision.append(precision)
+            series.window_hot_recall.append(recall)
         if self._queues is not None:
             self._take_times(self._queues, records, new)
-
-    def _take_hot(self, records_min: float, taken: UInt64s) -> None:
-        counts = self._counter.counts
-        window = counts.copy()
-        window[: self._last_counts.size] -= self._last_counts
-        self._last_counts = counts.copy()
-        really = self._counter.hashes(np.flatnonzero(window >= records_min))
-        both = np.intersect1d(really, taken).size
-        self.series.window_hot_precision.append(both / taken.size if taken.size else 1.0)
-        self.series.window_hot_recall.append(both / really.size if really.size else 1.0)
 
     def _take_times(self, queues: Queues, records: int, new: int) -> None:
         series, seconds = self.series, float(queues.free_at.max())
@@ -84,6 +77,8 @@ class OverTimeMeter:
         window = queues.histogram - self._last_histogram
         series.window_latency_p50_ms.append(percentile(window, 0.5) * 1e3)
         series.window_latency_p99_ms.append(percentile(window, 0.99) * 1e3)
+        series.window_latency_least_ms.append(percentile(window, 0.0) * 1e3)
+        series.window_latency_most_ms.append(percentile(window, 1.0) * 1e3)
         self._last_latencies, self._last_histogram = sum_now, queues.histogram.copy()
         if self._makespan:
             series.window_makespan_seconds_max.append(self._makespan)

@@ -56,7 +56,13 @@ def _numbers(figures: dict[str, Any], before: str = "") -> dict[str, float]:
 
 
 def _mean(values: Sequence[Any]) -> Any:
-    """Of numbers the mean, of all else what its parts have as their means; words are the first."""
+    """Of numbers the mean, of all else what its parts have as their means; words are the first.
+
+    What some streams do not have is left out.
+    """
+    values = [value for value in values if value is not None]
+    if not values:
+        return None
     first = values[0]
     if isinstance(first, int | float):
         return sum(values) / len(values)

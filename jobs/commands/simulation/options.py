@@ -13,7 +13,8 @@ from unskew.grouping.errors import GroupingError
 from unskew.grouping.options.broken_rules import list_problems
 from unskew.grouping.options.printed import show
 from unskew.grouping.options.scalars import ScalarError
-from unskew.grouping.simulation.pace import batch_size
+from unskew.grouping.simulation.meters.predictors import make_predictor
+from unskew.grouping.simulation.pace import batch_size, point_size
 from unskew.grouping.simulation.scenario import Scenario
 from unskew.grouping.simulation.simulate import GroupingSpec
 from unskew.grouping.simulation.specs import SpecError, scalar
@@ -37,8 +38,15 @@ _SCENARIO_OPTIONS = {
     "pending": "N",
     "source_per_second": "R",
     "hot_share": "X",
+    "predictor": "SPEC",
+    "head_theta": "X",
+    "keys_moved": "true",
+    "full_knowledge": "true",
+    "memory_pairs": "N",
+    "miss_us": "X",
     "streams": "N",
     "points": "N",
+    "point_seconds": "S",
 }
 
 
@@ -97,7 +105,11 @@ def read_options(arguments: argparse.Namespace, groupings: list[str]) -> Experim
     specs = [attempt(GroupingSpec.parse, text) for text in groupings]
     trace = attempt(_open_trace, arguments.trace)
     scenario = attempt(_read_scenario, arguments)
+    if scenario is not None and scenario.predictor is not None:
+        attempt(make_predictor, scenario.predictor, scenario.seed)
     chosen = [spec for spec in specs if spec is not None]
+    if scenario is not None and trace is not None:
+        attempt(point_size, trace, scenario)
     if scenario is not None:
         for spec in chosen:
             router = attempt(spec.create, scenario, 0)
