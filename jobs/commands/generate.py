@@ -10,7 +10,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     parser.description = (
         "Write a skewed stream for a shipped job into Kafka or a file: `lines` of text, `trades`,"
-        " or `posts`. Without --records or --duration it goes on until Ctrl-C. The same options"
+        " `posts`, or `keys` of a trace, such as those like published streams (wikipedia-like,"
+        " twitter-words-like, trades-like, memetracker-like, amazon-like, stocks-like,"
+        " hashtags-like). Without --records or --duration it goes on until Ctrl-C. The same options"
         " and --start give the same bytes. Durations are a number and a unit, such as 30s or 2min."
         " Exit codes: 0 all was written or SIGTERM ended it, 130 Ctrl-C did (what was handed over"
         " is written still), 1 something outside failed or what was handed over took too long to"

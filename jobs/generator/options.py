@@ -17,7 +17,7 @@ from unskew.grouping.options.printed import show
 from unskew.grouping.options.suggestions import did_you_mean
 from unskew.jobs.generator.settings import FileTarget, KafkaTarget, OracleSettings, Plan, Settings
 
-STREAMS = {"lines": "word_count", "trades": "vwap", "posts": "hashtags"}
+STREAMS = {"lines": "word_count", "trades": "vwap", "posts": "hashtags", "keys": "word_count"}
 """The streams, each with the shipped job that reads it."""
 SERVERS = "KAFKA_BOOTSTRAP_SERVERS"
 _SERVERS_DEFAULT = "127.0.0.1:9092"
@@ -80,6 +80,18 @@ def _writable(text: str) -> str:
     return text
 
 
+def _trace(text: str) -> str:
+    # Numba takes a moment to import, and only the stream `keys` needs it.
+    from unskew.grouping.simulation.specs import SpecError  # noqa: PLC0415
+    from unskew.grouping.simulation.traces import read_law  # noqa: PLC0415
+
+    try:
+        read_law(text)
+    except SpecError as error:
+        raise argparse.ArgumentTypeError("; ".join(error.problems)) from None
+    return text
+
+
 _SHARE = number(0, 1)
 OPTIONS = {
     "seed": Option("N", whole_number(0, 2**63 - 1), "1", "same seed, same stream"),
@@ -89,22 +101,31 @@ OPTIONS = {
     "keys": Option(
         "N",
         whole_number(1, 1_000_000),
-        {"lines": "50000", "trades": "500", "posts": "10000"},
+        {"lines": "50000", "trades": "500", "posts": "10000", "keys": "1"},
         "different words, symbols or hashtags",
     ),
     "skew": Option(
-        "Z", number(0, 10), {"lines": "1.1", "trades": "0.8", "posts": "1.0"}, "Zipf's exponent"
+        "Z",
+        number(0, 10),
+        {"lines": "1.1", "trades": "0.8", "posts": "1.0", "keys": "0"},
+        "Zipf's exponent",
+    ),
+    "trace": Option(
+        "SPEC",
+        _trace,
+        {"keys": "wikipedia-like"},
+        "draw keys from a trace of `unskew simulate`, such as twitter-words-like:records=5000000",
     ),
     "drift": Option(
         "TIME",
         _duration,
-        {"lines": "30s", "trades": "0s", "posts": "0s"},
+        {"lines": "30s", "trades": "0s", "posts": "0s", "keys": "0s"},
         "each key moves up a rank in such a time, and the hottest to the last; 0s: never",
     ),
     "flare": Option(
         "SHARE",
         _SHARE,
-        {"lines": "0", "trades": "0.4", "posts": "0.5"},
+        {"lines": "0", "trades": "0.4", "posts": "0.5", "keys": "0"},
         "one key, another each time, flares up to this share: at once, of posts it rises and fades",
     ),
     "flare-every": Option(
@@ -113,7 +134,7 @@ OPTIONS = {
     "flare-for": Option(
         "TIME",
         _positive_duration,
-        {"lines": "20s", "trades": "20s", "posts": "60s"},
+        {"lines": "20s", "trades": "20s", "posts": "60s", "keys": "20s"},
         "how long a flare takes",
     ),
     "rejected": Option("SHARE", _SHARE, "0", "records that the job must reject, of every kind"),
@@ -131,7 +152,10 @@ OPTIONS = {
     ),
     "users": Option("N", whole_number(1, 10_000_000), "100000", "different users of posts"),
     "topic": Option(
-        "NAME", checked(topic), {name: name for name in STREAMS}, "the topic to write to"
+        "NAME",
+        checked(topic),
+        {name: name for name in STREAMS} | {"keys": "lines"},
+        "the topic to write to",
     ),
     "partitions": Option(
         "N", whole_number(1, 100_000), None, "how many the topic must have, at least"
@@ -194,7 +218,7 @@ def read_plan(arguments: argparse.Namespace) -> Plan:
         except argparse.ArgumentTypeError as error:
             problems.append(f"--{name}: {error}")
     kafka = _kafka(arguments.kafka, problems)
-    problems += _contradictions(arguments, values)
+    problems += _contradictions(arguments, values) + _without_use(arguments)
     if problems:
         raise UsageError(*[f"generate: {problem}" for problem in problems])
     return _plan(arguments, stream, values, kafka)
@@ -219,7 +243,8 @@ def _contradictions(arguments: argparse.Namespace, values: dict[str, Any]) -> li
     problems = []
     if arguments.records and arguments.duration:
         problems.append("--records and --duration: only one of them ends the stream")
-    if arguments.out and not (arguments.records or arguments.duration):
+    endless = not (arguments.records or arguments.duration or arguments.stream == "keys")
+    if arguments.out and endless:
         problems.append("--out: a file must end: add --records or --duration")
     if arguments.out:
         given = [
@@ -242,6 +267,15 @@ def _contradictions(arguments: argparse.Namespace, values: dict[str, Any]) -> li
     return problems
 
 
+def _without_use(arguments: argparse.Namespace) -> list[str]:
+    """Options that another stream has."""
+    if arguments.stream != "keys":
+        what = "--trace: only of the stream keys; the others have --keys, --skew and --drift"
+        return [what] if arguments.trace else []
+    given = [name for name in _DRAWN if getattr(arguments, name.replace("-", "_")) is not None]
+    return [f"--{name}: not of the stream keys, which has the trace's own" for name in given]
+
+
 def _plan(
     arguments: argparse.Namespace,
     stream: str,
@@ -251,6 +285,11 @@ def _plan(
     records = values["records"]
     if values["duration"] is not None:
         records = max(1, round(values["duration"] * values["rate"] / 1_000_000))
+    if values["trace"] is not None:
+        from unskew.grouping.simulation.traces import read_law  # noqa: PLC0415
+
+        there = read_law(values["trace"])[1].records
+        records = there if records is None else min(records, there)
     target: KafkaTarget | FileTarget
     if arguments.out:
         target, start = FileTarget(values["out"]), _moment(_FILE_START)
@@ -276,8 +315,10 @@ def _plan(
     return Plan(settings, target, oracle, paced=not (arguments.fast or arguments.out))
 
 
+_DRAWN = ("keys", "skew", "drift", "flare", "flare-every", "flare-for", "words", "users")
+"""What a trace decides in the place of these options, and what its records do not have."""
 _SAME = (
     *("seed", "keys", "skew", "drift", "rate"),
-    *("flare", "rejected", "late", "words", "users"),
+    *("flare", "rejected", "late", "words", "users", "trace"),
 )
 """Options whose value goes into the settings under their own name."""

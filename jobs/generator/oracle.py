@@ -111,7 +111,7 @@ class Oracle:
                 ends = (start, start + self._settings.window)
                 bounds = dict(zip(("window_start", "window_end"), map(moment, ends), strict=True))
             for key, values in self._totals.rows(start):
-                yield _text({**bounds, "key": self._stream.names[key], **values})
+                yield _text({**bounds, "key": self._stream.name_of(key), **values})
 
 
 def _text(row: dict[str, Any]) -> str:

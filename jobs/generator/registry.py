@@ -2,15 +2,17 @@
 
 from unskew.jobs.generator.settings import Settings
 from unskew.jobs.generator.stream import Stream
+from unskew.jobs.generator.streams.keys import TraceKeys
 from unskew.jobs.generator.streams.lines import Lines
 from unskew.jobs.generator.streams.posts import Posts
 from unskew.jobs.generator.streams.trades import Trades
-from unskew.jobs.generator.totals import PostTotals, Totals, TradeTotals, WordTotals
+from unskew.jobs.generator.totals import KeyTotals, PostTotals, Totals, TradeTotals, WordTotals
 
 _STREAMS: dict[str, tuple[type[Stream], type[Totals]]] = {
     "lines": (Lines, WordTotals),
     "trades": (Trades, TradeTotals),
     "posts": (Posts, PostTotals),
+    "keys": (TraceKeys, KeyTotals),
 }
 
 

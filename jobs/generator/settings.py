@@ -25,6 +25,8 @@ class Settings:
     late_by: int
     words: int
     users: int
+    trace: str | None = None
+    """Of `keys`: the trace that they are drawn from."""
 
 
 @dataclass(frozen=True)

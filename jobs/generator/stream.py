@@ -56,6 +56,10 @@ class Stream(ABC):
             flare if settings.flare else None,
         )
 
+    def name_of(self, key: int) -> str:
+        """A key's name, by its number."""
+        return self.names[key]
+
     def chunks(self) -> Iterator[Chunk]:
         """The stream from its first record to its last."""
         number = 0

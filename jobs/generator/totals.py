@@ -1,6 +1,7 @@
 """The expected totals of each shipped job, counted from the numbers its stream was made from."""
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -57,6 +58,26 @@ class WordTotals(Totals):
         counts = self._counts[window]
         for key in np.flatnonzero(counts).tolist():
             yield key, {"count": int(counts[key])}
+
+
+class KeyTotals(Totals):
+    """How often each key occurs, of keys that are any 64 bits."""
+
+    def __init__(self, stream: Stream) -> None:
+        super().__init__(stream)
+        self._counts: dict[int, Counter[int]] = {}
+
+    def add(self, window: int, chunk: Chunk, taken: Int64s) -> None:
+        keys, counts = np.unique(chunk.columns["key"][taken], return_counts=True)
+        added = dict(zip(keys.tolist(), counts.tolist(), strict=True))
+        self._counts.setdefault(window, Counter()).update(added)
+
+    def windows(self) -> list[int]:
+        return sorted(self._counts)
+
+    def rows(self, window: int) -> Iterator[tuple[int, dict[str, Any]]]:
+        for key, count in sorted(self._counts[window].items()):
+            yield key, {"count": count}
 
 
 @dataclass

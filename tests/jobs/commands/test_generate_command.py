@@ -11,10 +11,12 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.support.generated_streams import counted, generated, kafka_rows, read_oracle
 from unskew.config.errors import ExternalError, UsageError
+from unskew.grouping.simulation.traces import open_trace
 from unskew.jobs.commands import generate
 from unskew.jobs.generator.files import remove
 from unskew.jobs.generator.options import STREAMS, read_plan
@@ -24,6 +26,10 @@ from unskew.jobs.generator.settings import KafkaTarget
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
+SHAPED = [stream for stream in STREAMS if stream != "keys"]
+"""Streams whose keys follow the command line; those of `keys` follow a trace."""
+
+
 def run(*words: str) -> int:
     """As `main` does, but with its errors."""
     parser = argparse.ArgumentParser()
@@ -31,7 +37,7 @@ def run(*words: str) -> int:
     return generate.run(parser.parse_args(words))
 
 
-@pytest.mark.parametrize("stream", STREAMS)
+@pytest.mark.parametrize("stream", SHAPED)
 @pytest.mark.parametrize(
     "windows", [(None, None), (7, None), (10, 4)], ids=["none", "tumbling", "sliding"]
 )
@@ -81,7 +87,53 @@ def test_a_seed_means_these_bytes(tmp_path: Path) -> None:
         b'"traded_at":"2026-01-01T00:00:00.001000Z"}',
         "posts": b'{"user":"u86757","text":"On my way #dali","hashtags":["dali"],'
         b'"posted_at":"2026-01-01T00:00:00.001000Z"}',
+        "keys": b"ke341955b45c40bd4",
     }
+
+
+@pytest.mark.parametrize("window", [None, 7])
+def test_keys_are_those_of_a_trace(window: int | None, tmp_path: Path) -> None:
+    trace = "zipf-turnover:z=1,keys=300,turnover=0.5,life_records=2000,records=9000"
+    generated(
+        tmp_path / "s.parquet",
+        *("keys", f"--trace={trace}", "--rate=300", "--rejected=0.02", "--late=0.1"),
+        *("--late-by=8s", f"--oracle={tmp_path / 'o.json'}"),
+        *([f"--window={window}s"] if window else []),
+    )
+    head, totals = read_oracle(tmp_path / "o.json")
+    rows = kafka_rows(tmp_path / "s.parquet")
+    rejected, expected = counted("lines", rows, window)
+
+    assert totals == expected
+    assert (head["rejected"], head["records"]) == (dict(rejected), 9000)
+    drawn = np.concatenate([chunk.keys for chunk in open_trace(trace).chunks()])
+    words = [value.removeprefix(b"\xff\xfe").decode() for value, _ in rows]
+    assert words == [f"k{key:016x}" for key in drawn.tolist()]
+
+
+def test_a_trace_is_as_long_as_it_is(tmp_path: Path) -> None:
+    trace = "--trace=amazon-like:records=5000"
+
+    assert len(generated(tmp_path / "1", "keys", trace)) == 5000
+    assert len(generated(tmp_path / "2", "keys", trace, "--records=70")) == 70
+    other = generated(tmp_path / "3", "keys", trace, "--seed=2")
+    assert other != generated(tmp_path / "1", "keys", trace)
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["lines", "--trace=zipf"], "--trace: only of the stream keys"),
+        (["keys", "--trace=zipf", "--skew=1", "--flare-for=3s"], "--skew: not of the stream keys"),
+        (["keys", "--trace=file:a.txt"], "--trace: trace: unknown"),
+        (["keys", "--trace=wikipedia-like:z=-1,nix=3"], "wikipedia-like.nix"),
+    ],
+)
+def test_a_trace_that_cannot_be_drawn_from_is_named(words: list[str], problem: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        run(*words, "--out=never")
+
+    assert problem in str(raised.value)
 
 
 def test_skew_is_zipfs_exponent(tmp_path: Path) -> None:
