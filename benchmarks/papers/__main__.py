@@ -16,18 +16,37 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from benchmarks.papers.definitions import Figures, Paper, Run
-from benchmarks.papers.every_grouping import every_run
 from benchmarks.papers.measured import Kept, Store, measure
 from benchmarks.papers.page import PAGE, write_page
 from benchmarks.papers.papers import PAPERS
 from benchmarks.papers.quick import judge, quick_runs
+from benchmarks.papers.real_streams import parse_real, with_real
 from benchmarks.papers.sources import ROOT
+from benchmarks.papers.tables.every_grouping import every_run
 
 RESULTS = ROOT / "benchmarks" / "results" / "papers.json"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure what is asked for, and write the page."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.quick:
+        sys.exit(_run_quick(options.jobs, options.only))
+    papers = _papers(parser, options)
+    out = options.out or ROOT / "docs"
+    out.mkdir(parents=True, exist_ok=True)
+    store = Store(options.results or (out / RESULTS.name if options.real else RESULTS))
+    if not options.page:
+        until = time.monotonic() + 60 * (options.minutes or float("inf"))
+        for run, kept in _measure_all(_wanted(papers, store, options), options.jobs, until):
+            store.keep(run, kept)
+    store.forget_others([*(run for paper in papers for run in paper.runs), *every_run()])
+    write_page(papers, store, out)
+    print(f"{out / PAGE}: written")
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="make papers", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="only the rows with a band; no page")
     parser.add_argument("--minutes", type=float, help="begin no run after so long")
@@ -36,22 +55,39 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--large", action="store_true", help="also what takes gigabytes")
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="processes")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs", help="the page's folder")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="the file of kept runs")
+    parser.add_argument("--out", type=Path, help="the page's folder")
+    parser.add_argument("--results", type=Path, help="the file of kept runs")
     parser.add_argument("--page", action="store_true", help="write the page, measure nothing")
-    options = parser.parse_args(arguments)
-    if options.quick:
-        sys.exit(_run_quick(options.jobs, options.only))
-    store = Store(options.results)
-    if not options.page:
-        papers = [paper for paper in PAPERS if options.large or not paper.large]
-        runs = [run for run in _chosen(papers, options.only) if not store.is_fresh(run)]
-        runs.sort(key=lambda run: store.get(run) is not None)  # first what was never measured
-        until = time.monotonic() + 60 * (options.minutes or float("inf"))
-        for run, kept in _measure_all(runs, options.jobs, until):
-            store.keep(run, kept)
-    write_page(PAPERS, store, options.out)
-    print(f"{options.out / PAGE}: written")
+    parser.add_argument(
+        "--real",
+        action="append",
+        default=[],
+        metavar="PAPER.STREAM=SPEC",
+        help="a real stream in the place of the one that stands in for it, only for the page in"
+        " --out; may repeat",
+    )
+    return parser
+
+
+def _wanted(papers: Sequence[Paper], store: Store, options: argparse.Namespace) -> list[Run]:
+    """What is not kept or has become stale, first what was never measured."""
+    chosen = [paper for paper in papers if options.large or not paper.large]
+    runs = [run for run in _chosen(chosen, options.only) if not store.is_fresh(run)]
+    if options.real:
+        specs = {word.partition("=")[2] for word in options.real}
+        runs = [run for run in runs if run.trace in specs]
+    return sorted(runs, key=lambda run: store.get(run) is not None)
+
+
+def _papers(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Sequence[Paper]:
+    if not options.real:
+        return PAPERS
+    if options.out is None:
+        parser.error("--real: add --out DIR, so that the page of the project stays as it is")
+    try:
+        return with_real(PAPERS, parse_real(PAPERS, options.real))
+    except ValueError as error:
+        parser.error(str(error))
 
 
 def _run_quick(jobs: int, pattern: str) -> int:
@@ -59,7 +95,7 @@ def _run_quick(jobs: int, pattern: str) -> int:
     shortened = {run: run.shortened() for paper in papers for run in quick_runs(paper)}
     distinct = list(dict.fromkeys(shortened.values()))
     figures: dict[Run, Figures] = {
-        run: kept.figures for run, kept in _measure_all(distinct, jobs, float("inf"))
+        run: kept.by_name for run, kept in _measure_all(distinct, jobs, float("inf"))
     }
     problems = judge(papers, {run: figures[short] for run, short in shortened.items()}, print)
     for problem in problems:

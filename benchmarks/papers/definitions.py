@@ -7,12 +7,13 @@ JSON. A `Row` sets one figure that a paper prints beside ours, which is an expre
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, Protocol
 
 Figures = Mapping[str, float]
-"""By name, as `unskew simulate --json` has them; `batches.` and `signals.` before their own."""
+"""By name, as `unskew simulate --json` has them; `batches.` and `signals.` before their own, and
+with the number of an item behind the name of a list, from 0 on."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,8 @@ class Run:
     """Further words of the command."""
     quick: int | None = None
     """Records in `make papers-quick`; all of them where there is none."""
+    series: tuple[str, ...] = ()
+    """Lists of its figures that are kept as well."""
 
     @property
     def setting(self) -> str:
@@ -49,7 +52,7 @@ class Run:
         if self.quick is None:
             return self
         trace = re.sub(r"records=\d+", f"records={self.quick}", self.trace)
-        return Run(self.grouping, trace, self.partitions, self.sources, self.more)
+        return replace(self, trace=trace, quick=None)
 
 
 Results = Mapping[Run, Figures]
@@ -169,6 +172,36 @@ class Exact:
 
 
 @dataclass(frozen=True)
+class Derived:
+    """A number that is computed from the figures of one run."""
+
+    run: Run
+    compute: Callable[[Figures], float]
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The run."""
+        return (self.run,)
+
+    def of(self, results: Results) -> float:
+        """The number."""
+        return self.compute(results[self.run])
+
+    def shown(self, results: Results) -> tuple[Run, ...]:
+        """The run."""
+        return self.runs
+
+
+Points = tuple[tuple[float, Measure], ...]
+
+
+def points_of(run: Run, name: str, first: float, step: float, count: int) -> Points:
+    """A kept list as points of a plot, the first at `first`."""
+    assert name in run.series
+    return tuple((first + i * step, Value(run, f"{name}.{i}")) for i in range(count))
+
+
+@dataclass(frozen=True)
 class Printed:
     """A figure as a paper prints it."""
 
@@ -202,7 +235,7 @@ class Plot:
     title: str
     x: str
     y: str
-    lines: Mapping[str, tuple[tuple[float, Measure], ...]]
+    lines: Mapping[str, Points]
     log: bool = True
 
     @property
@@ -211,6 +244,19 @@ class Plot:
         return tuple(
             run for points in self.lines.values() for _, each in points for run in each.runs
         )
+
+
+@dataclass(frozen=True)
+class RealStream:
+    """A stream that cannot be had here."""
+
+    name: str
+    stand_in: str
+    """The trace that is measured in its place."""
+    what: str
+    """What it is, and how its usual dump becomes what `spec` reads."""
+    spec: str
+    """How `unskew simulate` reads it."""
 
 
 @dataclass(frozen=True)
@@ -225,6 +271,8 @@ class Paper:
     plots: tuple[Plot, ...] = ()
     findings: str = ""
     """What the comparison shows, in sentences."""
+    real: tuple[RealStream, ...] = ()
+    """Its streams for which others stand in."""
     missing: tuple[str, ...] = field(default=())
     """Its figures that are not measured, and why."""
     large: bool = False

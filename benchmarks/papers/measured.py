@@ -9,8 +9,8 @@ import argparse
 import json
 import shlex
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,18 @@ class Kept:
     seconds: float
     machine: str
     measured: str
+    series: Mapping[str, list[float]] = field(default_factory=dict)
+    """The lists that its run keeps."""
+
+    @property
+    def by_name(self) -> Figures:
+        """All figures, those of lists with their numbers behind."""
+        items = {
+            f"{name}.{i}": value
+            for name, values in self.series.items()
+            for i, value in enumerate(values)
+        }
+        return {**self.figures, **items}
 
 
 def read_run(run: Run) -> Experiment:
@@ -55,13 +67,21 @@ def measure(run: Run) -> Kept:
         experiment.scenario,
         time.perf_counter,
     )
+    figures = report.to_dict()
     return Kept(
         digest_of(run.name),
-        dict(_flatten(report.to_dict())),
+        dict(_flatten(figures)),
         round(time.perf_counter() - began, 2),
         machine(),
         datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
+        {name: _list_of(figures, name) for name in run.series},
     )
+
+
+def _list_of(figures: Any, name: str) -> list[float]:
+    for part in name.split("."):
+        figures = figures[part]
+    return [float(f"{value:.7g}") for value in figures]
 
 
 def _flatten(figures: dict[str, Any], before: str = "") -> Iterator[tuple[str, float]]:
@@ -76,6 +96,11 @@ def _flatten(figures: dict[str, Any], before: str = "") -> Iterator[tuple[str, f
         elif isinstance(value, list) and before == "over_time." and name.startswith("window_"):
             yield f"{before}{name}.max", float(f"{max(value):.7g}")
             yield f"{before}{name}.mean", float(f"{sum(value) / len(value):.7g}")
+        elif name == "head_loads":
+            yield from ((f"{name}.{i}", value[i]) for i in range(len(value)))
+            yield from (
+                (f"tail_loads.{i}", figures["loads"][i] - value[i]) for i in range(len(value))
+            )
         elif isinstance(value, int | float) and name not in _TIMED:
             yield before + name, float(f"{value:.7g}")
 
@@ -102,11 +127,16 @@ class Store:
     def is_fresh(self, run: Run) -> bool:
         """Is it kept, of the sources as they are?"""
         kept = self.get(run)
-        return kept is not None and kept.sources == digest_of(run.name)
+        if kept is None or kept.sources != digest_of(run.name):
+            return False
+        return set(run.series) <= set(kept.series)
 
     def keep(self, run: Run, kept: Kept) -> None:
         """Keep it, and write the file whole, so that what follows may be cut off at any time."""
         self._kept[run.command] = kept
+        self._write()
+
+    def _write(self) -> None:
         beside = self._path.with_suffix(".part")
         beside.write_text(self._text(), encoding="utf-8")
         beside.replace(self._path)
@@ -114,11 +144,18 @@ class Store:
     def forget_others(self, runs: Iterable[Run]) -> None:
         """Drop what belongs to none of these runs."""
         wanted = {run.command for run in runs}
-        self._kept = {command: kept for command, kept in self._kept.items() if command in wanted}
+        kept = {command: kept for command, kept in self._kept.items() if command in wanted}
+        if len(kept) < len(self._kept):
+            self._kept = kept
+            self._write()
 
     def _text(self) -> str:
         lines = [
-            f"{json.dumps(command)}: {json.dumps(vars(self._kept[command]))}"
+            f"{json.dumps(command)}: {json.dumps(_fields(self._kept[command]))}"
             for command in sorted(self._kept)
         ]
         return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _fields(kept: Kept) -> dict[str, object]:
+    return {name: value for name, value in vars(kept).items() if value != {}}

@@ -19,11 +19,12 @@ from benchmarks.papers.definitions import (
     Run,
     Value,
 )
-from benchmarks.papers.every_grouping import every_run
 from benchmarks.papers.measured import Kept, Store, measure
 from benchmarks.papers.page import AGREES, EXPLAINED, MISSING, UNEXPLAINED, judge_row, write_page
 from benchmarks.papers.papers import PAPERS
 from benchmarks.papers.quick import judge
+from benchmarks.papers.real_streams import parse_real, with_real
+from benchmarks.papers.tables.every_grouping import every_run
 from unskew.jobs.__main__ import main
 
 FAST = Run("key", "zipf:z=1,keys=100,records=4000", 4, 2, "--cost-us 10", quick=1000)
@@ -132,6 +133,49 @@ def test_the_page_says_what_is_there_and_what_is_not(tmp_path: Path) -> None:
     assert "| [9](#9-a-paper) A paper | 2 | 0 | 0 | 1 | 1 |" in page
     assert f"unskew simulate --grouping key --grouping shuffle {FAST.setting}  # 1" in page
     ET.fromstring((tmp_path / "papers" / "p.svg").read_text())  # noqa: S314
+
+
+def test_lists_that_a_run_keeps_are_figures_by_number(tmp_path: Path) -> None:
+    run = replace(FAST, more="--cost-us 10 --points 4", series=("over_time.records", "loads"))
+    store = Store(tmp_path / "kept.json")
+    store.keep(run, measure(run))
+    store.keep(replace(run, partitions=8, series=()), measure(replace(run, series=())))
+
+    again = Store(tmp_path / "kept.json")
+    figures = again.get(run).by_name  # type: ignore[union-attr]
+
+    assert [figures[f"over_time.records.{i}"] for i in range(4)] == [1000, 2000, 3000, 4000]
+    assert sum(figures[f"loads.{i}"] for i in range(4)) == 4000
+    assert again.is_fresh(run)
+    assert not again.is_fresh(replace(run, partitions=8))
+
+
+def test_a_command_always_keeps_the_same_lists() -> None:
+    series: dict[str, tuple[str, ...]] = {}
+    for paper in PAPERS:
+        for run in paper.runs:
+            assert series.setdefault(run.command, run.series) == run.series
+
+
+def test_a_real_stream_takes_the_place_of_what_stands_in_for_it() -> None:
+    chosen = parse_real(PAPERS, ["001.WP=file:pages.txt", "003.election=text:path=words.txt"])
+
+    papers = with_real(PAPERS, chosen)
+
+    assert [paper.key for paper in papers] == ["001", "003"]
+    for paper in papers:
+        traces = {run.trace for run in paper.runs}
+        before = {run.trace for each in PAPERS if each.key == paper.key for run in each.runs}
+        assert len(before - traces) == len(traces - before) == 1
+    with pytest.raises(ValueError, match=r"--real 001\.XX: one of 001\.WP"):
+        parse_real(PAPERS, ["001.XX=file:a", "001.WP"])
+
+
+def test_what_stands_in_for_real_streams_is_measured() -> None:
+    for paper in PAPERS:
+        traces = {run.trace.partition(",records=")[0] for run in paper.runs}
+        for stream in paper.real:
+            assert stream.stand_in.partition(",records=")[0] in traces
 
 
 def test_every_run_of_the_tables_is_a_command_that_is_understood() -> None:

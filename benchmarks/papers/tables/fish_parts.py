@@ -1,12 +1,37 @@
 """Paper 000, FISH, its parts and its real streams: figures 9 and 15 to 19."""
 
-from benchmarks.papers.definitions import Extreme, Measure, Printed, Ratio, Row, Run, Saving, Value
+from benchmarks.papers.definitions import (
+    Derived,
+    Extreme,
+    Measure,
+    Printed,
+    Ratio,
+    RealStream,
+    Row,
+    Run,
+    Saving,
+    Value,
+)
 
 RECORDS, QUICK = 5_000_000, 500_000
 WIDTHS = (16, 32, 64, 128)
 ZIPFS = (1.0, 1.4, 2.0)
 COST_US = 100
 REAL = {"MT": "memetracker-like:records=5000000", "AM": "amazon-like:records=5000000"}
+REAL_STREAMS = (
+    RealStream(
+        "MT",
+        REAL["MT"],
+        "words of MemeTracker's quotes: the text of its lines that begin with Q",
+        "text:path=FILE",
+    ),
+    RealStream(
+        "AM",
+        REAL["AM"],
+        "reviewed films of SNAP's movies.txt: its lines product/productId, after the blank",
+        "csv:path=FILE,column=2,separator=space",
+    ),
+)
 REPORT_RECORDS = 100_000
 _ASSUMED = (
     "its drift and skew are not printed; the trace's are assumed (z = 1, half of the keys new)"
@@ -25,14 +50,14 @@ def real(grouping: str, name: str, n: int) -> Run:
     return Run(grouping, REAL[name], n, 5, f"--cost-us {COST_US} --utilisation 1", QUICK)
 
 
-def storm(grouping: str, name: str) -> Run:
-    """The cluster: 32 sources, 128 workers, a closed loop."""
-    return Run(grouping, REAL[name], 128, 32, "--cost-us 1000 --pending 100", QUICK)
+def storm(grouping: str, name: str, n: int = 128) -> Run:
+    """The cluster: 32 sources, a closed loop."""
+    return Run(grouping, REAL[name], n, 32, "--cost-us 1000 --pending 100", QUICK)
 
 
-def changed(placement: str, z: float, first: int, second: int) -> Run:
+def changed(placement: str, z: float, first: int, second: int, more: str = "") -> Run:
     """A worker more or less from the middle on."""
-    words = f"--active {first} --active {RECORDS // 2}:{second}"
+    words = f"--active {first} --active {RECORDS // 2}:{second} {more}".strip()
     trace = f"zipf-drift:z={z:g},keys=100000,records={RECORDS},runs=1"
     return Run(f"fish:placement={placement}", trace, 128, 5, words)
 
@@ -93,6 +118,8 @@ def _worker_rows() -> tuple[Row, ...]:
         )
     )
 
+    changes = (("more", 127, 128), ("less", 128, 127))
+
     def doubled(first: int, second: int) -> Measure:
         return Ratio(
             Value(changed("modulo", 1.0, first, second), "pairs"),
@@ -115,7 +142,28 @@ def _worker_rows() -> tuple[Row, ...]:
                 Printed("almost twice", "section 6.5", 2.0),
                 doubled(first, second),
             )
-            for what, first, second in (("more", 127, 128), ("less", 128, 127))
+            for what, first, second in changes
+        ),
+        *(
+            Row(
+                "fig. 17",
+                f"keys with a new worker in the second half, percent: {label}",
+                Printed("not printed", "section 6.5"),
+                Derived(
+                    changed(placement, 1.0, first, second, "--keys-moved true"),
+                    lambda figures: 100 * figures["keys_moved"] / figures["distinct_keys"],
+                ),
+            )
+            for label, placement, first, second in (
+                ("a worker more, with the ring", "ring", 127, 128),
+                ("a worker more, with hashes modulo n", "modulo", 127, 128),
+                (
+                    "none more (hot keys spread, and cold ones use their other worker)",
+                    "ring",
+                    128,
+                    128,
+                ),
+            )
         ),
     )
 

@@ -1,7 +1,7 @@
 """Paper 001, "When two choices are not enough": D-Choices, W-Choices, round-robin head."""
 
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Callable, Iterable
+from functools import cache, partial
 
 import numpy as np
 
@@ -12,13 +12,15 @@ from benchmarks.papers.definitions import (
     Measure,
     Paper,
     Plot,
+    Points,
     Printed,
     Ratio,
     Row,
     Run,
     Value,
 )
-from benchmarks.papers.two_choices_streams import STREAM_ROWS
+from benchmarks.papers.tables.two_choices_heads import HEAD_PLOT, HEAD_ROWS
+from benchmarks.papers.tables.two_choices_streams import REAL, STREAM_PLOTS, STREAM_ROWS
 from unskew.grouping.parts.choices import solve_choices
 
 RECORDS, QUICK = 10_000_000, 1_000_000
@@ -57,15 +59,26 @@ def memory(z: float, n: int, choices: str) -> float:
     return float(np.minimum(shares * RECORDS, limits).sum())
 
 
+def overhead(choices: str, over: str, n: int, z: float) -> float:
+    """The memory of D-Choices or W-Choices over another's, in percent of it."""
+    return 100 * memory(z, n, choices) / memory(z, n, over)
+
+
 def overhead_max(choices: str, over: str, n: int) -> float:
-    """The worst memory of D-Choices or W-Choices over another's, in percent of it."""
-    return max(100 * memory(z, n, choices) / memory(z, n, over) for z in ALL_ZIPFS)
+    """The worst of all skews."""
+    return max(overhead(choices, over, n, z) for z in ALL_ZIPFS)
 
 
-def share_of_workers(n: int) -> float:
-    """The largest d / n that inequality (3) asks for, over all skews."""
-    heads = (zipf_shares(z, KEYS) for z in ALL_ZIPFS)
-    return max(solve_choices(s[s >= 1 / (5 * n)], n, EPSILON) / n for s in heads)
+@cache
+def share_of_workers(n: int, z: float) -> float:
+    """The d / n that inequality (3) asks for."""
+    shares = zipf_shares(z, KEYS)
+    return min(1.0, solve_choices(shares[shares >= 1 / (5 * n)], n, EPSILON) / n)
+
+
+def share_max(n: int) -> float:
+    """The largest over all skews."""
+    return max(share_of_workers(n, z) for z in ALL_ZIPFS)
 
 
 def _exact_rows() -> tuple[Row, ...]:
@@ -81,13 +94,13 @@ def _exact_rows() -> tuple[Row, ...]:
             "fig. 4",
             "D-Choices: largest d / n over all skews, n = 50",
             Printed("below 1", "section IV-B", 0.999, "at most"),
-            Exact(lambda: share_of_workers(50)),
+            Exact(lambda: share_max(50)),
         ),
         Row(
             "fig. 4",
             "the same, n = 100",
             Printed("below 1", "section IV-B", 0.999, "at most"),
-            Exact(lambda: share_of_workers(100)),
+            Exact(lambda: share_max(100)),
         ),
         Row(
             "fig. 5",
@@ -215,6 +228,56 @@ def _threshold_rows() -> tuple[Row, ...]:
     )
 
 
+def head_size(theta: float, z: float) -> float:
+    """How many keys have a share of at least theta."""
+    return float((zipf_shares(z, KEYS) >= theta).sum())
+
+
+def _exact_plots() -> tuple[Plot, ...]:
+    def over_zipf(of: Callable[[float], float]) -> Points:
+        return tuple((z, Exact(partial(of, z))) for z in ALL_ZIPFS)
+
+    heads = {
+        f"n = {n}, theta = {text}": over_zipf(partial(head_size, theta))
+        for n in (50, 100)
+        for text, theta in (("1/5n", 1 / (5 * n)), ("2/n", 2 / n))
+    }
+    shares = {f"n = {n}": over_zipf(partial(share_of_workers, n)) for n in WIDTHS}
+    plots = [
+        Plot("001-fig3", "Fig. 3: keys in the head", "z", "keys", heads, log=False),
+        Plot("001-fig4", "Fig. 4: d / n of D-Choices", "z", "d / n", shares, log=False),
+    ]
+    for number, base, label in (("5", "pkg", "PKG"), ("6", "sg", "SG")):
+        lines = {
+            f"{name}, n = {n}": over_zipf(partial(overhead, choices, base, n))
+            for n in (50, 100)
+            for choices, name in (("d", "D-Choices"), ("w", "W-Choices"))
+        }
+        title = f"Fig. {number}: estimated memory, percent of {label}'s"
+        plots.append(Plot(f"001-fig{number}", title, "z", "percent", lines, log=False))
+    return tuple(plots)
+
+
+def _threshold_plots() -> tuple[Plot, ...]:
+    thetas = {"2/n": 2.0, "1/n": 1.0, "1/2n": 0.5, "1/4n": 0.25, "1/8n": 0.125}
+    n = 100
+    return tuple(
+        Plot(
+            f"001-fig7-{label}",
+            f"Fig. 7: imbalance over skew of {label}, n = {n}, by theta",
+            "z",
+            "imbalance",
+            {
+                f"theta = {text}": tuple(
+                    (z, Value(zipf(f"{name}:theta={times / n}", n, z), "imbalance")) for z in ZIPFS
+                )
+                for text, times in thetas.items()
+            },
+        )
+        for name, label in (("w_choices", "W-Choices"), ("round_robin_head", "RR"))
+    )
+
+
 def _plots() -> tuple[Plot, ...]:
     def lines(n: int) -> dict[str, tuple[tuple[float, Measure], ...]]:
         return {
@@ -246,13 +309,10 @@ PAPER = Paper(
         *_exact_rows(),
         *_memory_rows(),
         *_threshold_rows(),
+        *HEAD_ROWS,
         *_balance_rows(),
         *STREAM_ROWS,
     ),
-    _plots(),
-    missing=(
-        "fig. 3 is a plot of the size of the head; `unskew simulate` prints it as `head_keys`",
-        "fig. 8: head and tail by worker",
-        "fig. 12: imbalance over time as a plot",
-    ),
+    (*_exact_plots(), *_threshold_plots(), HEAD_PLOT, *_plots(), *STREAM_PLOTS),
+    real=REAL,
 )

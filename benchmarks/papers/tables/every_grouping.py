@@ -53,6 +53,12 @@ def _country(grouping: str) -> Run:
     return run(grouping, "country:r=80,records_per_second=1000", 10, 5)
 
 
+def _keys(grouping: str) -> Run:
+    trace = "zipf:z=0.8,keys=100000"
+    more = f"--batch-records {BATCH} --head-theta 1"
+    return Run(grouping, f"{trace},records={BATCH}", 20, 1, more)
+
+
 def _posg(grouping: str) -> Run:
     more = "--utilisation 1"
     if grouping == "posg":
@@ -78,6 +84,8 @@ COLUMNS = (
     Column("004", "mean time, speed-up over RR", "Zipf-1.0, 64 costs, n = 5",
            lambda name: Ratio(Value(_posg("shuffle"), "latency_mean_ms"),
                               Value(_posg(name), "latency_mean_ms"))),
+    Column("Prompt", "most keys of a partition / mean", "one batch, z = 0.8, 10^5 keys, n = 20",
+           lambda name: Value(_keys(name), "keys_max_over_mean")),
 )  # fmt: skip
 NAMES = tuple(GROUPINGS)
 

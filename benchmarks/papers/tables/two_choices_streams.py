@@ -5,21 +5,29 @@ from dataclasses import dataclass
 
 from benchmarks.balance import zipf_shares
 from benchmarks.papers.definitions import (
+    Derived,
     Extreme,
     Figures,
     Measure,
+    Plot,
     Printed,
     Ratio,
+    RealStream,
     Row,
     Run,
     Saving,
     Value,
+    points_of,
 )
 from unskew.grouping.parts.choices import solve_choices
 
 KEYS, SOURCES = 10_000, 5
 RECORDS, QUICK = 10_000_000, 1_000_000
 NO_NUMBER = "plot only"
+WIDTHS = (5, 10, 20, 50, 100)
+POINTS = 50
+_IMBALANCE = "over_time.imbalance"
+_NAMES = {"partial_key": "PKG", "d_choices": "D-Choices", "w_choices": "W-Choices"}
 SOURCE_RATE = 90
 """What each of the 48 sources sends in a second at most: the parameter that the paper does not
 give. 48 x 90 = 4,320 is between the two limits that its 1.5x and 2.3x ask for."""
@@ -31,6 +39,16 @@ TRACES = {
 """Zipf's law with the keys and the first key's share of the paper's table I."""
 
 
+REAL = (
+    RealStream(
+        "WP",
+        TRACES["WP"],
+        "pages of Wikipedia visited on a day; the third column of WikiBench's traces",
+        "csv:path=FILE,column=3,separator=space",
+    ),
+    RealStream("TW", TRACES["TW"], "words of tweets, as text", "text:path=FILE"),
+    RealStream("CT", TRACES["CT"], "cashtags, one a line", "file:FILE"),
+)
 _LINE = Printed("s x epsilon = 5e-4 at most", "section V, Q3", 5e-4, "at most")
 
 
@@ -43,7 +61,7 @@ def storm(grouping: str, z: float) -> Run:
 
 def real(grouping: str, n: int, trace: str) -> Run:
     """A stream like one of its real ones."""
-    return Run(grouping, TRACES[trace], n, SOURCES, quick=QUICK)
+    return Run(grouping, TRACES[trace], n, SOURCES, quick=QUICK, series=(_IMBALANCE,))
 
 
 def _real_rows() -> tuple[Row, ...]:
@@ -251,4 +269,64 @@ LEAST_ROWS = tuple(
 )
 
 
-STREAM_ROWS = (*LEAST_ROWS, *_real_rows(), *_storm_rows())
+def _over_time() -> tuple[Row, ...]:
+    def settled(figures: Figures) -> float:
+        later = [figures[f"{_IMBALANCE}.{i}"] for i in range(POINTS // 5, POINTS)]
+        return max(later) / (sum(later) / len(later))
+
+    return tuple(
+        Row(
+            "fig. 12",
+            f"{trace}, {label}, n = 100: most over mean of the imbalances after a fifth of the"
+            " stream",
+            Printed("relatively stable", "section V, Q3"),
+            Derived(real(name, 100, trace), settled),
+        )
+        for trace in TRACES
+        for name, label in _NAMES.items()
+    )
+
+
+def _plots() -> tuple[Plot, ...]:
+    def records(trace: str) -> float:
+        return float(TRACES[trace].rpartition("records=")[2])
+
+    return (
+        *(
+            Plot(
+                f"001-fig11-{trace}",
+                f"Fig. 11: {trace}, imbalance over workers",
+                "workers",
+                "imbalance",
+                {
+                    label: tuple((n, Value(real(name, n, trace), "imbalance")) for n in WIDTHS)
+                    for name, label in _NAMES.items()
+                },
+            )
+            for trace in TRACES
+        ),
+        *(
+            Plot(
+                f"001-fig12-{trace}",
+                f"Fig. 12: {trace}, imbalance over time",
+                "records",
+                "imbalance",
+                {
+                    f"{label}, n = {n}": points_of(
+                        real(name, n, trace),
+                        _IMBALANCE,
+                        records(trace) / POINTS,
+                        records(trace) / POINTS,
+                        POINTS,
+                    )
+                    for n in (20, 100)
+                    for name, label in _NAMES.items()
+                },
+            )
+            for trace in TRACES
+        ),
+    )
+
+
+STREAM_PLOTS = _plots()
+STREAM_ROWS = (*_over_time(), *LEAST_ROWS, *_real_rows(), *_storm_rows())
