@@ -15,7 +15,7 @@ _GUARANTEED = (
     "ours takes the guaranteed count: with 100 counters no key of this stream is then surely hot at"
     " 128 workers; with the raw count every key tests as hot ([findings](fish-findings.md))"
 )
-_FOUND = (
+_KNOWN = (
     "with 1000 counters the hot keys are known, see [findings](fish-findings.md): the paper's were"
     " probably not"
 )
@@ -51,7 +51,7 @@ MOTIVE_ROWS = (
         "AM, 128 workers: p99 latency, D-C1000 or W-C1000 over PKG, worse",
         Printed("almost the same", _WHERE, 1.0),
         _worst(("D-C1000", "W-C1000"), "PKG"),
-        _FOUND,
+        _KNOWN,
     ),
     Row(
         "fig. 2",

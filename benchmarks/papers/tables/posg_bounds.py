@@ -14,13 +14,13 @@ KEYS, RECORDS, EPSILON, DELTA, STREAMS = 4096, 32_768, 0.05, 0.1, 100
 COSTS = np.resize(np.arange(1.0, 65.0), KEYS)
 """Milliseconds by key; which keys are frequent is drawn."""
 _DRAWS = 5
-_ONE = Exact(lambda: 1.0)
+_WHOLE = Exact(lambda: 1.0)
 
 
 def _makespan(k: int, grouping: str, more: str, figure: str) -> Measure:
     trace = f"posg-costs:z=1,records={RECORDS}"
     run = Run(grouping, trace, k, 1, f"{more} --streams {STREAMS}")
-    return Ratio(_ONE, Value(run, f"least.{figure}"))
+    return Ratio(_WHOLE, Value(run, f"least.{figure}"))
 
 
 def _bounds() -> tuple[Row, ...]:
