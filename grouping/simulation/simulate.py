@@ -7,6 +7,9 @@ unless it was chosen, because partitions are not idle at those moments.) With mi
 starts when its records are there and the one before has ended, as Spark's do, and reports are those
 of the batch before.
 
+Records are routed in pieces that end at the points of the figures over time, so that what a
+grouping tells of itself there is of the records so far.
+
 Departures: a report tells of the records that were routed since the last one, also of those that
 still wait in a queue, unless the scenario asks for reports of completed records; sources route in
 no time, their speed is measured apart with `clock`.

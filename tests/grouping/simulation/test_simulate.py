@@ -182,7 +182,8 @@ def test_feedback_tells_of_the_batch_before_exactly() -> None:
 
 
 def test_timestamps_are_stream_time() -> None:
-    run("watcher", "uniform:records=100,records_per_second=50.0", partitions=2, sources=2)
+    trace = "uniform:records=100,records_per_second=50.0"
+    run("watcher", trace, partitions=2, sources=2, points=1)
 
     assert seen("timestamps", 1)[0].tolist() == list(range(20_000, 2_000_000, 40_000))
 
@@ -202,7 +203,7 @@ def test_memory_is_of_the_stream_unless_there_are_batches_or_it_was_chosen() -> 
 )
 def test_broken_grouping_is_found_out(name: str, message: str) -> None:
     with pytest.raises(GroupingError, match=message):
-        run(name, "uniform:records=10", partitions=2)
+        run(name, "uniform:records=10", partitions=2, points=1)
 
 
 def test_idle_partition_takes_only_the_cost() -> None:
@@ -337,7 +338,7 @@ def test_makespans_over_time_are_of_the_batches_in_the_window() -> None:
 def test_routing_rate_is_of_the_clock_that_was_given() -> None:
     # Every look at this clock takes a second: two for begin_batch, two for the one chunk, and the
     # two in between that prepare it are not routing.
-    report = run("key", "uniform:records=100", partitions=2, clock=count().__next__)
+    report = run("key", "uniform:records=100", partitions=2, points=1, clock=count().__next__)
 
     assert report.routing_seconds == 1 + 1 + 1 + 1 - 1
     assert report.routing_records_per_second == pytest.approx(100 / 3)
