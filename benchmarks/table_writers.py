@@ -32,7 +32,7 @@ from benchmarks.throttled_store import Throttle
 from unskew.config.loader import load_job
 from unskew.config.models.job import Job
 from unskew.jobs.engine.service import Service
-from unskew.jobs.engine.stage_times import WriterSeconds
+from unskew.jobs.engine.stage_times import SparkJobs, read_writer_seconds
 from unskew.jobs.local.jars import jars
 from unskew.jobs.observe.batch import BatchDone
 from unskew.jobs.observe.follower import Follower
@@ -158,7 +158,7 @@ def by_hand(case: Case, spark: SparkSession, job: Job, shuffle: By | None) -> li
         sf.col("offset").alias("number"),
         sf.expr(_PAYLOAD).alias("payload"),
     )
-    clock = WriterSeconds(spark)
+    jobs = SparkJobs(spark)
     batches: list[Written] = []
     path = table_of(job)
 
@@ -170,7 +170,7 @@ def by_hand(case: Case, spark: SparkSession, job: Job, shuffle: By | None) -> li
         writer.save(str(path))
         new = {name: size for name, size in folder_sizes(path).items() if name not in before}
         run = spark.sparkContext.getLocalProperty("spark.jobGroup.id")
-        seconds = clock.read(run or "", number)
+        seconds = read_writer_seconds(jobs, jobs.read_stages(run or "", number))
         sizes = bytes_by_writer(new, max(len(seconds), 1))
         batches.append(Written(tuple(seconds.values()), len(new), sizes))
 

@@ -18,6 +18,7 @@ from pyspark.sql import functions as sf
 
 from unskew.config.loader import load, load_job
 from unskew.config.models.job import Job
+from unskew.config.problems.messages import find
 from unskew.config.yaml.results_list import SECTION, read_result_names
 from unskew.jobs.engine.service import Service
 from unskew.jobs.engine.session import job_session
@@ -82,8 +83,7 @@ def _overrides(job_file: str, samples: Path, folder: Path) -> dict[str, object]:
 
 def _is_of_rows(job_file: str) -> bool:
     root = load(job_file).root
-    operator = root.value.get("operator") if root and isinstance(root.value, dict) else None
-    kind = operator.value.get("type") if operator and isinstance(operator.value, dict) else None
+    kind, _ = find(root, ("operator", "type")) if root else (None, None)
     return kind is not None and kind.value == _ROWS
 
 

@@ -27,7 +27,7 @@ from unskew.jobs.engine.rejected_share import RejectedShare
 from unskew.jobs.engine.retries import run_with_retries
 from unskew.jobs.engine.session import job_session, lock_in_jvm, renames_without_processes
 from unskew.jobs.engine.spark_errors import SPARK_ERRORS, PassingError, translate_spark_errors
-from unskew.jobs.engine.stage_times import StageTimes
+from unskew.jobs.engine.stage_times import SparkJobs, StageTimes
 from unskew.jobs.engine.table_writers import TableWriters
 from unskew.jobs.local.signals import GRACE_SECONDS, Stop
 from unskew.jobs.observe.batch import BatchDone, compute_lag, read_routing
@@ -61,7 +61,8 @@ class Service:
         self._chooser = make_chooser(job, self.journal)
         self._pipeline = Pipeline(job, self.journal)
         self._dead_letter_query = DeadLetterQuery(self._pipeline)
-        self._table_writers = TableWriters(job, spark)
+        self._spark_jobs = SparkJobs(spark)
+        self._table_writers = TableWriters(job, self._spark_jobs)
         self._stage_times = StageTimes(job, spark)
         self._followers = followers
         self._stop = stop or Stop()
@@ -215,7 +216,8 @@ class Service:
                 self.journal.size_bytes(),
                 len(self.journal.batches()),
             )
-        written = self._table_writers.of_batch(progress)
+        stages = self._spark_jobs.read_stages(progress["runId"], batch)
+        written = self._table_writers.of_batch(progress, stages)
         if written is not None and not computed_by_spark(self._pipeline.job):
             self.journal.write_written_files(batch, written.to_snapshot())
         done = BatchDone(
@@ -226,7 +228,7 @@ class Service:
             read_routing(self.journal, batch),
             *self._sizes,
             written,
-            self._stage_times.read(progress["runId"], batch, self._pipeline.job.grouping),
+            self._stage_times.of_batch(stages, self._pipeline.job.grouping),
             samples,
         )
         done = replace(done, choice=self._chooser.take_batch(done))

@@ -5,6 +5,7 @@ wrote to a table.
 import json
 import re
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -40,7 +41,15 @@ class SparkJobs:
         self._mapper: Any = None
 
     def read_stages(self, run: str, batch: int) -> list[Data]:
-        """Read the stages of a batch of a query's run, once, in the order of their numbers."""
+        """Read the stages of a batch of a query's run, once, in the order of their numbers.
+
+        None where Spark does not say: displays alone need them.
+        """
+        with suppress(Py4JError, ValueError, KeyError):
+            return self._read_stages(run, batch)
+        return []
+
+    def _read_stages(self, run: str, batch: int) -> list[Data]:
         deadline = time.monotonic() + _WAIT_SECONDS
         while True:
             # More and more events come while the next batch runs: those of this one are enough.
@@ -109,38 +118,32 @@ class SparkJobs:
 
 
 class StageTimes:
-    """Reads the stages of one batch after the other; displays alone need them."""
+    """When the stages of a batch ran; displays alone need it."""
 
     def __init__(self, job: Job, spark: SparkSession) -> None:
         self._spark = spark
-        self._jobs = SparkJobs(spark)
         self._merges = operator_for(job.operator).merges
 
-    def read(self, run: str, batch: int, grouping: object) -> BatchStages | None:
-        """Read when a batch's stages ran; None if Spark does not say."""
+    def of_batch(self, stages: Sequence[Data], grouping: object) -> BatchStages | None:
+        """The times of a batch's stages; None if Spark does not say."""
         try:
-            stages = [_read_times(stage) for stage in self._jobs.read_stages(run, batch)]
-        except (Py4JError, ValueError, KeyError):
+            times = [_read_times(stage) for stage in stages]
+        except (ValueError, KeyError):
             return None
-        ran = sorted((stage for stage in stages if stage), key=lambda stage: stage.started)
+        ran = sorted((stage for stage in times if stage), key=lambda stage: stage.started)
         slots = self._spark.sparkContext.defaultParallelism
         shuffled = not isinstance(grouping, LocalGrouping)
         return BatchStages(tuple(ran), slots, shuffled, self._merges) if ran else None
 
 
-class WriterSeconds:
-    """Reads how long the tasks took that wrote a batch's rows into a table."""
-
-    def __init__(self, spark: SparkSession) -> None:
-        self._jobs = SparkJobs(spark)
-
-    def read(self, run: str, batch: int) -> dict[int, float]:
-        """The run times of a batch's writers, by partition; none if Spark does not say."""
-        stages = self._jobs.read_stages(run, batch)
-        writing = [stage for stage in stages if stage["outputBytes"] > 0]
-        # Behind the rows, Delta may write a checkpoint of its log.
-        rows = min(writing, key=lambda stage: int(stage["stageId"]), default=None)
-        return {} if rows is None else self._jobs.read_task_seconds(rows)
+def read_writer_seconds(jobs: SparkJobs, stages: Sequence[Data]) -> dict[int, float]:
+    """The run times of the tasks that wrote a batch's rows into a table, by partition; none if
+    Spark does not say.
+    """
+    writing = [stage for stage in stages if stage["outputBytes"] > 0]
+    # Behind the rows, Delta may write a checkpoint of its log.
+    rows = min(writing, key=lambda stage: int(stage["stageId"]), default=None)
+    return {} if rows is None else jobs.read_task_seconds(rows)
 
 
 def _batch_of(job: Data, default: int) -> int:

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from py4j.protocol import Py4JError
-from pyspark.sql import SparkSession
 
 from unskew.config.models.job import Job
-from unskew.jobs.engine.stage_times import WriterSeconds
+from unskew.jobs.engine.stage_times import Data, SparkJobs, read_writer_seconds
 from unskew.jobs.observe.written import WrittenFiles
 from unskew.jobs.operators.registry import operator_for
 from unskew.jobs.sinks.registry import sinks_of
@@ -21,22 +20,22 @@ from unskew.jobs.sinks.registry import sinks_of
 class TableWriters:
     """The writers of a job's table; of a job without rows for one there is nothing to tell."""
 
-    def __init__(self, job: Job, spark: SparkSession) -> None:
+    def __init__(self, job: Job, spark_jobs: SparkJobs) -> None:
         sink = sinks_of(job)[0]
         merges = operator_for(job.operator).merges
         self._sink = None if merges else sink
         self._writers = job.partitions
-        self._seconds = WriterSeconds(spark)
+        self._spark_jobs = spark_jobs
 
-    def of_batch(self, progress: dict[str, Any]) -> WrittenFiles | None:
-        """What they did in a batch, by Spark's progress of it; None if it is not known."""
+    def of_batch(self, progress: dict[str, Any], stages: Sequence[Data]) -> WrittenFiles | None:
+        """What they did in a batch, by Spark's progress and stages; None if it is not known."""
         if self._sink is None:
             return None
         # Displays alone need it: the job goes on without.
         batch = int(progress["batchId"])
         with suppress(OSError, ValueError, KeyError, Py4JError, pa.ArrowException):
             files = self._sink.files_of_batch(batch, progress["id"])
-            seconds = self._seconds.read(progress["runId"], batch)
+            seconds = read_writer_seconds(self._spark_jobs, stages)
             if files is not None:
                 return by_writer([(f.writer or 0, f.size) for f in files], seconds, self._writers)
         return None

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from unskew.config.loader import load_job
-from unskew.jobs.engine.stage_times import StageTimes, WriterSeconds
+from unskew.jobs.engine.stage_times import SparkJobs, StageTimes, read_writer_seconds
 from unskew.jobs.engine.table_writers import by_writer
 
 RUN = "a-run"
@@ -29,14 +29,14 @@ def batch_of_run(spark: SparkSession, batch: int) -> Iterator[None]:
 @pytest.mark.spark
 def test_a_batchs_stages_are_read_once_also_when_the_next_has_begun(spark: SparkSession) -> None:
     job = load_job("word_count")
-    times = StageTimes(job, spark)
+    jobs = SparkJobs(spark)
     spark.range(10).collect()  # of nobody's run
     began = time.time()
     with batch_of_run(spark, 0):
         spark.range(1000, numPartitions=2).repartition(2).groupBy("id").count().collect()
     with batch_of_run(spark, 1):
         spark.range(10, numPartitions=1).collect()
-    read = times.read(RUN, 0, job.grouping)
+    read = StageTimes(job, spark).of_batch(jobs.read_stages(RUN, 0), job.grouping)
     assert read is not None
     assert (read.shuffled, read.merges) == (True, True)
     assert read.slots == spark.sparkContext.defaultParallelism
@@ -44,23 +44,22 @@ def test_a_batchs_stages_are_read_once_also_when_the_next_has_begun(spark: Spark
     assert read.work == 1
     for stage in read.stages:
         assert began - 1 < stage.started <= stage.ended < time.time() + 1
-    assert times.read(RUN, 0, job.grouping) is None
-    after = times.read(RUN, 1, job.grouping)
-    assert after is not None
-    assert len(after.stages) == 1
+    assert jobs.read_stages(RUN, 0) == []
+    assert StageTimes(job, spark).of_batch([], job.grouping) is None
+    assert len(jobs.read_stages(RUN, 1)) == 1
 
 
 @pytest.mark.spark
 def test_a_batchs_seconds_are_those_of_the_tasks_that_wrote_its_rows(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    seconds = WriterSeconds(spark)
+    jobs = SparkJobs(spark)
     with batch_of_run(spark, 0):
         spark.range(30, numPartitions=3).write.parquet(str(tmp_path / "rows"))
         spark.range(9, numPartitions=1).write.parquet(str(tmp_path / "checkpoint of a log"))
     with batch_of_run(spark, 1):
         spark.range(20, numPartitions=2).write.parquet(str(tmp_path / "rows of the next batch"))
-    first, second = seconds.read(RUN, 0), seconds.read(RUN, 1)
+    first, second = (read_writer_seconds(jobs, jobs.read_stages(RUN, n)) for n in range(2))
     assert [sorted(each) for each in (first, second)] == [[0, 1, 2], [0, 1]]
     assert all(taken > 0 for taken in [*first.values(), *second.values()])
 

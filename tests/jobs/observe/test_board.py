@@ -1,4 +1,5 @@
-import os
+"""What Prometheus reads of a query: which metrics there are, and their values."""
+
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from docs.reference.metrics import PAGE, main, page
 from tests.support.batches import done, progress
+from tests.support.boards import board, samples
 from unskew import __version__
 from unskew.grouping.choice.decider import Expected
 from unskew.grouping.choice.records import TAKEN_WAYS, BatchChoice
@@ -16,12 +18,10 @@ from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.report import PartitionReport
 from unskew.grouping.spark.router import Router
 from unskew.grouping.spark.routing_file import RoutingStats
-from unskew.jobs.checkpoint.hash_key import make_hash_key, read_hash_key
 from unskew.jobs.observe.batch import BatchDone, compute_lag, read_routing
-from unskew.jobs.observe.batch_stats import HotKey, read_batch_stats
+from unskew.jobs.observe.batch_stats import read_batch_stats
 from unskew.jobs.observe.board import Board
-from unskew.jobs.observe.figure import OTHERS
-from unskew.jobs.observe.figures import HOT_KEY_SERIES_MAX, METRICS
+from unskew.jobs.observe.figures import METRICS
 from unskew.jobs.observe.health import Health
 from unskew.jobs.observe.written import WrittenFiles, read_written_files
 from unskew.jobs.operators.base import FILTERED_BY_RESULT, OBSERVED
@@ -99,21 +99,6 @@ EXPORTED = {
 
 
 WRITTEN = WrittenFiles(np.array([3, 1]), np.array([300, 200]), np.array([0.5, 0.25]))
-
-
-def board(hot_keys: int = 10) -> Board:
-    return Board("q", Health(10.0, lambda: 0.0), ("level", "word_count"), hot_keys, 10.0)
-
-
-def samples(of: Board) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
-    """Every sample by name and labels, as a scraper reads them; the label `query` left out."""
-    values = {}
-    for family in text_string_to_metric_families(generate_latest(of.registry()).decode()):
-        for sample in family.samples:
-            labels = {**sample.labels}
-            assert labels.pop("query") == "q"
-            values[sample.name, tuple(sorted(labels.items()))] = sample.value
-    return values
 
 
 def test_exactly_these_metrics_are_exported_with_these_labels() -> None:
@@ -280,76 +265,8 @@ def test_latencies_are_cumulative_buckets() -> None:
     assert values["unskew_batch_seconds_bucket", (("le", "2.5"),)] == 1
 
 
-def test_hot_keys_are_hashes_unless_the_job_shows_names() -> None:
-    hashed, named, few, none = board(), board(), board(1), board(0)
-    for shown, names in ((hashed, False), (named, True), (few, False), (none, False)):
-        shown.batch_done(done(0, names))
-
-    def keys(of: Board) -> list[str]:
-        return [
-            dict(labels)["key"] for name, labels in samples(of) if name == "unskew_hot_key_records"
-        ]
-
-    assert keys(hashed) == ["ffffffffffffffff", "0000000000000005"]
-    assert keys(named) == ["x" * 80 + "...", "b"]
-    assert keys(few) == ["ffffffffffffffff"]
-    assert keys(none) == []
-
-
-def test_keys_that_come_and_go_make_a_bounded_number_of_series() -> None:
-    shown, keys = board(), set()
-    for number in range(150):
-        hot = tuple(HotKey(10 * number + key, None, 1) for key in range(10))
-        batch = done(number)
-        assert batch.stats is not None
-        shown.batch_done(replace(batch, stats=replace(batch.stats, hot_keys=hot)))
-        now = {
-            dict(labels)["key"]: records
-            for (name, labels), records in samples(shown).items()
-            if name == "unskew_hot_key_records"
-        }
-        assert sum(now.values()) == 10
-        keys |= now.keys()
-    assert len(keys) == HOT_KEY_SERIES_MAX + 1
-    assert now == {OTHERS: 10}
-
-
 def test_the_version_is_a_metric() -> None:
     assert samples(board())["unskew_build_info", (("version", __version__),)] == 1
-
-
-def test_hashes_of_hot_keys_are_made_with_the_checkpoints_secret(tmp_path: Path) -> None:
-    journal = Journal(str(tmp_path / "unskew"))
-    heavy = np.array([7], np.uint64)
-    report = PartitionReport(
-        records=3, busy_seconds=1.0, heavy_hashes=heavy, heavy_records=np.array([3])
-    )
-    journal.write_report(0, 0, report.to_snapshot(1))
-    (tmp_path / "other").mkdir()
-    umask = os.umask(0)
-    try:
-        key = make_hash_key(str(tmp_path))
-    finally:
-        os.umask(umask)
-    assert (tmp_path / "unskew.key").stat().st_mode & 0o777 == 0o600
-    assert make_hash_key(str(tmp_path)) == read_hash_key(str(tmp_path)) == key
-    raw = read_batch_stats(str(tmp_path / "none"), journal, 0)
-    shown = [read_batch_stats(str(tmp_path), journal, 0) for _ in range(2)]
-    make_hash_key(f"file:{tmp_path}/other")
-    shown.append(read_batch_stats(str(tmp_path / "other"), journal, 0))
-    hashes = [stats.hot_keys[0].hash for stats in (raw, *shown) if stats is not None]
-    assert hashes[0] == 7
-    assert hashes[1] == hashes[2]
-    assert len(set(hashes)) == 3
-    (tmp_path / "unskew.key").write_text("cut")
-    assert make_hash_key(str(tmp_path)) != key
-
-
-def test_a_key_that_left_the_hot_ones_is_no_longer_shown() -> None:
-    shown = board()
-    shown.batch_done(done(0, names=True))
-    shown.batch_done(done(1))
-    assert ("unskew_hot_key_records", (("key", "b"),)) not in samples(shown)
 
 
 def test_lag_is_of_the_latest_look() -> None:
@@ -373,51 +290,6 @@ def test_without_reports_spark_counts_and_partitions_stay_empty() -> None:
     assert values["unskew_dead_letters_total", (("reason", "null_key"),)] == 3
     assert ("unskew_late_records_total", ()) not in values
     assert not [name for name, _ in values if name.startswith("unskew_partition")]
-
-
-def test_state_of_the_query_is_that_of_its_health() -> None:
-    now = [0.0]
-    health = Health(10.0, lambda: now[0])
-    shown = Board("q", health)
-
-    def state() -> tuple[list[str], float]:
-        values = samples(shown)
-        on = [
-            dict(labels)["state"]
-            for (name, labels), value in values.items()
-            if name == "unskew_query_state" and value
-        ]
-        return on, values["unskew_query_up", ()]
-
-    assert state() == (["starting"], 0)
-    health.reset_stall_timer()
-    assert state() == (["running"], 1)
-    now[0] = 11.0
-    assert state() == (["stalled"], 0)
-    health.reset_stall_timer()
-    health.state_changed("failed")
-    assert state() == (["failed"], 0)
-
-
-def test_a_slow_batch_raises_the_limit() -> None:
-    now = [0.0]
-    health = Health(10.0, lambda: now[0])
-    health.reset_stall_timer(batch_seconds=5.0)
-    now[0] = 49.0
-    assert (health.alive, health.ready) == (True, True)
-    now[0] = 51.0
-    assert (health.alive, health.ready) == (False, False)
-
-
-def test_while_a_fault_is_waited_out_the_job_is_alive_but_not_ready() -> None:
-    health = Health(10.0, lambda: 0.0)
-    health.reset_stall_timer()
-    ready = [health.ready]
-    health.state_changed("starting")  # by whoever starts queries again, before the wait
-    ready.append(health.ready)
-    alive = health.alive
-    health.reset_stall_timer()
-    assert (ready, alive, health.ready) == ([True, False], True, True)
 
 
 def test_the_groupings_signals_come_from_the_journal(tmp_path: Path) -> None:
