@@ -93,26 +93,35 @@ def _strike(
         executors = spark.executors()
         if not executors:
             continue
-        lose_executor(executors, checkpoint, rng, counts)
+        lose_executor(executors, checkpoint, rng, counts, with_shuffle_files=named)
         _wait_for_executors(spark, started)
 
 
 def lose_executor(
-    executors: list[psutil.Process], checkpoint: Checkpoint, rng: random.Random, counts: Counts
+    executors: list[psutil.Process],
+    checkpoint: Checkpoint,
+    rng: random.Random,
+    counts: Counts,
+    *,
+    with_shuffle_files: bool = False,
 ) -> None:
-    """Kill one while all of them stand still, so that the batch cannot pass the point meanwhile."""
+    """Kill one while all of them stand still, so that the batch cannot pass the point meanwhile.
+
+    with_shuffle_files: one that has such files, where there is any: a small batch may have run on
+    one executor alone.
+    """
     for executor in executors:
         _signal(executor, signal.SIGSTOP)
     position = checkpoint.position()
-    victim = rng.choice(executors)
-    has_shuffle_files = _has_shuffle_files(victim)
+    holders = [executor for executor in executors if _has_shuffle_files(executor)]
+    victim = rng.choice((with_shuffle_files and holders) or executors)
     _signal(victim, signal.SIGKILL)
     for executor in executors:
         if executor is not victim:
             _signal(executor, signal.SIGCONT)
     counts.faults["executor killed"] += 1
     counts.points[position.point] += 1
-    if position.point == "in the merge" and has_shuffle_files:
+    if position.point == "in the merge" and victim in holders:
         counts.faults["executor killed with its shuffle files, the merge begun"] += 1
 
 
