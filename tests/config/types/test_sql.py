@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as sf
 
 from unskew.config.types.sql import read_expression
 
@@ -74,9 +73,9 @@ def test_spark_sees_the_same_columns_and_errors(spark: SparkSession) -> None:
 
 def complaint(spark: SparkSession, text: str, columns: Sequence[str]) -> str:
     """What Spark has against it where these columns are there, all of them null."""
-    nulls = [sf.lit(None).alias(name) for name in columns]
+    nulls = ", ".join(["1 AS _", *(f"NULL AS `{name}`" for name in columns)])
     try:
-        _ = spark.range(1).select(sf.lit(1).alias("_"), *nulls).select(sf.expr(text)).schema
+        spark.sql(f"SELECT ({text}) FROM (SELECT {nulls})")  # noqa: S608
     except AnalysisException as error:
         return str(error.getCondition())
     return ""

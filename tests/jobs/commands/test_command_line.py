@@ -10,12 +10,6 @@ from unskew import __version__
 from unskew.jobs.__main__ import COMMANDS, main
 
 
-def unskew(*words: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "unskew", *words], capture_output=True, text=True, check=False
-    )
-
-
 def test_help_lists_every_command_and_needs_no_spark() -> None:
     code = (
         "import sys\nfrom unskew.jobs.__main__ import main\n"
@@ -103,13 +97,13 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     ],
 )
 def test_a_wrong_option_of_broker_is_named_before_anything_starts(
-    words: list[str], problem: str
+    words: list[str], problem: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    done = unskew("broker", *words)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert len(done.stderr.splitlines()) == 1
-    assert done.stderr.startswith("broker: --")
-    assert done.stderr.endswith(f"{problem}\n")
+    assert main(["broker", *words]) == 2
+    printed = capsys.readouterr()
+    assert (printed.out, len(printed.err.splitlines())) == ("", 1)
+    assert printed.err.startswith("broker: --")
+    assert printed.err.endswith(f"{problem}\n")
 
 
 def test_a_cache_that_cannot_be_used_is_named(tmp_path: Path) -> None:

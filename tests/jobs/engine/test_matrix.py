@@ -147,9 +147,12 @@ def mark_operator(operator: str) -> Any:
     return [] if operator in QUICK_OPERATORS else pytest.mark.slow
 
 
-@pytest.mark.parametrize(
+operators = pytest.mark.parametrize(
     "operator", [pytest.param(name, marks=mark_operator(name)) for name in OPERATORS]
 )
+
+
+@operators
 def test_plain_spark_gives_the_totals_of_plain_python(matrix: Matrix, operator: str) -> None:
     assert is_exact(matrix.plain(operator), matrix.rows, operator)
 
@@ -201,12 +204,10 @@ def test_a_job_routes_each_row_once_and_moves_it_once(
     assert (evaluated - hashes).total() == BROKEN
 
 
-def test_the_oracle_bites(matrix: Matrix) -> None:
-    for operator in OPERATORS:
-        totals = {
-            windowed_key: dict(total) for windowed_key, total in matrix.plain(operator).items()
-        }
-        windowed_key = next(iter(totals))
-        column = "volume" if operator == "vwap" else next(iter(totals[windowed_key]))
-        totals[windowed_key][column] += 1
-        assert not is_exact(totals, matrix.rows, operator), operator
+@operators
+def test_the_oracle_bites(matrix: Matrix, operator: str) -> None:
+    totals = {windowed_key: dict(total) for windowed_key, total in matrix.plain(operator).items()}
+    windowed_key = next(iter(totals))
+    column = "volume" if operator == "vwap" else next(iter(totals[windowed_key]))
+    totals[windowed_key][column] += 1
+    assert not is_exact(totals, matrix.rows, operator)

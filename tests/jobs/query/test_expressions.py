@@ -43,7 +43,7 @@ CASES: tuple[tuple[dict[str, Any], str], ...] = (
         "case when int(text) = 1 then at else at end",
     ),
 )
-QUICK = (("level", 1), ("level", 3), ("none", 1))
+QUICK = (("level", 3), ("none", 1))
 
 
 @pytest.mark.parametrize(

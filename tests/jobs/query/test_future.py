@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
 
 from tests.support.dead_letters import dead_letters_in
 from tests.support.oracles import START, WINDOWS
@@ -70,14 +69,6 @@ def test_one_record_of_the_year_9000_makes_no_other_late(
         assert ran.rejected == {FUTURE: 1}
 
 
-def test_it_can_be_allowed(spark: SparkSession, tmp_path: Path) -> None:
-    at = datetime.now(UTC) + timedelta(days=400)
-    write_lines(tmp_path / "in", "0.json", [line("later", at)])
-    ran = run(spark, tmp_path, "level", max_future="off")
-    assert [key for _, _, key in ran.last] == ["later"]
-    assert ran.rejected == {}
-
-
 def forget_commit(checkpoint: Path, batch: int, began: datetime) -> None:
     """As if the driver had died in the batch, which began at that time."""
     for file in (checkpoint / "commits").iterdir():
@@ -117,29 +108,44 @@ def test_a_rerun_judges_by_the_time_of_the_first_run(
 
 
 def judged(
-    spark: SparkSession, folder: Path, arrived: datetime, at: datetime, stamped: bool
-) -> Any:
-    """Why a record with this event time is rejected; None if it is not."""
+    spark: SparkSession,
+    folder: Path,
+    records: list[tuple[datetime, datetime, bool]],
+    **changes: Any,
+) -> list[str | None]:
+    """Why each is rejected, None if it is not: when it arrived, its event time, and whether the
+    broker stamps.
+    """
     raw: DataFrame = spark.createDataFrame(
-        [(None, bytearray(json.dumps(line("word", at)).encode()), "t", 0, 0, arrived, stamped)],
+        [
+            (None, bytearray(json.dumps(line("word", at)).encode()), "t", 0, number, *arrival)
+            for number, (arrived, at, stamped) in enumerate(records)
+            for arrival in [(arrived, stamped)]
+        ],
         "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT,"
         f" timestamp TIMESTAMP, {source.STAMPED_ON_ARRIVAL} BOOLEAN",
     )
-    job = job_over(
-        {"type": "files", "path": str(folder / "in")}, folder, "judged", operator=WORD_COUNT
-    )
+    files = {"type": "files", "path": str(folder / "in")}
+    job = job_over(files, folder, "judged", operator=WORD_COUNT, **changes)
     decoded = decode(raw, job.decode, source.COLUMNS)
     rows, _ = prepare(decoded, operator_for(job.operator), job)
-    return rows.select(sf.col(f"{REJECTED}.reason")).collect()[0][0]
+    rows = rows.select("raw_offset", f"{REJECTED}.reason").orderBy("raw_offset")
+    return [row["reason"] for row in rows.collect()]
 
 
-def test_the_brokers_own_time_of_arrival_is_a_limit_too(
+def test_the_brokers_own_time_of_arrival_is_a_limit_too_and_none_may_be_wanted(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    late = timedelta(hours=1, seconds=1)
-    assert judged(spark, tmp_path, START, START + late, stamped=True) == FUTURE
-    assert judged(spark, tmp_path, START, START + late, stamped=False) is None
-    assert judged(spark, tmp_path, START, START + timedelta(hours=1), stamped=True) is None
+    hour, second = timedelta(hours=1), timedelta(seconds=1)
+    next_year = datetime.now(UTC) + timedelta(days=400)
+    records = [
+        (START, START + hour + second, True),
+        (START, START + hour + second, False),
+        (START, START + hour, True),
+        (START, next_year, False),
+    ]
+    assert judged(spark, tmp_path, records) == [FUTURE, None, None, FUTURE]
+    assert judged(spark, tmp_path, records, max_future="off") == [None] * 4
 
 
 @pytest.mark.e2e
