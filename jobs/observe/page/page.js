@@ -88,6 +88,7 @@ function draw() {
   tiles(entry);
   loads(entry);
   timeline(entry);
+  results(entry);
   hot(entry);
   letters(entry);
 }
@@ -147,6 +148,10 @@ function tiles(entry) {
   say('imbalance', entry.partitions ? `imbalance ${percent.format(entry.imbalance)}` : 'no reports of partitions');
   say('replication', entry.partitions ? two.format(entry.replication) : '–');
   say('heads', entry.routing ? `${some(entry.routing.hot_keys, 'hot key')} in use` : 'nothing is routed');
+  const written = entry.written;
+  $('files-tile').hidden = !written;
+  say('files', written ? whole.format(written.files) : '');
+  say('file-size', written && written.files ? `${short.format(written.bytes / written.files)}B each in the mean` : 'no file in this batch');
   const behind = entry.watermark === null ? null : entry.at - entry.watermark;
   say('watermark', behind === null ? '–' : `${age(Math.abs(behind))} ${behind < 0 ? 'ahead' : 'behind'}`);
   say('watermark-at', behind === null ? 'no windows, or not moved yet' : new Date(entry.watermark * 1000).toISOString().slice(0, 19) + 'Z');
@@ -239,6 +244,12 @@ function timeline(entry) {
   $('live').hidden = !chosen;
   drawLag(seen, head.now);
   say('lag-now', entry.lag === null ? '' : whole.format(entry.lag));
+}
+
+function results(entry) {
+  const accounts = Object.entries(entry.results || {});
+  $('results-part').hidden = !accounts.length;
+  rows('results', accounts.map(([name, of]) => [name, of.counted, of.filtered, of.rejected, of.late]));
 }
 
 // The head, a row a key; the tail in one.

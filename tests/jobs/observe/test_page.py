@@ -58,6 +58,8 @@ def test_a_batch_has_the_numbers_of_its_reports() -> None:
         "lag": 10,
         "routing": {"sources": 2, "seconds": 0.125, "hot_keys": 4},
         "choice": None,
+        "results": None,
+        "written": None,
         "partitions": {
             "records": [30, 10],
             "under_key": [35, 5],

@@ -4,11 +4,13 @@ import json
 import time
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from playwright.sync_api import Browser
 
 from tests.support.live_page import Seen, followed, job, served, skewed
 from unskew.jobs.observe.rejected_samples import RejectedSample
+from unskew.jobs.observe.written import WrittenFiles
 
 pytestmark = pytest.mark.e2e
 
@@ -70,6 +72,31 @@ def test_every_term_is_explained_on_hover_and_on_focus(running: Browser) -> None
         )
         seen.page.keyboard.press("Escape")
         assert tip.is_hidden()
+
+
+def test_each_result_and_what_a_table_got_are_shown_where_there_are_any(running: Browser) -> None:
+    settings, written = job(), WrittenFiles(np.array([3, 1]), np.array([9_000, 1_000]), None)
+    page, plain = followed(settings), skewed(0)
+    assert plain.stats is not None
+    stats = replace(
+        plain.stats,
+        results={"by_user": 12_000, "by_page": 8_000},
+        result_late={"by_user": 1_000, "by_page": 0},
+        result_rejected={"by_user": 2},
+        rejected={"by_user_null_key": 2, "not_decoded": 1},
+    )
+    page.batch_done(plain)
+    with served(page, settings) as server:
+        seen = Seen(running, server.page_url)
+        seen.wait("title", "^Batch 0$")
+        parts = [seen.page.locator(f"#{name}") for name in ("results-part", "files-tile")]
+        assert not any(part.is_visible() for part in parts)
+        page.batch_done(replace(skewed(1), stats=stats, written=written))
+        expected = [["by_user", "11,000", "0", "3", "1,000"], ["by_page", "8,000", "0", "1", "0"]]
+        seen.wait_for_rows("results", expected)
+        assert all(part.is_visible() for part in parts)
+        assert (seen.text("files"), seen.text("file-size")) == ("4", "2.5KB each in the mean")
+        assert seen.errors == []
 
 
 def test_dead_letters_have_samples_and_a_runbook(running: Browser) -> None:
