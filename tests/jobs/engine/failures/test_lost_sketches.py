@@ -27,7 +27,7 @@ from tests.support.running.job_process import Running, running
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
-BATCHES = 3
+BATCHES = 2
 ROWS = 8_000
 USERS = 3_000
 KEYS = ["hot", "hot", "hot", "warm", "warm", "cold"]
