@@ -103,13 +103,12 @@ def main() -> None:
 """
 
 
-def modules_after(code: str) -> set[str]:
-    """The first names of all modules that are loaded once a fresh interpreter has run `code`."""
+def modules_after(*steps: str) -> list[set[str]]:
+    """The first names of all modules that are loaded after each step of a fresh interpreter."""
     report = "import json, sys; print(json.dumps([m.partition('.')[0] for m in sys.modules]))"
-    done = subprocess.run(
-        [sys.executable, "-c", f"{code}\n{report}"], capture_output=True, text=True, check=True
-    )
-    return set(json.loads(done.stdout))
+    code = "\n".join(f"{step}\n{report}" for step in steps)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return [set(json.loads(line)) for line in done.stdout.splitlines()]
 
 
 HEAVY = {"numba", "numpy", "pandas", "py4j", "pyarrow", "pydantic", "pyspark"}
@@ -126,10 +125,15 @@ def test_the_public_names_are_these_and_no_others() -> None:
 
 
 def test_importing_it_loads_nothing_and_a_name_loads_what_it_needs() -> None:
-    assert modules_after("import unskew") & HEAVY == set()
-    assert modules_after("import unskew; unskew.__version__; dir(unskew)") & HEAVY == set()
-    assert modules_after("from unskew import OperatorOptions") & {"pyspark", "numba"} == set()
-    assert "pyspark" in modules_after("from unskew import route")
+    imported, looked_at, options, route = modules_after(
+        "import unskew",
+        "unskew.__version__; dir(unskew)",
+        "from unskew import OperatorOptions",
+        "from unskew import route",
+    )
+    assert imported & HEAVY == looked_at & HEAVY == set()
+    assert options & {"pyspark", "numba"} == set()
+    assert "pyspark" in route
 
 
 def test_the_version_has_one_source() -> None:

@@ -162,12 +162,10 @@ def test_shipped_jobs_lint_and_explain(installed: Path, tmp_path: Path) -> None:
     assert [
         line.partition(": job ")[2].partition(":")[0] for line in linted.stderr.splitlines()
     ] == [*("hashtags", "vwap", "word_count")]
-    copies = [tmp_path / f"{job}.yaml" for job in jobs]
-    for job, copy in zip(jobs, copies, strict=True):
-        explained = unskew(installed, "explain", job)
-        assert explained.returncode == 0
-        copy.write_text(explained.stdout)
-    assert unskew(installed, "lint", *map(str, copies)).returncode == 0
+    explained = unskew(installed, "explain", "hashtags")
+    assert explained.returncode == 0
+    (tmp_path / "copy.yaml").write_text(explained.stdout)
+    assert unskew(installed, "lint", str(tmp_path / "copy.yaml")).returncode == 0
 
 
 def test_jars_are_found_by_the_list_in_the_wheel(installed: Path) -> None:

@@ -3,8 +3,6 @@
 import subprocess
 import sys
 
-import pytest
-
 HEAVY = ["confluent_kafka", "datasketches", "fastavro", "numba", "psycopg", "py4j", "pyarrow"]
 HEAVY += ["pyspark", "sqlglot"]
 COMMAND = "from unskew.jobs.__main__ import main; assert main({words!r}) == 0"
@@ -15,36 +13,36 @@ load_job('hashtags')"
 REPORT = "import sys; print('heavy:', sorted(set({heavy}) & set(sys.modules)))"
 
 
-def heavy_after(code: str) -> str:
-    """What of the heavy packages is loaded once a fresh interpreter has run `code`."""
+READING = {
+    "lint": COMMAND.format(words=["lint", "events_to_delta", "hashtags", "vwap", "word_count"]),
+    "explain": COMMAND.format(words=["explain", "hashtags"]),
+    "schema": COMMAND.format(words=["schema", "--check"]),
+    "every class": LOADED,
+    "facade": FACADE,
+}
+
+
+def heavy_after(*steps: str) -> list[str]:
+    """What of the heavy packages is loaded after each step of a fresh interpreter."""
+    report = REPORT.format(heavy=HEAVY)
     done = subprocess.run(
-        [sys.executable, "-c", f"{code}\n{REPORT.format(heavy=HEAVY)}"],
+        [sys.executable, "-c", "\n".join(f"{step}\n{report}" for step in steps)],
         capture_output=True,
         text=True,
         check=True,
     )
-    return done.stdout.splitlines()[-1]
+    return [line for line in done.stdout.splitlines() if line.startswith("heavy: ")]
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        COMMAND.format(words=["lint", "events_to_delta", "hashtags", "vwap", "word_count"]),
-        COMMAND.format(words=["explain", "hashtags"]),
-        COMMAND.format(words=["schema", "--check"]),
-        LOADED,
-        FACADE,
-    ],
-    ids=["lint", "explain", "schema", "every class", "facade"],
-)
-def test_reading_jobs_imports_nothing_that_runs_them(code: str) -> None:
-    assert heavy_after(code) == "heavy: []"
+def test_reading_jobs_imports_nothing_that_runs_them() -> None:
+    loaded = dict(zip(READING, heavy_after(*READING.values()), strict=True))
+    assert loaded == dict.fromkeys(READING, "heavy: []")
 
 
 def test_a_heavy_package_is_seen() -> None:
-    assert heavy_after("import pyarrow") == "heavy: ['pyarrow']"
+    assert heavy_after("import pyarrow") == ["heavy: ['pyarrow']"]
 
 
 def test_workers_start_with_what_operators_import_when_they_work() -> None:
-    report = heavy_after("import unskew.jobs.engine.python_daemon")
+    (report,) = heavy_after("import unskew.jobs.engine.python_daemon")
     assert all(name in report for name in ("datasketches", "pyarrow", "pyspark"))

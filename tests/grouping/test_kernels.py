@@ -25,22 +25,13 @@ def _loaded(code: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
+# Of the commands that read options, `tests/config/test_imports.py` shows it.
 def test_options_are_read_without_numba(root: Path) -> None:
     algorithms = (path.stem for path in (root / "grouping" / "algorithms").glob("[a-z]*.py"))
     modules = [f"unskew.grouping.algorithms.{name}" for name in algorithms]
     assert len(modules) == 14
     modules += ["unskew.config.lint", "unskew.config.explain", "unskew.config.json_schema"]
     assert _loaded("\n".join(f"import {module}" for module in modules)) == "[]"
-
-
-@pytest.mark.parametrize("command", ["lint word_count", "explain word_count", "schema"])
-def test_commands_that_read_options_run_without_numba(command: str) -> None:
-    code = (
-        "from contextlib import redirect_stdout, suppress\nfrom io import StringIO\n"
-        "from unskew.jobs.__main__ import main\n"
-        f"with redirect_stdout(StringIO()), suppress(SystemExit): main({command.split()!r})"
-    )
-    assert _loaded(code) == "[]"
 
 
 def test_the_first_call_of_a_kernel_imports_numba() -> None:

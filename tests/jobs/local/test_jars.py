@@ -1,11 +1,10 @@
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from unskew.jobs.__main__ import main
 from unskew.jobs.local import jars
 from unskew.jobs.local.resources import resource
 
@@ -129,28 +128,20 @@ def test_what_the_network_said_is_told() -> None:
     ]
 
 
-def test_the_command_prints_paths_and_json() -> None:
-    command = [sys.executable, "-m", "unskew", "jars"]
-    plain = subprocess.run([*command, "spark"], capture_output=True, text=True, check=True).stdout
+def test_the_command_prints_paths_and_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["jars", "spark"]) == 0
+    plain = capsys.readouterr().out
     assert plain.splitlines() == [str(path) for path in jars.jars("spark")]
-    printed = subprocess.run(
-        [*command, "--json"], capture_output=True, text=True, check=True
-    ).stdout
-    assert {name: len(paths) for name, paths in json.loads(printed).items()} == {
+    assert main(["jars", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert {name: len(paths) for name, paths in printed.items()} == {
         "spark": 5,
         "broker": 45,
         "delta": 2,
     }
 
 
-def test_an_unknown_set_is_an_error_of_use() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "unskew", "jars", "flink"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (
-        2,
-        'jars: unknown set (got "flink"); one of spark, broker, delta\n',
-    )
+def test_an_unknown_set_is_an_error_of_use(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["jars", "flink"]) == 2
+    problem = 'jars: unknown set (got "flink"); one of spark, broker, delta\n'
+    assert capsys.readouterr().err == problem

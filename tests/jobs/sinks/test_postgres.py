@@ -11,14 +11,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.running.job_process import finished, job_words, make_topics, produce
-from tests.support.running.postgres_server import postgres_server
+from tests.support.running.postgres_server import PostgresServer
 from unskew.config.loader import load_job
 from unskew.config.models.job import Job
 from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.sinks.base import Batch
 from unskew.jobs.sinks.postgres import PostgresSink
 
-pytestmark = [pytest.mark.e2e, pytest.mark.spark]
+pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 END = START + dt.timedelta(minutes=1)
@@ -28,9 +28,9 @@ SCHEMA = (
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[psycopg.Connection[Any]]:
-    """A connection to a server of this file's own."""
-    with postgres_server() as running, running.connect() as connection:
+def server(postgres: PostgresServer) -> Iterator[psycopg.Connection[Any]]:
+    """A connection to the server."""
+    with postgres.connect() as connection:
         yield connection
 
 

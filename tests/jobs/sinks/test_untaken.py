@@ -3,7 +3,6 @@
 import json
 import random
 import string
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,27 +14,21 @@ from pyspark.sql import SparkSession
 from tests.support.dead_letters import dead_letters_in
 from tests.support.oracles import START
 from tests.support.running.in_process import Ran, write_lines
-from tests.support.running.postgres_server import PostgresServer, postgres_server
+from tests.support.running.postgres_server import PostgresServer
 from tests.support.running.topics import topic_records
 from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.observe.batch import BatchDone
 from unskew.jobs.sinks.postgres import Destination
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("spark")]
 
 TABLE = "CREATE TABLE {} (key text PRIMARY KEY, count bigint)"
 # More than a row of an index may have, and nothing that compresses.
 LONG = "".join(random.Random(7).choices(string.ascii_lowercase + string.digits, k=5000))
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
-    with postgres_server() as running:
-        yield running
-
-
-def destination(server: PostgresServer, table: str) -> Destination:
-    url = server.url.removeprefix("jdbc:postgresql:///")
+def destination(postgres: PostgresServer, table: str) -> Destination:
+    url = postgres.url.removeprefix("jdbc:postgresql:///")
     return Destination(f"postgresql:///{url}", "me", None, (table,), ("key",))
 
 
@@ -45,11 +38,11 @@ def totals(rows: dict[str, int | None]) -> list[pa.RecordBatch]:
     return table.to_batches(max_chunksize=max(1, len(rows) // 2))
 
 
-def test_postgres_writes_all_rows_but_the_one_that_it_refuses(server: PostgresServer) -> None:
-    with server.connect() as connection:
+def test_postgres_writes_all_rows_but_the_one_that_it_refuses(postgres: PostgresServer) -> None:
+    with postgres.connect() as connection:
         connection.execute(TABLE.format("most"))
         rows = {**{f"k{number}": number for number in range(100)}, LONG: 7, "last": 1}
-        (untaken,) = destination(server, "most").upsert(totals(rows))
+        (untaken,) = destination(postgres, "most").upsert(totals(rows))
         written = dict(connection.execute("SELECT key, count FROM most").fetchall())
     assert json.loads(untaken["key"]) == {"key": LONG}
     assert untaken["why"].startswith("index row ")
@@ -57,13 +50,13 @@ def test_postgres_writes_all_rows_but_the_one_that_it_refuses(server: PostgresSe
 
 
 @pytest.mark.slow
-def test_a_table_that_refuses_everything_still_stops_the_job(server: PostgresServer) -> None:
-    with server.connect() as connection:
+def test_a_table_that_refuses_everything_still_stops_the_job(postgres: PostgresServer) -> None:
+    with postgres.connect() as connection:
         connection.execute(
             "CREATE TABLE none (key text PRIMARY KEY, count bigint CHECK (count < 0))"
         )
         with pytest.raises(psycopg.IntegrityError):
-            destination(server, "none").upsert(totals({f"k{n}": n for n in range(1100)}))
+            destination(postgres, "none").upsert(totals({f"k{n}": n for n in range(1100)}))
         assert connection.execute("SELECT count(*) FROM none").fetchall() == [(0,)]
 
 
@@ -89,20 +82,20 @@ def run(
 
 @pytest.mark.spark
 def test_in_a_job_it_becomes_a_dead_letter(
-    spark: SparkSession, server: PostgresServer, tmp_path: Path
+    spark: SparkSession, postgres: PostgresServer, tmp_path: Path
 ) -> None:
     (tmp_path / "in").mkdir()
-    with server.connect() as connection:
-        connection.execute(TABLE.format("words"))
-        postgres = {"type": "postgres", "url": server.url, "table": "words", "user": "me"}
-        ran, dead_letters = run(spark, tmp_path, [postgres], [f"a {LONG} b", "a"])
-        written = dict(connection.execute("SELECT key, count FROM words").fetchall())
+    with postgres.connect() as connection:
+        connection.execute(TABLE.format("totals"))
+        sink = {"type": "postgres", "url": postgres.url, "table": "totals", "user": "me"}
+        ran, dead_letters = run(spark, tmp_path, [sink], [f"a {LONG} b", "a"])
+        written = dict(connection.execute("SELECT key, count FROM totals").fetchall())
     assert written == {"a": 2, "b": 1}
     (letter,) = dead_letters
     assert letter["reason"] == "total_not_taken"
     assert json.loads(letter["key"]) == {"key": LONG}
     about = json.loads(letter["value"])
-    assert about["sink"] == "postgres words"
+    assert about["sink"] == "postgres totals"
     assert about["why"].startswith("index row ")
     assert all(isinstance(done, BatchDone) for done in ran.batches)
 
