@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support.machine_code import reuse_machine_code
 from unskew.jobs.engine.session import session
 from unskew.jobs.kafka.broker import Broker
 
@@ -25,10 +26,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Give every Spark of the tests, also of child processes, the settings of short-lived ones."""
+    """Give every Spark of the tests, also of child processes, the settings of short-lived ones.
+
+    And take the kernels that were compiled on this machine already.
+    """
     os.environ.setdefault("SPARK_CONF_DIR", str(ROOT / "tests" / "support" / "spark_conf"))
     if (minutes := config.getoption("minutes")) is not None:
         config.stash[_DEADLINE] = time.monotonic() + 60 * minutes
+    if not hasattr(config, "workerinput"):  # before pytest-xdist starts its workers
+        reuse_machine_code(ROOT)
 
 
 @pytest.hookimpl(tryfirst=True)
