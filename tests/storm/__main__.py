@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 import traceback
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -28,22 +29,21 @@ def main(words: list[str] | None = None) -> int:
         return 0
     kinds = tuple(given.only or QUICK)
     seeds = tuple(given.seed or [random.SystemRandom().randrange(10**6)])
-    counts, failed, cases = Counts(), [], 0
+    drawn = f"{'+'.join(kinds)} from {seeds}"
+    commit = ledger.commit() if given.record else ""
+    counts, failed, cases = Counts(), list[str](), 0
     folder = Path(tempfile.mkdtemp(prefix="storm-"))
-    deadline = time.monotonic() + 60 * given.minutes
     # Interrupted, it ends what it started, and tells what was done until then.
     with suppress(KeyboardInterrupt), ExitStack() as stack:
-        storm = Storm(stack, folder)
-        for kind, seed in itertools.islice(plan(kinds, seeds), given.cases):
-            if time.monotonic() > deadline:
-                break
-            if not _case(storm, kind, seed, counts):
-                failed.append(f"python -m tests.storm --only {kind} --seed {seed} --cases 1")
+        cases_to_run = itertools.islice(plan(kinds, seeds), given.cases)
+        for done, command in _run(Storm(stack, folder), cases_to_run, given.minutes):
+            counts.add(done)
+            failed += command
             cases += 1
+            if given.record:
+                ledger.record(done, drawn, command, commit)
+                ledger.write_page()
     print(_summary(counts, cases, failed))
-    if given.record:
-        ledger.record(counts, f"{'+'.join(kinds)} from {seeds}", cases, failed)
-        ledger.write_page()
     if not failed:
         shutil.rmtree(folder, ignore_errors=True)
     return 1 if failed else 0
@@ -64,9 +64,16 @@ def _arguments(words: list[str] | None) -> argparse.Namespace:
         choices=CASES,
         help=f"a kind of case; given several times, they take turns (default: {' '.join(QUICK)})",
     )
-    parser.add_argument("--minutes", type=float, default=3.0, help="default: 3")
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=3.0,
+        help="then no fault is begun: the case under way runs to its end, and counts (default: 3)",
+    )
     parser.add_argument("--cases", type=int, default=10**6, help="at most so many cases")
-    parser.add_argument("--record", action="store_true", help="add the counts to the ledger")
+    parser.add_argument(
+        "--record", action="store_true", help="add each case's counts to the ledger"
+    )
     parser.add_argument("--page", action="store_true", help="only write docs/reliability.md anew")
     return parser.parse_args(words)
 
@@ -78,19 +85,39 @@ def plan(kinds: tuple[str, ...], seeds: tuple[int, ...]) -> Iterator[tuple[str, 
             yield kind, seed + number
 
 
-def _case(storm: Storm, kind: str, seed: int, counts: Counts) -> bool:
-    """Run one; was it as it must be?"""
-    started, done, passed = time.monotonic(), Counts(), True
+def _run(
+    storm: Storm, cases: Iterator[tuple[str, int]], minutes: float
+) -> Iterator[tuple[Counts, list[str]]]:
+    """Run cases until the time is over: what each did, and the command of one that failed."""
+    deadline = time.monotonic() + 60 * minutes
+    for kind, seed in cases:
+        seconds = deadline - time.monotonic()
+        if seconds < 0:
+            break
+        done = Counts()
+        if _case(storm, kind, seed, done, seconds):
+            yield done, []
+        else:
+            # Only what ended with exact results, or a refusal that is allowed, counts as tried.
+            yield Counts(outcomes=Counter(failed=1)), [_command(kind, seed)]
+
+
+def _command(kind: str, seed: int) -> str:
+    return f"python -m tests.storm --only {kind} --seed {seed} --cases 1"
+
+
+def _case(storm: Storm, kind: str, seed: int, done: Counts, seconds: float) -> bool:
+    """Run one, whose faults end with its seconds; was it as it must be?"""
+    started, passed = time.monotonic(), True
     try:
-        storm.case(kind, seed, done)
+        storm.run(kind, seed, done, seconds)
     except NotPossibleHereError as reason:
         done.outcomes[f"{kind} skipped: {reason}"] += 1
     except Exception:  # noqa: BLE001 - whatever it is, the other cases go on
         passed = False
         done.outcomes["failed"] += 1
         print(f"{kind} {seed}: FAILED\n{traceback.format_exc()}", flush=True)
-        print(f"repeat: python -m tests.storm --only {kind} --seed {seed} --cases 1", flush=True)
-    counts.add(done)
+        print(f"repeat: {_command(kind, seed)}", flush=True)
     said = ", ".join(f"{count} {what}" for what, count in (done.faults + done.outcomes).items())
     print(f"{kind} {seed}: {time.monotonic() - started:.0f} s: {said}", flush=True)
     for note in done.notes:

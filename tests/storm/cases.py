@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from tests.storm.faults import damage, drivers, executors, frozen, outages, queries, reads
+from tests.storm.harness.case import Case
 from tests.storm.harness.counts import Counts
 from tests.storm.harness.in_process import Jvm, jvm
 from tests.storm.harness.services import Services
@@ -36,38 +37,28 @@ class Storm:
             self._cluster = self._stack.enter_context(cluster(self.folder / "cluster"))
         return self._cluster
 
-    def case(self, kind: str, seed: int, counts: Counts) -> None:
-        """One case, counted as it goes; its folder stays if it fails."""
+    def run(self, kind: str, seed: int, counts: Counts, seconds: float) -> None:
+        """Run one case, counted as it goes; its folder stays if it fails."""
         folder = self.folder / f"{kind}-{seed}"
-        CASES[kind](self, seed, folder, counts)
+        CASES[kind](self, Case(kind, seed, folder, self.services, counts, seconds))
         # Spark's maintenance of the state may upload a snapshot after the query's end.
         shutil.rmtree(folder, ignore_errors=True)
 
 
-CASES: dict[str, Callable[[Storm, int, Path, Counts], None]] = {
-    "queries": lambda s, seed, at, counts: queries.storm_queries(
-        seed, at, s.services, s.jvm, counts
-    ),
-    "reads": lambda s, seed, at, counts: reads.storm_reads(seed, at, counts),
-    "crashes": lambda s, seed, at, counts: damage.storm_crashes(
-        seed, at, s.services, s.jvm, counts
-    ),
-    "flips": lambda s, seed, at, counts: damage.storm_flips(seed, at, s.services, s.jvm, counts),
-    "power": lambda s, seed, at, counts: damage.storm_power(seed, at, s.services, s.jvm, counts),
-    "broker": lambda s, seed, at, counts: outages.storm_broker(seed, at, s.services, s.jvm, counts),
-    "postgres": lambda s, seed, at, counts: outages.storm_postgres(
-        seed, at, s.services, s.jvm, counts
-    ),
-    "disk": lambda s, seed, at, counts: outages.storm_disk(seed, at, s.services, s.jvm, counts),
-    "drivers": lambda s, seed, at, counts: drivers.storm_drivers(seed, at, s.services, counts),
-    "frozen": lambda s, seed, at, counts: frozen.storm_frozen(seed, at, s.services, counts),
-    "executors": lambda s, seed, at, counts: executors.storm_executors(
-        seed, at, s.services, s.cluster, counts
-    ),
-    "shuffle": lambda s, seed, at, counts: executors.storm_shuffle_files(
-        seed, at, s.services, s.cluster, counts
-    ),
-    "unlocked": lambda s, seed, at, counts: frozen.storm_unlocked(seed, at, s.services, counts),
+CASES: dict[str, Callable[[Storm, Case], None]] = {
+    "queries": lambda storm, case: queries.storm_queries(case, storm.jvm),
+    "reads": lambda _, case: reads.storm_reads(case),
+    "crashes": lambda storm, case: damage.storm_crashes(case, storm.jvm),
+    "flips": lambda storm, case: damage.storm_flips(case, storm.jvm),
+    "power": lambda storm, case: damage.storm_power(case, storm.jvm),
+    "broker": lambda storm, case: outages.storm_broker(case, storm.jvm),
+    "postgres": lambda storm, case: outages.storm_postgres(case, storm.jvm),
+    "disk": lambda storm, case: outages.storm_disk(case, storm.jvm),
+    "drivers": lambda _, case: drivers.storm_drivers(case),
+    "frozen": lambda _, case: frozen.storm_frozen(case),
+    "executors": lambda storm, case: executors.storm_executors(case, storm.cluster),
+    "shuffle": lambda storm, case: executors.storm_shuffle_files(case, storm.cluster),
+    "unlocked": lambda _, case: frozen.storm_unlocked(case),
 }
 """What a kind of case is called on the command line, and what runs it."""
 QUICK = ("queries", "crashes", "flips", "power", "broker", "postgres", "disk")

@@ -67,19 +67,18 @@ def read(file: Path = FILE) -> list[Run]:
 
 
 def record(
-    counts: Counts, seeds: str, cases: int, failed: Iterable[str], file: Path = FILE
+    counts: Counts, seeds: str, failed: Iterable[str], commit: str, file: Path = FILE
 ) -> list[Run]:
-    """Add a storm to the run of its commit."""
+    """Add a case of a storm to the run of the commit at which the storm began."""
     runs = read(file)
-    name = commit()
-    run = next((run for run in runs if run.commit == name), None)
+    run = next((run for run in runs if run.commit == commit), None)
     if run is None:
-        run = Run(name)
+        run = Run(commit)
         runs.append(run)
     today = datetime.now(UTC).strftime("%Y-%m-%d")
     run.dates = sorted({*run.dates, today})
-    run.seeds.append(seeds)
-    run.cases += cases
+    run.seeds += [] if seeds in run.seeds else [seeds]
+    run.cases += 1
     run.failed += failed
     for kind in ("faults", "points", "outcomes"):
         summed = Counter(getattr(run, kind)) + getattr(counts, kind)

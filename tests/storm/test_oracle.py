@@ -304,10 +304,12 @@ def test_files_are_told_apart_by_what_they_are_for() -> None:
 def test_the_ledger_sums_by_commit(tmp_path: Path) -> None:
     file = tmp_path / "ledger.json"
     counts = Counts(faults=Counter({"JVM killed": 2, "power cut": 1}))
-    ledger.record(counts, "seed 1", 3, [], file)
-    (run,) = ledger.record(counts, "seed 4", 2, ["python -m tests.storm --seed 5"], file)
-    assert (run.cases, run.faults) == (5, {"JVM killed": 4, "power cut": 2})
-    assert "| driver or JVM kills | 4 | 300 |" in ledger.page([run])
+    ledger.record(counts, "from 1", [], "abc", file)
+    ledger.record(counts, "from 1", ["python -m tests.storm --seed 5"], "abc", file)
+    first, second = ledger.record(counts, "from 9", [], "def", file)
+    assert (first.cases, len(first.failed), first.seeds) == (2, 1, ["from 1"])
+    assert (first.faults, second.faults) == ({"JVM killed": 4, "power cut": 2}, counts.faults)
+    assert "| driver or JVM kills | 6 | 300 |" in ledger.page([first, second])
 
 
 def test_the_page_is_the_ledger_s() -> None:

@@ -5,80 +5,71 @@ of text, without a stack trace, that name the damaged file, its folder, or the r
 checkpoint.
 """
 
-import os
 import random
 from collections.abc import Callable
 from pathlib import Path
 
 from tests.storm.faults.flip import flip, kind_of
 from tests.storm.faults.reads import read_damaged
+from tests.storm.harness.case import Case
 from tests.storm.harness.checks import check
 from tests.storm.harness.counts import Counts, StormError
 from tests.storm.harness.images import Image, files_of, image_of
 from tests.storm.harness.in_process import IN_ONE_JVM, Attempt, Jvm
 from tests.storm.harness.points import POINTS, wait_for_point
-from tests.storm.harness.services import Services
 from tests.storm.harness.stage import Stage
-from tests.storm.oracle.world import Routing, routing_of, world_of
+from tests.storm.oracle.world import Routing, routing_of
 
 JOURNAL = "unskew"
+_BATCHES = 5
 _IMAGES = 6
 _FLIPS = 20
-_POINT_SECONDS = 1200.0
 _UNSYNCED_NS = 30 * 10**9
 UNHARMED = "no damage"
 UNNAMED = "refused, but naming no file"
 Damage = Callable[[Path, random.Random], str]
 
 
-def storm_crashes(seed: int, folder: Path, services: Services, jvm: Jvm, counts: Counts) -> None:
+def storm_crashes(case: Case, jvm: Jvm) -> None:
     """All processes ended at once, as an image of that instant has it; no file is lost."""
-    _damaged(seed, folder, services, jvm, counts, "crash image continued", lambda *_: UNHARMED)
+    _damaged(case, jvm, "crash image continued", lambda *_: UNHARMED)
 
 
-def storm_power(seed: int, folder: Path, services: Services, jvm: Jvm, counts: Counts) -> None:
+def storm_power(case: Case, jvm: Jvm) -> None:
     """Power cuts: of what the last seconds wrote into the checkpoint, some is lost."""
-    _damaged(seed, folder, services, jvm, counts, "power cut", lose_newest)
+    _damaged(case, jvm, "power cut", lose_newest)
 
 
-def storm_flips(seed: int, folder: Path, services: Services, jvm: Jvm, counts: Counts) -> None:
+def storm_flips(case: Case, jvm: Jvm) -> None:
     """One file of a checkpoint has a flipped bit or is cut short when the job starts again."""
 
     def damage(checkpoint: Path, rng: random.Random) -> str:
-        read_damaged(checkpoint / JOURNAL, rng, counts, _FLIPS)
+        read_damaged(checkpoint / JOURNAL, rng, case.counts, _FLIPS)
         return damage_one(checkpoint, rng)
 
-    _damaged(seed, folder, services, jvm, counts, "file damaged, then restart", damage)
+    _damaged(case, jvm, "file damaged, then restart", damage)
 
 
-def _damaged(
-    seed: int,
-    folder: Path,
-    services: Services,
-    jvm: Jvm,
-    counts: Counts,
-    kind: str,
-    damage: Damage,
-) -> None:
-    rng = random.Random(f"{kind} {seed}")
+def _damaged(case: Case, jvm: Jvm, kind: str, damage: Damage) -> None:
+    rng, counts = case.rng(), case.counts
     sink = rng.choice(("files", "table", "postgres"))
-    world = world_of(seed, sink=sink, dead_letters="files", batches=5, **IN_ONE_JVM)
-    stage = Stage(world, folder, services, f"{kind.split(maxsplit=1)[0]}-{seed}-{os.getpid()}")
-    stage.prepare()
-    images = _images(stage, jvm, rng)
+    stage = case.stage(sink=sink, dead_letters="files", batches=_BATCHES, **IN_ONE_JVM)
+    images = _images(case, stage, jvm, rng)
     check(stage, counts)
     wrong: list[str] = []
     for image in images:
+        if case.is_over():
+            break
         harm = damage(image.stage.checkpoint, rng)
         counts.faults[kind] += 1
         counts.points[image.point] += 1
         said = f"{kind} at {image.point}: {harm}"
-        wrong += _goes_on(image, routing_of(world, rng), jvm, counts, said, harm == UNHARMED)
+        wrong += _goes_on(image, routing_of(stage.world, rng), jvm, counts, said, harm == UNHARMED)
     if wrong:
         raise StormError("\n".join(wrong))
 
 
-def _images(stage: Stage, jvm: Jvm, rng: random.Random) -> list[Image]:
+def _images(case: Case, stage: Stage, jvm: Jvm, rng: random.Random) -> list[Image]:
     """Run the job to its end; copies of what it had written at some points."""
     routing: Routing = routing_of(stage.world, rng)
     attempt = Attempt(jvm, stage.job_file(routing))
@@ -87,7 +78,7 @@ def _images(stage: Stage, jvm: Jvm, rng: random.Random) -> list[Image]:
     while len(images) < _IMAGES:
         point = rng.choice(POINTS)
         skip = rng.choice((0, 1))
-        position = wait_for_point(checkpoint, point, attempt.ended, _POINT_SECONDS, skip)
+        position = wait_for_point(checkpoint, point, attempt.ended, case.seconds_left(), skip)
         if position is None:
             break
         images.append(image_of(stage, jvm, len(images), ""))

@@ -6,46 +6,35 @@ import signal
 import time
 from pathlib import Path
 
+from tests.storm.harness.case import Case
 from tests.storm.harness.checks import check, check_text
 from tests.storm.harness.counts import Counts, StormError
 from tests.storm.harness.driver import Driver, driver, gone, signal_group
 from tests.storm.harness.points import POINTS, Checkpoint, wait_for_point
-from tests.storm.harness.services import Services
 from tests.storm.harness.stage import Stage
-from tests.storm.oracle.world import Routing, routing_of, world_of
+from tests.storm.oracle.world import routing_of
 
 VICTIMS = ("driver killed", "JVM killed", "driver and JVM killed")
 _KILLS = 10
-_POINT_SECONDS = 1200.0
+_MOMENT_SECONDS = (1.0, 25.0)
 
 
-def storm_drivers(seed: int, folder: Path, services: Services, counts: Counts) -> None:
+def storm_drivers(case: Case) -> None:
     """One world: its drivers are killed some times, the last one is left alone."""
-    stage = Stage(world_of(seed, batches=12), folder, services, f"drivers-{seed}-{os.getpid()}")
-    stage.prepare()
-    rng = random.Random(f"kills {seed}")
-    for number in range(_KILLS):
-        if not _killed(stage, rng, counts, folder / f"log-{number}"):
-            break
-    finish(stage, routing_of(stage.world, rng), folder / "log")
-    check(stage, counts)
+    stage, rng = case.stage(batches=12), case.rng()
+    number = 0
+    while _killed(case, stage, rng, case.folder / f"log-{number}", kill=number < _KILLS):
+        number += 1
+    check(stage, case.counts)
 
 
-def finish(stage: Stage, routing: Routing, log: Path) -> None:
-    """A start that nothing disturbs: it must get to the end."""
-    with driver(stage.job_file(routing), log) as last:
-        code = last.wait()
-        if code != 0:
-            raise StormError(f"{stage.world}: exit code {code}: {last.text()}")
-
-
-def _killed(stage: Stage, rng: random.Random, counts: Counts, log: Path) -> bool:
-    """Start the job and kill it; False if it came to its end before."""
+def _killed(case: Case, stage: Stage, rng: random.Random, log: Path, *, kill: bool) -> bool:
+    """Start the job, and kill it if it is to be; False if it came to its end instead."""
     routing = routing_of(stage.world, rng)
     victim, at_once = rng.choice(VICTIMS), rng.random() < 0.5
     with driver(stage.job_file(routing), log) as started:
         checkpoint = stage.watched(routing)
-        if not _wait(started, checkpoint, rng):
+        if not (kill and _wait(case, started, checkpoint, rng)):
             if started.wait() != 0:
                 raise StormError(f"{stage.world}: {started.text()}")
             return False
@@ -53,11 +42,11 @@ def _killed(stage: Stage, rng: random.Random, counts: Counts, log: Path) -> bool
         if jvm is None:  # it has not been started yet
             victim = "driver killed"
         _kill(victim, started)
-        counts.faults[victim] += 1
-        counts.points[checkpoint.position().point] += 1
+        case.counts.faults[victim] += 1
+        case.counts.points[checkpoint.position().point] += 1
         started.wait()
         if victim == "JVM killed":
-            _ended_clearly(started, counts)
+            _ended_clearly(started, case.counts)
         if jvm and not at_once:
             gone(jvm)
         if victim != "JVM killed":
@@ -72,21 +61,23 @@ def _ended_clearly(started: Driver, counts: Counts) -> None:
     counts.outcomes["exit code 1 after the JVM was killed"] += 1
     try:
         check_text(started.text())
-    except StormError:
+    except StormError as trace:
         counts.outcomes["a stack trace after the JVM was killed"] += 1
+        counts.notes.append(str(trace))
 
 
-def _wait(started: Driver, checkpoint: Checkpoint, rng: random.Random) -> bool:
-    """Wait for the moment of the kill; False if the driver ended before."""
+def _wait(case: Case, started: Driver, checkpoint: Checkpoint, rng: random.Random) -> bool:
+    """Wait for the moment of the kill; False if the driver ended before, or the time is over."""
     if rng.random() < 0.2:
-        deadline = time.monotonic() + rng.uniform(1, 25)
+        deadline = time.monotonic() + min(rng.uniform(*_MOMENT_SECONDS), case.seconds_left())
         while time.monotonic() < deadline and not started.ended():
             time.sleep(0.01)
-        return not started.ended()
+        return not (started.ended() or case.is_over())
     point = rng.choice(POINTS)
     # Before the first batch of a start it is the start itself: take the moment between two batches.
     skip = rng.choice((0, 0, 1)) or (point == POINTS[0])
-    return wait_for_point(checkpoint, point, started.ended, _POINT_SECONDS, skip) is not None
+    position = wait_for_point(checkpoint, point, started.ended, case.seconds_left(), skip)
+    return position is not None
 
 
 def _kill(victim: str, started: Driver) -> None:

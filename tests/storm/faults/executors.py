@@ -10,58 +10,52 @@ from typing import Any
 
 import psutil
 
+from tests.storm.harness.case import Case
 from tests.storm.harness.checks import check
 from tests.storm.harness.counts import Counts, StormError
 from tests.storm.harness.driver import Driver, driver
 from tests.storm.harness.points import POINTS, Checkpoint, wait_for_point
-from tests.storm.harness.services import Services
 from tests.storm.harness.stage import SPARK, Stage
-from tests.storm.oracle.world import routing_of, world_of
+from tests.storm.oracle.world import routing_of
 from tests.support.running.cluster import Cluster
 
-_KILLS = 10
-_POINT_SECONDS = 1200.0
+# Many small batches: with the executor that is left a job does several until another has started.
+_BATCHES = 24
+_KILLS = 16
+_STARTS_MAX = 10
 _BACK_SECONDS = 120.0
-_MERGING = POINTS.index("in the merge")
+_MERGE = ("in the merge",)
 
 
-def storm_executors(
-    seed: int, folder: Path, services: Services, spark: Cluster, counts: Counts
-) -> None:
-    """One executor after the other is lost, at any point of a batch."""
-    stage = Stage(world_of(seed, batches=12), folder, services, f"executors-{seed}-{os.getpid()}")
-    _storm(stage, spark, random.Random(f"executors {seed}"), counts, named=False)
+def storm_executors(case: Case, spark: Cluster) -> None:
+    """Executors are lost, alone or all at once, at any point of a batch."""
+    _storm(case, case.stage(batches=_BATCHES), spark, POINTS[1:])
 
 
-def storm_shuffle_files(
-    seed: int, folder: Path, services: Services, spark: Cluster, counts: Counts
-) -> None:
+def storm_shuffle_files(case: Case, spark: Cluster) -> None:
     """An executor is lost with its shuffle files after the merge began.
 
     With `hashtags`: the bytes of a sketch depend on the order of its rows, so a stage that is run
     again need not write what it wrote before.
     """
-    world = world_of(seed, operator="hashtags", native=False, batches=12, merge_partitions=4)
-    stage = Stage(world, folder, services, f"shuffle-{seed}-{os.getpid()}")
-    _storm(stage, spark, random.Random(f"shuffle {seed}"), counts, named=True)
+    sketches = {"operator": "hashtags", "native": False, "merge_partitions": 4}
+    _storm(case, case.stage(batches=_BATCHES, **sketches), spark, _MERGE)
 
 
-def _storm(
-    stage: Stage, spark: Cluster, rng: random.Random, counts: Counts, *, named: bool
-) -> None:
-    stage.prepare()
-    for number in range(10):
+def _storm(case: Case, stage: Stage, spark: Cluster, points: tuple[str, ...]) -> None:
+    rng, counts = case.rng(), case.counts
+    for number in range(_STARTS_MAX):
         routing = routing_of(stage.world, rng)
         log = stage.folder / f"log-{number}"
         with driver(stage.job_file(routing, spark=_settings(spark)), log) as started:
-            _strike(started, stage.watched(routing), spark, rng, counts, named=named)
+            _strike(case, started, stage.watched(routing), spark, rng, points)
             code = started.wait()
             if code == 0:
                 check(stage, counts)
                 return
             counts.outcomes["jobs ended by lost executors, then started again"] += 1
             counts.notes.append(started.text())
-    raise StormError(f"{stage.world}: ten starts were not enough: {counts.notes}")
+    raise StormError(f"{stage.world}: {_STARTS_MAX} starts were not enough: {counts.notes}")
 
 
 def _settings(spark: Cluster) -> dict[str, Any]:
@@ -77,52 +71,58 @@ def _settings(spark: Cluster) -> dict[str, Any]:
 
 
 def _strike(
+    case: Case,
     started: Driver,
     checkpoint: Checkpoint,
     spark: Cluster,
     rng: random.Random,
-    counts: Counts,
-    *,
-    named: bool,
+    points: tuple[str, ...],
 ) -> None:
-    while counts.faults["executor killed"] < _KILLS:
-        point = "in the merge" if named else rng.choice(POINTS[1:])
-        skip = rng.choice((0, 1))
-        if not wait_for_point(checkpoint, point, started.ended, _POINT_SECONDS, skip):
+    struck = -1
+    while case.counts.faults["executor killed"] < _KILLS:
+        # A batch is struck once: the fourth loss of a task ends its query.
+        skip = rng.choice((0, 1)) or (checkpoint.committed() < struck)
+        point, ended = rng.choice(points), started.ended
+        position = wait_for_point(checkpoint, point, ended, case.seconds_left(), skip)
+        if position is None:
             return
-        executors = spark.executors()
-        if not executors:
-            continue
-        lose_executor(executors, checkpoint, rng, counts, with_shuffle_files=named)
-        _wait_for_executors(spark, started)
+        if executors := spark.executors():
+            struck, count = position.batch, rng.choice((1, 2, 2))
+            lose_executors(
+                executors, checkpoint, rng, case.counts, count, with_shuffle_files=points == _MERGE
+            )
+            _wait_for_executors(spark, started)
 
 
-def lose_executor(
+def lose_executors(
     executors: list[psutil.Process],
     checkpoint: Checkpoint,
     rng: random.Random,
     counts: Counts,
+    count: int = 1,
     *,
     with_shuffle_files: bool = False,
 ) -> None:
-    """Kill one while all of them stand still, so that the batch cannot pass the point meanwhile.
+    """Kill so many while all stand still, so that the batch cannot pass the point meanwhile.
 
-    with_shuffle_files: one that has such files, where there is any: a small batch may have run on
-    one executor alone.
+    with_shuffle_files: first those that have such files, where there are any: a small batch may
+    have run on one executor alone.
     """
     for executor in executors:
         _signal(executor, signal.SIGSTOP)
     position = checkpoint.position()
     holders = [executor for executor in executors if _has_shuffle_files(executor)]
-    victim = rng.choice((with_shuffle_files and holders) or executors)
-    _signal(victim, signal.SIGKILL)
+    drawn = rng.sample(executors, len(executors))
+    if with_shuffle_files:
+        drawn.sort(key=lambda executor: executor not in holders)
+    victims = drawn[:count]
     for executor in executors:
-        if executor is not victim:
-            _signal(executor, signal.SIGCONT)
-    counts.faults["executor killed"] += 1
-    counts.points[position.point] += 1
-    if position.point == "in the merge" and victim in holders:
-        counts.faults["executor killed with its shuffle files, the merge begun"] += 1
+        _signal(executor, signal.SIGKILL if executor in victims else signal.SIGCONT)
+    counts.faults["executor killed"] += len(victims)
+    counts.points[position.point] += len(victims)
+    lost = sum(victim in holders for victim in victims)
+    if position.point == "in the merge" and lost:
+        counts.faults["executor killed with its shuffle files, the merge begun"] += lost
 
 
 def _has_shuffle_files(executor: psutil.Process) -> bool:

@@ -1,6 +1,5 @@
 """Services that go away under a running job, and come back: Kafka, PostgreSQL, room on the disk."""
 
-import os
 import random
 import signal
 import subprocess
@@ -10,17 +9,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.storm.harness.case import Case
 from tests.storm.harness.checks import check
-from tests.storm.harness.counts import Counts, StormError
+from tests.storm.harness.counts import StormError
 from tests.storm.harness.in_process import IN_ONE_JVM, Attempt, Jvm
 from tests.storm.harness.points import POINTS, wait_for_point
-from tests.storm.harness.services import Services
 from tests.storm.harness.stage import Stage
-from tests.storm.oracle.world import routing_of, world_of
+from tests.storm.oracle.world import routing_of
 
-_OUTAGES = 4
+_OUTAGES = 6
 _STARTS_MAX = 12
-_POINT_SECONDS = 1200.0
+_BATCHES = 12
 _DISK_BYTES = 32 << 20
 
 
@@ -33,52 +32,44 @@ class Outage:
     end: Callable[[], None]
 
 
-def storm_broker(seed: int, folder: Path, services: Services, jvm: Jvm, counts: Counts) -> None:
+def storm_broker(case: Case, jvm: Jvm) -> None:
     """The broker is stopped or killed while a job reads from it or writes to it."""
-    rng = random.Random(f"broker {seed}")
+    rng = case.rng()
     source, sink = rng.choice((("kafka", "kafka"), ("kafka", "files"), ("files", "kafka")))
-    stage = _staged("broker", seed, folder, services, source=source, sink=sink)
+    stage = case.stage(source=source, sink=sink, batches=_BATCHES, **IN_ONE_JVM)
     outage = Outage(
         "broker away and back",
-        lambda: services.broker_away(kill=rng.random() < 0.5),
-        services.broker_back,
+        lambda: case.services.broker_away(kill=rng.random() < 0.5),
+        case.services.broker_back,
     )
-    _with_outages(stage, jvm, rng, outage, counts)
+    _with_outages(case, stage, jvm, rng, outage)
 
 
-def storm_postgres(seed: int, folder: Path, services: Services, jvm: Jvm, counts: Counts) -> None:
+def storm_postgres(case: Case, jvm: Jvm) -> None:
     """PostgreSQL is stopped, or ends without writing anything down, while a job writes to it."""
-    rng = random.Random(f"postgres {seed}")
-    stage = _staged("postgres", seed, folder, services, sink="postgres")
+    rng = case.rng()
+    stage = case.stage(sink="postgres", batches=_BATCHES, **IN_ONE_JVM)
+    postgres = case.services.postgres
     outage = Outage(
         "PostgreSQL away and back",
-        lambda: services.postgres.end(rng.choice((signal.SIGINT, signal.SIGQUIT))),
-        services.postgres.start,
+        lambda: postgres.end(rng.choice((signal.SIGINT, signal.SIGQUIT))),
+        postgres.start,
     )
-    _with_outages(stage, jvm, rng, outage, counts)
+    _with_outages(case, stage, jvm, rng, outage)
 
 
-def storm_disk(seed: int, folder: Path, services: Services, jvm: Jvm, counts: Counts) -> None:
+def storm_disk(case: Case, jvm: Jvm) -> None:
     """The disk with checkpoint, results and dead letters is full for a while."""
-    rng = random.Random(f"disk {seed}")
-    sink = rng.choice(("files", "table"))
-    with small_disk(folder):
-        stage = _staged("disk", seed, folder / "stage", services, sink=sink, dead_letters="files")
-        ballast = folder / "ballast"
+    rng = case.rng()
+    on_disk = {"sink": rng.choice(("files", "table")), "dead_letters": "files"}
+    with small_disk(case.folder):
+        stage = case.stage(case.folder / "stage", batches=_BATCHES, **on_disk, **IN_ONE_JVM)
+        ballast = case.folder / "ballast"
         outage = Outage("disk full", lambda: fill(ballast, rng.choice((0, 4096))), ballast.unlink)
-        _with_outages(stage, jvm, rng, outage, counts)
+        _with_outages(case, stage, jvm, rng, outage)
 
 
-def _staged(kind: str, seed: int, folder: Path, services: Services, **fixed: str) -> Stage:
-    world = world_of(seed, batches=8, **fixed, **IN_ONE_JVM)
-    stage = Stage(world, folder, services, f"{kind}-{seed}-{os.getpid()}")
-    stage.prepare()
-    return stage
-
-
-def _with_outages(
-    stage: Stage, jvm: Jvm, rng: random.Random, outage: Outage, counts: Counts
-) -> None:
+def _with_outages(case: Case, stage: Stage, jvm: Jvm, rng: random.Random, outage: Outage) -> None:
     """Run the job to its end, through some outages; it may fail and be started again."""
     left = _OUTAGES
     for _ in range(_STARTS_MAX):
@@ -86,20 +77,20 @@ def _with_outages(
         attempt = Attempt(jvm, stage.job_file(routing), retry=rng.random() < 0.5)
         checkpoint, skip = stage.watched(routing), rng.choice((0, 1))
         while left and wait_for_point(
-            checkpoint, rng.choice(POINTS), attempt.ended, _POINT_SECONDS, skip
+            checkpoint, rng.choice(POINTS), attempt.ended, case.seconds_left(), skip
         ):
             left, skip = left - 1, 1
             outage.begin()
-            counts.faults[outage.kind] += 1
-            counts.points[checkpoint.position().point] += 1
+            case.counts.faults[outage.kind] += 1
+            case.counts.points[checkpoint.position().point] += 1
             time.sleep(rng.uniform(0.5, 8))
             outage.end()
         error = attempt.finish()
-        counts.faults["query started again by the job itself"] += attempt.retries.count
+        case.counts.faults["query started again by the job itself"] += attempt.retries.count
         if error is None:
-            check(stage, counts)
+            check(stage, case.counts)
             return
-        counts.faults["query restarts"] += 1
+        case.counts.faults["query restarts"] += 1
     raise StormError(f"{stage.world}: {_STARTS_MAX} starts were not enough: {attempt.error}")
 
 

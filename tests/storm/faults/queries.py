@@ -1,28 +1,26 @@
 """The storm in one JVM: queries stopped and failed, tasks, workers and their daemon killed."""
 
-import os
 import random
 import signal
 import time
 from contextlib import suppress
-from pathlib import Path
 
 import psutil
 
+from tests.storm.harness.case import Case
 from tests.storm.harness.checks import check
-from tests.storm.harness.counts import Counts, StormError
+from tests.storm.harness.counts import StormError
 from tests.storm.harness.in_process import IN_ONE_JVM, Attempt, Jvm
 from tests.storm.harness.points import POINTS, wait_for_point
-from tests.storm.harness.services import Services
 from tests.storm.harness.stage import Stage
-from tests.storm.oracle.world import Routing, routing_of, world_of
+from tests.storm.oracle.world import Routing, routing_of
 
 STRIKES = {
-    "query stopped": 5,
-    "query failed": 4,
+    "query stopped": 10,
+    "query failed": 8,
     "task killed": 4,
-    "worker killed": 4,
-    "daemon killed": 3,
+    "worker killed": 2,
+    "daemon killed": 2,
     "second start refused": 1,
 }
 """Kinds of faults and how often each is drawn."""
@@ -30,25 +28,26 @@ _ENDING = ("query stopped", "query failed")
 _BESIDE = "second start refused"
 _POLL_SECONDS = 0.02
 _STRIKES_MAX = 24
-_WAIT_SECONDS = 1200.0
+_BATCHES = 14
 
 
-def storm_queries(seed: int, folder: Path, services: Services, jvm: Jvm, counts: Counts) -> None:
-    """One world, struck again and again until its records are done; then compared."""
-    stage = Stage(world_of(seed, **IN_ONE_JVM), folder, services, f"queries-{seed}-{os.getpid()}")
-    stage.prepare()
-    rng = random.Random(f"strikes {seed}")
+def storm_queries(case: Case, jvm: Jvm) -> None:
+    """One world, struck again and again until its records are done; then compared.
+
+    Of many batches: a restart costs less than what a world of other code costs Spark to compile.
+    """
+    stage, rng = case.stage(batches=_BATCHES, **IN_ONE_JVM), case.rng()
     strikes = _STRIKES_MAX
     while True:
-        strikes, done = _start(stage, jvm, rng, counts, strikes)
+        strikes, done = _start(case, stage, jvm, rng, strikes)
         if done:
             break
-        counts.faults["query restarts"] += 1
-    check(stage, counts)
+        case.counts.faults["query restarts"] += 1
+    check(stage, case.counts)
 
 
 def _start(
-    stage: Stage, jvm: Jvm, rng: random.Random, counts: Counts, strikes: int
+    case: Case, stage: Stage, jvm: Jvm, rng: random.Random, strikes: int
 ) -> tuple[int, bool]:
     """Start the job once and strike it; how many strikes are left, and did it get to its end?"""
     routing = routing_of(stage.world, rng)
@@ -58,7 +57,7 @@ def _start(
     while strikes and not struck:
         kind = rng.choices(tuple(STRIKES), tuple(STRIKES.values()))[0]
         point, skip = rng.choice(POINTS), rng.choice((0, 0, 0, 1))
-        position = wait_for_point(checkpoint, point, attempt.ended, _WAIT_SECONDS, skip)
+        position = wait_for_point(checkpoint, point, attempt.ended, case.seconds_left(), skip)
         if position is None:
             break
         if kind == _BESIDE:
@@ -69,8 +68,8 @@ def _start(
             time.sleep(_POLL_SECONDS)
             continue
         strikes -= 1
-        counts.faults[kind] += count
-        counts.points[checkpoint.position().point] += 1
+        case.counts.faults[kind] += count
+        case.counts.points[checkpoint.position().point] += 1
         disturbed = disturbed or kind != _BESIDE
         struck = kind in _ENDING
     error = attempt.finish()

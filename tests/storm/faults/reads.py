@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from tests.storm.faults.flip import flip
+from tests.storm.harness.case import Case
 from tests.storm.harness.counts import Counts, StormError
 from unskew.grouping.errors import SnapshotError
 from unskew.grouping.registry import GROUPINGS, create
@@ -22,10 +23,10 @@ _FLIPS = 100
 READ_AS_OTHERS = "read as another"
 
 
-def storm_reads(seed: int, folder: Path, counts: Counts) -> None:
+def storm_reads(case: Case) -> None:
     """A journal of every grouping, without a job: each of its files is damaged and read."""
-    rng = random.Random(f"reads {seed}")
-    journal = Journal(str(folder))
+    rng = case.rng()
+    journal = Journal(str(case.folder))
     for batch, name in enumerate(GROUPINGS):
         partitions = rng.randint(1, 6)
         state = create(name, partitions=partitions, seed=rng.randint(0, 9)).snapshot()
@@ -35,7 +36,7 @@ def storm_reads(seed: int, folder: Path, counts: Counts) -> None:
         journal.write_report(batch, 0, report.to_snapshot(partitions))
         rejected = [f"{rng.random()}" for _ in range(rng.randint(1, 40))]
         journal.write_rejected(batch, 0, pa.table(dict.fromkeys(COLUMNS, rejected)))
-    read_damaged(folder, rng, counts, _FLIPS)
+    read_damaged(case.folder, rng, case.counts, _FLIPS)
 
 
 def read_damaged(journal: Path, rng: random.Random, counts: Counts, flips: int) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.storm.faults.executors import lose_executor
+from tests.storm.faults.executors import lose_executors
 from tests.storm.harness.counts import Counts
 from tests.storm.harness.points import Checkpoint, wait_for_point
 from tests.storm.oracle.world import Routing, world_of
@@ -155,7 +155,7 @@ def lose_shuffle_files(job: Running, folder: Path, spark: Cluster) -> Counts:
         if position is None:
             break
         if executors := spark.executors():
-            lose_executor(executors, checkpoint, rng, counts, with_shuffle_files=True)
+            lose_executors(executors, checkpoint, rng, counts, with_shuffle_files=True)
             struck = position.batch
         while len(spark.executors()) < 2 and not has_ended():
             time.sleep(0.1)
