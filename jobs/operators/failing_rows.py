@@ -70,7 +70,12 @@ def failure_message(operator: Operator, part: Part) -> str:
 def _row(rows: "pa.Table", keys: tuple[str, ...]) -> str:
     if not rows.num_rows:
         return "without any rows"
-    (row,) = rows.select([*keys, EVENT_TIME]).to_pylist()
-    key = ", ".join(str(row[name]) for name in keys)
+    key, at = read_key(rows, keys), rows[EVENT_TIME][0].as_py()
     shown = key if len(key) <= _KEY_LENGTH else f"{key[:_KEY_LENGTH]}..."
-    return f'on a row with key "{shown}" at {row[EVENT_TIME].isoformat()}'
+    return f'on a row with key "{shown}" at {at.isoformat()}'
+
+
+def read_key(rows: "pa.Table", keys: tuple[str, ...]) -> str:
+    """The key of a table's only row, of all its columns, as a text."""
+    (row,) = rows.select(list(keys)).to_pylist()
+    return ", ".join(str(row[name]) for name in keys)

@@ -18,10 +18,11 @@ from unskew.jobs.operators.failing_rows import (
     Part,
     failure_message,
     partials_of,
+    read_key,
 )
 from unskew.jobs.operators.opened import begin_task
 from unskew.jobs.query.meter import Meter, make_windows
-from unskew.jobs.query.prepare import REJECTED
+from unskew.jobs.query.prepare import FAILED_KEY, REJECTED
 from unskew.jobs.query.rejected import keep_rejected
 
 OPERATOR_FAILED = "operator_failed"
@@ -87,9 +88,12 @@ class PartialStage:
         if REJECTED not in part.rows.column_names or not part.rows.num_rows:
             raise OperatorError(failure_message(self.operator, part)) from part.error
         record = pa.Table.from_struct_array(part.rows[REJECTED])
-        reason = record.schema.field("reason")
-        position = record.column_names.index("reason")
-        return record.set_column(position, reason, pa.array([OPERATOR_FAILED], reason.type))
+        key = read_key(part.rows, tuple(self.operator.keys))
+        for name, text in (("reason", OPERATOR_FAILED), (FAILED_KEY, key)):
+            field = record.schema.field(name)
+            position = record.column_names.index(name)
+            record = record.set_column(position, field, pa.array([text], field.type))
+        return record
 
 
 def _chunk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -28,6 +28,8 @@ REJECTED = "rejected"
 
 With `on_error: dead_letter` other rows have it too, without a reason: it may come.
 """
+FAILED_KEY = "failed_key"
+"""With `on_error: dead_letter` its last field: the key of the row on which the operator raised."""
 NULL_KEY = "null_key"
 NO_EVENT_TIME = "no_event_time"
 EVENT_TIME_OUT_OF_RANGE = "event_time_out_of_range"
@@ -59,9 +61,10 @@ def prepare(decoded: DataFrame, given: Operator, job: Job) -> tuple[DataFrame, O
 
 def select_prepared(rows: DataFrame, operator: Operator, job: Job) -> DataFrame:
     """The columns of a routed row: keys, the operator's inputs, times, hash and `rejected`."""
-    record = make_rejected_record()
-    rejected = sf.when(sf.col(REJECT_REASON).isNotNull(), record)
-    carried = job.on_error == "dead_letter" and not computed_by_spark(job)
+    if job.on_error == "dead_letter" and not computed_by_spark(job):
+        rejected = make_rejected_record(sf.lit(None).cast("string").alias(FAILED_KEY))
+    else:
+        rejected = sf.when(sf.col(REJECT_REASON).isNotNull(), make_rejected_record())
     return rows.select(
         *operator.keys,
         *operator.inputs,
@@ -69,7 +72,7 @@ def select_prepared(rows: DataFrame, operator: Operator, job: Job) -> DataFrame:
         ARRIVED,
         _compute_pane(job.window).alias(PANE),
         _compute_hash(operator).alias(KEY_HASH),
-        (record if carried else rejected).alias(REJECTED),
+        rejected.alias(REJECTED),
     )
 
 
@@ -94,11 +97,12 @@ def _judge_once(prepared: DataFrame) -> DataFrame:
     return prepared.withColumn(REJECTED, judged)
 
 
-def make_rejected_record() -> Column:
+def make_rejected_record(*more: Column) -> Column:
     """A struct of the record, with the reason why it is rejected."""
     return sf.struct(
         sf.col(REJECT_REASON).alias("reason"),
         *[sf.col(f"raw_{name}").alias(name) for name in COLUMNS],
+        *more,
     )
 
 

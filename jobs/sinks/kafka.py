@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 # Bounds of windows are part of a Kafka key: it must be the same in a session of another zone.
 _IN_UTC = {"timeZone": "UTC"}
-_HEADERS = ("reason", "topic", "partition", "offset", "timestamp")
+_OF_RECORD = ("key", "value")
+"""What a dead letter has as the record had it; its other columns are headers."""
 # The Kafka client's own limit is 1 MiB: a dead letter above it would end every attempt to send it.
 _REQUEST_BYTES = 16 << 20
 # What the client sends at most if it is not told otherwise, and what a record has around its key
@@ -199,7 +200,8 @@ class KafkaDeadLetters(KafkaTarget, DeadLetters):
                 sf.lit(name).alias("key"),
                 sf.col(name).cast("string").cast("binary").alias("value"),
             )
-            for name in _HEADERS
+            for name in records.columns
+            if name not in _OF_RECORD
         ]
         rows = records.select("key", "value", sf.array(*headers).alias("headers"))
         options = {

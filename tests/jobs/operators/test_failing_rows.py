@@ -1,7 +1,7 @@
 """An operator that raises on a row: the row is found, named, or set apart."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,23 @@ class Fragile(RowOperator):
 
     def result(self, state):
         return {"texts": state}
+
+
+class FragileWords(Fragile):
+    key = "split(text, ' ')"
+    explodes = True
+    inputs = {}
+
+    def add(self, state, row):
+        if row.key in ("boom", "bang"):
+            raise ValueError(row.key)
+        return state + 1
 '''
+ENTRY_POINTS = """[unskew.operators]
+fragile = user_fragile:Fragile
+fragile_words = user_fragile:FragileWords
+"""
+TEXTS = (("u", "one"), ("u", "boom"), ("v", "two"), ("v", "boom"), ("u", "three"), (None, "x"))
 
 
 class Fragile(RowOperator):
@@ -112,15 +128,18 @@ def test_the_message_has_error_file_line_and_row() -> None:
 @pytest.fixture
 def installed(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The operator of a user, as pip would leave it, here and with Spark's workers."""
-    entry_points = "[unskew.operators]\nfragile = user_fragile:Fragile\n"
-    module = install_module(tmp_path, monkeypatch, "user_fragile", entry_points, MODULE)
+    module = install_module(tmp_path, monkeypatch, "user_fragile", ENTRY_POINTS, MODULE)
     spark.sparkContext.addPyFile(str(module))
     return module
 
 
-def service_of(spark: SparkSession, folder: Path, **changes: Any) -> Service:
+def service_of(
+    spark: SparkSession,
+    folder: Path,
+    texts: Sequence[tuple[str | None, str]] = TEXTS,
+    **changes: Any,
+) -> Service:
     (folder / "in").mkdir()
-    texts = [("u", "one"), ("u", "boom"), ("v", "two"), ("v", "boom"), ("u", "three"), (None, "x")]
     lines = [json.dumps({"user": u, "text": text, "at": AT.isoformat()}) for u, text in texts]
     (folder / "in" / "1.json").write_text("\n".join(lines))
     settings = {
@@ -158,6 +177,23 @@ def test_a_job_may_go_on_without_the_record(
         ("operator_failed", "boom"),
         ("operator_failed", "boom"),
     ]
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("installed")
+def test_of_a_record_with_several_keys_the_dead_letter_names_the_key_and_the_others_count(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    texts = [("u", "one boom two bang"), ("u", "two")]
+    changes = {"on_error": "dead_letter", "operator": {"type": "fragile_words"}}
+    service_of(spark, tmp_path, texts, **changes).run()
+    rows = spark.table("fragile").collect()
+    assert {row.key: row.texts for row in rows} == {"one": 1, "two": 2}
+    dead_letters = dead_letters_in(tmp_path / "dead_letters")
+    assert sorted(
+        (each["reason"], each["failed_key"], json.loads(each["value"])["text"])
+        for each in dead_letters
+    ) == [("operator_failed", key, texts[0][1]) for key in ("bang", "boom")]
 
 
 @pytest.mark.spark

@@ -38,7 +38,7 @@ def storm_shuffle_files(case: Case, spark: Cluster) -> None:
     With `hashtags`: the bytes of a sketch depend on the order of its rows, so a stage that is run
     again need not write what it wrote before.
     """
-    sketches = {"operator": "hashtags", "native": False, "merge_partitions": 4}
+    sketches: dict[str, Any] = {"operator": "hashtags", "native": False, "merge_partitions": 4}
     _storm(case, case.stage(batches=_BATCHES, **sketches), spark, _MERGE)
 
 
