@@ -82,6 +82,18 @@ _KNOWN = (
         "no space left on device: make room; the checkpoint goes on from the last whole batch",
     ),
     (
+        # Not where another task of this process only holds the state for too long.
+        re.compile(
+            r"CANNOT_LOAD_STATE_STORE\.(?!UNRELEASED|\w*OUT_OF_MEMORY)|"
+            r"STATE_STORE_UNEXPECTED_EMPTY_FILE|STATE_STORE_ROW_CHECKSUM"
+        ),
+        (
+            "checkpoint: {checkpoint}/state: the merge's state cannot be loaded: {cause}; if a file"
+            " in it is damaged or missing, restore it from a copy, or name another checkpoint"
+            " folder to begin anew"
+        ),
+    ),
+    (
         re.compile(r"SaslAuthenticationException"),
         "Kafka refuses user or password: {cause}; check kafka.sasl.jaas.config and the mechanism",
     ),
@@ -150,7 +162,8 @@ def explain_spark_error(job: Job, error: BaseException) -> str:
     everything = "\n".join(part for text in texts for part in _meaningful(text))
     for pattern, meaning in _KNOWN:
         if pattern.search(everything):
-            return f"{job.name}: {meaning.format(cause=brief(innermost).rstrip('.'))}"
+            cause = brief(innermost).rstrip(".")
+            return f"{job.name}: {meaning.format(cause=cause, checkpoint=job.checkpoint)}"
     return f"{job.name}: {brief(innermost)}"
 
 

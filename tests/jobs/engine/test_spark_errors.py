@@ -16,6 +16,16 @@ DISK_FULL_IN_A_TASK = (
     "org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n"
     f"{FRAMES}OSError: [Errno 28] No space left on device: '/c/unskew/000000000001'\n\n\tat a.b(C)"
 )
+STATE_CUT_SHORT = (
+    "org.apache.spark.SparkException: Job aborted due to stage failure: Task 1 in stage 4.0 failed"
+    " 4 times, most recent failure: Lost task 1.3 in stage 4.0 (TID 9) (h executor driver):"
+    " org.apache.spark.SparkException: [CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred"
+    " during loading state. SQLSTATE: 58030\n\tat a.b(C.scala)\nCaused by: java.io.EOFException\n"
+)
+STATE_HELD = (
+    "org.apache.spark.SparkException: [CANNOT_LOAD_STATE_STORE.UNRELEASED_THREAD_ERROR] An error"
+    " occurred during loading state. The StateStoreId was not released by a thread\n"
+)
 LOST_IN_A_CALLBACK = (
     "py4j.Py4JException: An exception was raised by the Python Proxy. Return Message: Traceback"
     f" (most recent call last):\n{FRAMES}unskew.jobs.sinks.writer.BatchWriteError:"
@@ -100,6 +110,9 @@ def test_a_long_run_of_blanks_costs_little(blank: str) -> None:
         ("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log", "another query writes"),
         ("java.io.IOException: No space left on device", "make room"),
         ("TimeoutException: Timed out waiting for a node assignment", "Kafka does not answer"),
+        (STATE_CUT_SHORT, f"checkpoint: {JOB.checkpoint}/state: the merge's state cannot be"),
+        (STATE_HELD, "The StateStoreId was not released"),
+        (f"{STATE_CUT_SHORT}No space left on device", "make room"),
         ("x" * 600 + "No space left on device", "x" * 100),
     ],
 )
