@@ -173,8 +173,8 @@ class KafkaDeadLetters(KafkaTarget, DeadLetters):
 
     topic: Topic = Field(examples=["word-count-dead-letters"])
     """The topic; none that the job reads or writes otherwise. A dead letter is a record with some
-    200 bytes of headers: let the topic's own `max.message.bytes` be no smaller than the source
-    topic's and those."""
+    200 bytes of headers, with `on_error: dead_letter` also a key: let the topic's own
+    `max.message.bytes` be no smaller than the source topic's and those."""
     options: KafkaOptions = Field(default_factory=dict, examples=[_OPTIONS])
     """Options for the Kafka client by their own names with `kafka.` before them; without any, and
     with the source's brokers, those of the source. `kafka.max.request.size` is 16 MiB here if it
