@@ -20,8 +20,8 @@ _MEANING = {
 _WIDTH, _HEIGHT, _LEFT, _TOP = 92, 40, 250, 84
 _WIDTH_MIN = 830
 _QUIET_LOAD = 2.0
-_BUSY = """**Measured on a busy machine (load {loudest} on two cores): all ways wait for others
-here, those that compute most the longest. Believe large ratios only, until it is measured anew.**
+_BUSY = """**Measured on two cores at loads up to {loudest}, most of which were the run's own
+sixteen slots. Two warm batches a cell: take ratios below about 1.2 for a draw.**
 
 """
 _SVG = (
@@ -47,9 +47,9 @@ costs, ask [`unskew compare`](compare.md).
 
 `paced` on sixteen slots and partitions, medians of warm batches, all ways of a row in one run and
 one session, so that its ratios hold. Measured from {first} to {last} UTC, at load averages from
-{quietest} to {loudest} just before a cell; of two cores, a load above 2 means that others worked,
-too, and that seconds are too long, mostly those of the ways that compute most. `by hand`: the
-operator at the source as one would write it, without dead letters and reports. The fastest of our
+{quietest} to {loudest} just before a cell. The cell before it had up to sixteen tasks at work, so a
+load above 2 does not say that others worked, too, nor that none did. `by hand`: the operator at the
+source as one would write it, without dead letters and reports. The fastest of our
 three, and what is within 5 % of it, is bold. Cells that `level` loses are there like all others.
 
 {table}
