@@ -5,7 +5,7 @@ from pathlib import Path
 
 from benchmarks.papers.definitions import Figures, Measure, Paper, Plot, Printed, Row, Run
 from benchmarks.papers.measured import Store
-from benchmarks.papers.plots import draw
+from benchmarks.papers.plots import draw, number_text
 from benchmarks.papers.tables.every_grouping import (
     BATCH,
     COLUMNS,
@@ -173,7 +173,7 @@ def _line(number: int, row: Row, results: dict[Run, Figures]) -> str:
     ours = ratio = ""
     if verdict != MISSING:
         value = row.ours.of(results)
-        ours, ratio = f"{value:.3g}", _ratio(row.printed, value)
+        ours, ratio = number_text(value), _ratio(row.printed, value)
     printed = f"{row.printed.text} ({row.printed.source})"
     why = row.why if verdict != UNEXPLAINED or row.why else "unexplained"
     cells = (str(number), row.figure, row.what, printed, ours, ratio, why)

@@ -72,15 +72,20 @@ def draw(plot: Plot, results: Results) -> str:
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
+def number_text(value: float) -> str:
+    """Three digits, or all of those before the point."""
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:.3g}"
+
+
 def _grid(across: _Axis, up: _Axis) -> Iterator[str]:
     for value in up.ticks():
         y = up.at(value)
         yield f'<path d="M{_LEFT} {y}H{_RIGHT}" stroke="#dddddd"/>'
-        yield _text(_LEFT - 6, y + 4, f"{value:.3g}", "end")
+        yield _text(_LEFT - 6, y + 4, number_text(value), "end")
     for value in across.ticks():
         x = across.at(value)
         yield f'<path d="M{x} {_BOTTOM}v5" stroke="#777777"/>'
-        yield _text(x, _BOTTOM + 18, f"{value:.3g}", "middle")
+        yield _text(x, _BOTTOM + 18, number_text(value), "middle")
     yield f'<path d="M{_LEFT} {_TOP}V{_BOTTOM}H{_RIGHT}" stroke="#777777" fill="none"/>'
 
 
