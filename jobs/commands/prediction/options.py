@@ -116,9 +116,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def is_prediction(arguments: argparse.Namespace) -> bool:
-    """Is a prediction asked for, and not a simulation of balance alone?"""
+    """Is a prediction asked for, and not a simulation of balance alone, which is of a trace?"""
     return (
-        arguments.show_keys
+        arguments.trace is None
+        or arguments.show_keys
         or arguments.table
         or any(getattr(arguments, name) is not None for name in _PREDICTION_ONLY)
     )
