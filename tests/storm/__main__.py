@@ -40,7 +40,7 @@ def main(words: list[str] | None = None) -> int:
             counts.add(done)
             failed += command
             cases += 1
-            if given.record:
+            if given.record and (done.faults or command):
                 ledger.record(done, drawn, command, commit)
                 ledger.write_page()
     print(_summary(counts, cases, failed))
