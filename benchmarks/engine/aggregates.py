@@ -2,8 +2,7 @@
 
 Kafka, JSON, a group for each user, Kafka: by `groupBy(...).agg(...)` as the documentation of Spark
 leads to, by the same without the records that do not decode, and as jobs with dead letters under
-`none` and `level`. Plain Spark has no partial stage that could set rejected records apart: a second
-query reads the topic again for them.
+`none` and `level`.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -80,7 +79,7 @@ def aggregates(bench: Bench, size: Size) -> Table:
         f" {size.rounds} rounds of {size.batches - 1} warm batches, `x` the wall time over that of"
         " `groupBy(...).agg(...)` by hand in the same round. `totals` are count, sum and maximum,"
         " `sketches` a quantile and distinct values. `checked` is by hand without the records that"
-        " do not decode, and without dead letters, for which `none` reads the topic a second time."
+        " do not decode, and without dead letters."
         f" `none` is to be within {RATIO_MAX}."
     )
     return Table("aggregate", line, formats, _aggregates(bench, size))

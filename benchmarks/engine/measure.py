@@ -28,7 +28,6 @@ from pyspark.sql.streaming.listener import (
 from unskew.config.loader import load_job
 from unskew.config.models.job import Job
 from unskew.grouping.base import Int64s
-from unskew.jobs.engine.dead_letter_query import SUFFIX
 from unskew.jobs.engine.session import session
 from unskew.jobs.kafka.broker import Broker
 
@@ -137,8 +136,6 @@ class Meter(StreamingQueryListener):
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
         """Note a batch."""
         progress: Any = event.progress
-        if str(progress.name).endswith(SUFFIX):
-            return  # plain Spark's second query, for dead letters: its CPU counts, its batches not
         taken = {name: value / 1000 for name, value in progress.durationMs.items()}
         if "addBatch" not in taken:
             return

@@ -1,12 +1,31 @@
-"""Reads Spark's own logs in a checkpoint: the newest commit, and the watermark of late rows."""
+"""Reads Spark's own logs in a checkpoint: the newest commit, what a batch read, the watermark."""
 
 import json
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
 
 from unskew.config.models.job import Job
 from unskew.jobs.checkpoint.files import names_in, read_bytes
 
 _VERSION = re.compile(rb"v\d+")
+_FILES_UNTIL = "logOffset"
+_COMPACTED = ".compact"
+
+
+@dataclass(frozen=True)
+class SourceRange:
+    """What a batch read from its source."""
+
+    time_ms: int
+    """The batch's own time."""
+    start: Mapping[str, Any]
+    """Kafka's offsets, by topic and partition; nothing of files."""
+    end: Mapping[str, Any]
+    files: tuple[str, ...] = ()
 
 
 def read_last_commit(job: Job) -> int:
@@ -24,6 +43,54 @@ def read_query_id(job: Job) -> str:
     data = read_bytes(f"{job.checkpoint.rstrip('/')}/metadata")
     assert data is not None, "written before the first batch"
     return str(json.loads(data)["id"])
+
+
+def read_source_range(job: Job, batch: int) -> SourceRange | None:
+    """What a batch read; None if it read nothing, or if the log of offsets no longer has it."""
+    root = job.checkpoint.rstrip("/")
+    time, end = _read_offsets(root, batch)
+    _, start = _read_offsets(root, batch - 1) if batch else (0, {})
+    if time is None or end is None or start is None or start == end:
+        return None
+    if _FILES_UNTIL in end:
+        files = _list_files(root, start.get(_FILES_UNTIL, -1), end[_FILES_UNTIL])
+        return SourceRange(time, {}, {}, tuple(dict.fromkeys(files)))
+    if not start:
+        # Where Kafka's source began.
+        (start,) = _read_lines(f"{root}/sources/0/0")
+    return SourceRange(time, start, end)
+
+
+def _read_offsets(root: str, batch: int) -> tuple[int | None, dict[str, Any] | None]:
+    """A batch's time, and where it ended in its source, which may have had nothing yet."""
+    lines = _read_lines(f"{root}/offsets/{batch}")
+    if not lines:
+        return None, None
+    metadata, source = lines
+    return int(metadata["batchTimestampMs"]), source or {}
+
+
+def _list_files(root: str, after: int, until: int) -> Iterator[str]:
+    """The files that Spark's source of files added to its log there, as it lists them."""
+    folder = f"{root}/sources/0"
+    there = set(names_in(folder))
+    names = {str(number) for number in range(after + 1, until + 1)}
+    compacted = [int(name.removesuffix(_COMPACTED)) for name in there if name.endswith(_COMPACTED)]
+    if compacted and not names <= there:
+        # It has all entries before it, too, which may be gone.
+        names.add(f"{max(compacted)}{_COMPACTED}")
+    entries = [entry for name in sorted(names & there) for entry in _read_lines(f"{folder}/{name}")]
+    for entry in entries:
+        if after < entry["batchId"] <= until:
+            yield unquote(entry["path"])
+
+
+def _read_lines(file: str) -> list[Any]:
+    """The lines of a log's entry after its version; none if it is not there."""
+    with suppress(FileNotFoundError):
+        _, *lines = (read_bytes(file) or b"").removeprefix(b"\0").split(b"\n")
+        return [None if line == b"-" else json.loads(line) for line in lines if line]
+    return []
 
 
 def _read_newest(job: Job, log: str) -> int:

@@ -26,7 +26,6 @@ from unskew.grouping.spark.locations import open_location
 from unskew.grouping.spark.private_files import make_private_folder
 from unskew.jobs.checkpoint.files import names_in
 from unskew.jobs.checkpoint.identity import routing_changed, unusable_message
-from unskew.jobs.engine.dead_letter_query import FOLDER as DEAD_LETTER_QUERY
 from unskew.jobs.kafka.admin import NoBrokerError, admin, no_answer, no_such_topic
 from unskew.jobs.kafka.options import find_security_options
 from unskew.jobs.query.check_expressions import check_expressions, has_expressions
@@ -117,9 +116,7 @@ def _list_output_folders(job: Job) -> Iterator[tuple[str, str]]:
 def _check_outputs_unused(job: Job) -> Iterator[str]:
     """Report output folders that hold batches of another checkpoint."""
     root = job.checkpoint.rstrip("/")
-    if any(
-        _list_names(f"{root}/{folder}") for folder in ("offsets", f"{DEAD_LETTER_QUERY}/offsets")
-    ):
+    if _list_names(f"{root}/offsets"):
         return
     for field, location in _list_output_folders(job):
         if any(name.startswith("batch_id=") for name in _list_names(location)):

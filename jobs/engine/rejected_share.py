@@ -27,7 +27,6 @@ class RejectedShare:
             self._records = 0
             self._rejected.clear()
         self._records += records
-        # With grouping none they come from a query of their own, before the records or after.
         self._rejected.update(rejected)
         share = self._rejected.total() / max(1, self._records)
         if self._records >= RECORDS_MIN and share > self._most:

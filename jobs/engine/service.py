@@ -3,7 +3,7 @@
 import json
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -21,8 +21,8 @@ from unskew.jobs.checkpoint.lock import lock_checkpoint
 from unskew.jobs.checkpoint.merge_state import MergePartition, read_merge_state
 from unskew.jobs.checkpoint.spark_log import read_last_commit
 from unskew.jobs.engine.choosing.chooser import make_chooser
-from unskew.jobs.engine.dead_letter_query import DeadLetterQuery
 from unskew.jobs.engine.preflight import check_expressions_first
+from unskew.jobs.engine.rejected_batches import RejectedBatches
 from unskew.jobs.engine.rejected_share import RejectedShare
 from unskew.jobs.engine.retries import run_with_retries
 from unskew.jobs.engine.session import job_session, lock_in_jvm, renames_without_processes
@@ -60,7 +60,7 @@ class Service:
         self.journal: Journal = replace(journal_of(job), owner=uuid.uuid4().hex)
         self._chooser = make_chooser(job, self.journal)
         self._pipeline = Pipeline(job, self.journal)
-        self._dead_letter_query = DeadLetterQuery(self._pipeline)
+        self._rejected_batches = RejectedBatches(self._pipeline)
         self._spark_jobs = SparkJobs(spark)
         self._table_writers = TableWriters(job, self._spark_jobs)
         self._stage_times = StageTimes(job, spark)
@@ -68,6 +68,7 @@ class Service:
         self._stop = stop or Stop()
         self._seen = -1
         self._published = -1
+        self._rejected: Mapping[str, int] = {}
         self.made_progress = False
         self._rejected_share = RejectedShare(job)
         self._sizes: tuple[tuple[MergePartition, ...], int, int] = ((), 0, 0)
@@ -75,19 +76,13 @@ class Service:
 
     def run(self) -> None:
         """Run until the query ends by itself or is asked to stop."""
-        queries: list[StreamingQuery] = []
         try:
             with (
                 translate_spark_errors(self.job),
                 lock_checkpoint(self.job.checkpoint),
                 lock_in_jvm(self.spark, self.job.checkpoint),
             ):
-                try:
-                    self._run_queries(queries)
-                finally:
-                    _stop_all(queries)
-                for query in queries:
-                    self._observe(query)
+                self._run_queries()
         except PassingError:
             raise  # whoever starts queries says whether there is another start
         except BaseException:
@@ -95,20 +90,22 @@ class Service:
             raise
         self._enter("stopped")
 
-    def _run_queries(self, queries: list[StreamingQuery]) -> None:
-        """Start the queries and follow them; once more for each other grouping that is chosen."""
+    def _run_queries(self) -> None:
+        """Start the query and follow it; once more for each other grouping that is chosen."""
         while True:
             self._prepare()
             with renames_without_processes(self.spark, self.job.checkpoint):
-                queries += self._start()
-            self._chooser.started()
-            self._follow(queries)
-            if not self._chooser.wants_change or self._stop.asked or not queries[-1].isActive:
+                query = self._start()
+            try:
+                self._chooser.started()
+                self._follow(query)
+                ended = not query.isActive
+            finally:
+                _stop(query)
+            self._observe(query)
+            if not self._chooser.wants_change or self._stop.asked or ended:
                 return
             self._enter("starting")
-            _stop_all(queries)
-            self._observe(queries[-1])
-            queries.clear()
             self._chooser.stopped(read_last_written(self.job))
 
     def _prepare(self) -> None:
@@ -133,23 +130,20 @@ class Service:
         running = self._chooser.settle(self.spark, written)
         identity.write_identity(self.job, running)
         self._pipeline = replace(self._pipeline, job=running, chosen=running is not self.job)
-        self._dead_letter_query = DeadLetterQuery(self._pipeline)
+        self._rejected_batches = RejectedBatches(self._pipeline)
         for follower in self._followers:
             if self._chooser.why:
                 follower.grouping_chosen(running.grouping.type, self._chooser.why)
 
-    def _start(self) -> Iterator[StreamingQuery]:
-        if computed_by_spark(self._pipeline.job):
-            # First, so that where the source starts at the latest no rejected record is missed.
-            yield self._dead_letter_query.start(self.spark)
+    def _start(self) -> StreamingQuery:
         results = self._pipeline.build_results(self.spark)
-        yield set_trigger(make_writer(results, self.job, self.journal), self.job).start()
+        return set_trigger(make_writer(results, self.job, self.journal), self.job).start()
 
-    def _follow(self, queries: list[StreamingQuery]) -> None:
-        main = queries[-1]
+    def _follow(self, query: StreamingQuery) -> None:
         tasks = _TaskCompletions(self.spark)
-        while not _ended(queries):
-            self._observe(main)
+        # Whether it has ended also raises the error of one that failed.
+        while not query.awaitTermination(_POLL_SECONDS):
+            self._observe(query)
             if self._chooser.wants_change:
                 return
             completed = tasks.any_new()
@@ -159,7 +153,7 @@ class Service:
                     follower.tasks_done()
             if self._stop.asked:
                 self._enter("stopping")
-                self._finish(main)
+                self._finish(query)
                 return
 
     def _finish(self, query: StreamingQuery) -> None:
@@ -174,20 +168,13 @@ class Service:
             query.awaitTermination(_POLL_SECONDS)
 
     def _observe(self, query: StreamingQuery) -> None:
-        """Look at the query's progress, and at what the dead letters' query counted."""
-        if query.name != self.job.name:
-            return
+        """Look at the query's progress."""
         newest = query.lastProgress
         mark = newest and (newest["batchId"], newest["timestamp"])
         if newest is not None and mark != self._newest:
             self._newest = mark
             for progress in (json.loads(each.json) for each in query.recentProgress):
                 self._progress(progress)
-        counts = self._dead_letter_query.take_counts()
-        if counts:
-            for follower in self._followers:
-                follower.records_rejected(counts)
-            self._rejected_share.add(0, counts)
 
     def _progress(self, progress: dict[str, Any]) -> None:
         batch = int(progress["batchId"])
@@ -208,7 +195,7 @@ class Service:
             batch,
             values=self.job.metrics.dead_letter_values,
         )
-        self._publish(batch)
+        self._publish(batch, progress)
         # A size that cannot be read now is only missing from the displays: the job goes on.
         with suppress(OSError, pa.ArrowException):
             self._sizes = (
@@ -236,10 +223,14 @@ class Service:
         for follower in self._followers:
             follower.batch_done(done)
         self.journal.purge(batch - KEPT_BATCHES)
-        self._rejected_share.add(done.source_records, done.stats.rejected if done.stats else {})
+        rejected = done.stats.rejected if done.stats else self._rejected
+        self._rejected_share.add(done.source_records, rejected)
 
-    def _publish(self, newest: int) -> None:
+    def _publish(self, newest: int, progress: Mapping[str, Any] | None = None) -> None:
         """Write the rejected records of committed batches; a crash may have left several."""
+        if computed_by_spark(self._pipeline.job):
+            self._rejected = self._rejected_batches.write(self.spark, newest, progress)
+            self._show_rejected(self._rejected)
         for batch in self.journal.batches():
             if self._published < batch <= newest:
                 self._count_untaken(batch)
@@ -249,9 +240,13 @@ class Service:
     def _count_untaken(self, batch: int) -> None:
         """Show how many totals a sink could not take; no report has them."""
         totals = self.journal.count_untaken(batch)
+        self._show_rejected({TOTAL_NOT_TAKEN: totals} if totals else {})
+
+    def _show_rejected(self, counts: Mapping[str, int]) -> None:
+        """Show rejected records that are in no report."""
         for follower in self._followers:
-            if totals:
-                follower.records_rejected({TOTAL_NOT_TAKEN: totals})
+            if counts:
+                follower.records_rejected(counts)
 
     def _enter(self, state: str) -> None:
         for follower in self._followers:
@@ -286,15 +281,8 @@ def run_in_session(job: Job, *followers: Follower, stop: Stop | None = None) -> 
             run_with_retries(job, lambda: Service(job, spark, followers, asked), followers, asked)
 
 
-def _ended(queries: list[StreamingQuery]) -> bool:
-    """Have all ended? Each is asked, because only that raises the error of one that failed."""
-    answers = [query.awaitTermination(_POLL_SECONDS) for query in queries]
-    return all(answers)
-
-
-def _stop_all(queries: list[StreamingQuery]) -> None:
-    # An error of a query was raised already; one that does not stop in time ends with its session.
+def _stop(query: StreamingQuery) -> None:
+    # Its error was raised already; one that does not stop in time ends with its session.
     with suppress(*SPARK_ERRORS):
-        for query in queries:
-            if query.isActive:
-                query.stop()
+        if query.isActive:
+            query.stop()

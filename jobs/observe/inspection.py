@@ -142,16 +142,16 @@ def inspect(checkpoint: str, limit: int | None = None) -> Inspection:
     journal = journal_in(checkpoint)
     try:
         numbers = journal.batches()
-        if not numbers:
-            raise ExternalError(_describe_missing_journal(checkpoint, journal))
-        batches = [
-            _read(checkpoint, journal, number) for number in numbers[-limit if limit else None :]
-        ]
+        newest = numbers[-limit if limit else None :]
+        read = [_read(checkpoint, journal, number) for number in newest]
+        batches = [batch for batch in read if batch is not None]
         states = next((states for states in map(journal.states, reversed(numbers)) if states), {})
+        if not batches and not states:
+            raise ExternalError(_describe_missing_journal(checkpoint, journal))
         return Inspection(
             checkpoint,
             next((state.grouping for state in states.values()), None),
-            tuple(_keep_same_partitions([batch for batch in batches if batch is not None])),
+            tuple(_keep_same_partitions(batches)),
             read_merge_state(checkpoint),
             journal.size_bytes(),
             len(numbers),

@@ -15,6 +15,7 @@ from unskew.config.models.job import Job
 from unskew.config.models.window import IntervalTrigger, NoWindow, SlidingWindow
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.router import PARTITION_KEY, Router, route_hashes
+from unskew.jobs.checkpoint.spark_log import SourceRange
 from unskew.jobs.operators.base import EVENT_TIME, KEY_HASH, RECORDS, Operator
 from unskew.jobs.operators.registry import computed_by_spark, operator_for
 from unskew.jobs.query import source
@@ -26,6 +27,8 @@ from unskew.jobs.query.prepare_rows import SIZE, prepare_rows, select_table_colu
 from unskew.jobs.query.writer_stage import WriterStage
 
 WINDOW = "window"
+REJECTED_RECORDS = "rejected-records"
+"""In Spark's progress of a query without a partial stage: how many records it rejected."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +46,8 @@ class Pipeline:
         if not operator.merges:
             return select_table_columns(self._keep_accepted(prepared))
         if computed_by_spark(self.job):
-            totals = self._group_by_window(keep_accepted(prepared), operator).agg(
-                *_make_aggregates(operator.direct)
-            )
+            rows = keep_accepted(prepared, REJECTED_RECORDS)
+            totals = self._group_by_window(rows, operator).agg(*_make_aggregates(operator.direct))
         else:
             stage = self.make_stage(operator)
             partials = self._partition(prepared).mapInArrow(stage, stage.schema)
@@ -57,12 +59,17 @@ class Pipeline:
     def _keep_accepted(self, prepared: DataFrame) -> DataFrame:
         """The rows that are written as they are, each in the partition of its writer."""
         if computed_by_spark(self.job):
-            return keep_accepted(prepared)
+            return keep_accepted(prepared, REJECTED_RECORDS)
         return self.make_writer_stage().keep_accepted(self._partition(prepared))
 
-    def build_rejected(self, spark: SparkSession) -> DataFrame:
-        """The rejected records with reason and coordinates, where no partial stage keeps them."""
-        prepared, _ = self._read_and_prepare(spark)
+    def build_rejected(self, spark: SparkSession, covered: SourceRange) -> DataFrame:
+        """The rejected records of a batch, with reason and coordinates; no stream.
+
+        They are judged by the batch's own time, as in the stream.
+        """
+        raw = source.read_range(spark, self.job.source, covered)
+        now = sf.timestamp_millis(sf.lit(covered.time_ms))
+        prepared, _ = prepare_records(decode(raw, self.job.decode, source.COLUMNS), self.job, now)
         return keep_rejected(prepared)
 
     def make_router(self, sources: int) -> Router:
@@ -136,12 +143,17 @@ class Pipeline:
         )
 
 
-def prepare_records(decoded: DataFrame, job: Job) -> tuple[DataFrame, Operator]:
-    """The rows that the job routes, whether they are merged or written as they are."""
+def prepare_records(
+    decoded: DataFrame, job: Job, now: Column | None = None
+) -> tuple[DataFrame, Operator]:
+    """The rows that the job routes, whether they are merged or written as they are.
+
+    `now` is the batch's time, if it is not Spark's.
+    """
     operator = operator_for(job.operator)
-    if operator.parts:
-        return prepare_results(decoded, operator, job)
-    return (prepare if operator.merges else prepare_rows)(decoded, operator, job)
+    if not operator.merges:
+        return prepare_rows(decoded, operator, job)
+    return (prepare_results if operator.parts else prepare)(decoded, operator, job, now)
 
 
 def set_trigger(writer: DataStreamWriter, job: Job) -> DataStreamWriter:

@@ -48,12 +48,15 @@ _FIRST_MICROS, _LAST_MICROS = (
 )
 
 
-def prepare(decoded: DataFrame, given: Operator, job: Job) -> tuple[DataFrame, Operator]:
+def prepare(
+    decoded: DataFrame, given: Operator, job: Job, now: Column | None = None
+) -> tuple[DataFrame, Operator]:
     """One row a key, and the operator that knows its types.
 
-    A row has the key and its hash, the operator's inputs, the times, and `rejected`.
+    A row has the key and its hash, the operator's inputs, the times, and `rejected`. `now` is the
+    batch's time, if it is not Spark's.
     """
-    rows, types = _evaluate(decoded, given, job)
+    rows, types = _evaluate(decoded, given, job, now)
     operator = given.bound(types)
     rows = _explode_keys(rows, job) if operator.explodes else _check_keys(rows, operator, job)
     return select_prepared(rows, operator, job), operator
@@ -76,9 +79,12 @@ def select_prepared(rows: DataFrame, operator: Operator, job: Job) -> DataFrame:
     )
 
 
-def keep_accepted(prepared: DataFrame) -> DataFrame:
-    """The rows without the rejected ones."""
-    return _judge_once(prepared).where(sf.col(REJECTED).isNull())
+def keep_accepted(prepared: DataFrame, observed: str | None = None) -> DataFrame:
+    """The rows without the rejected ones; their number is in Spark's progress under that name."""
+    judged = _judge_once(prepared)
+    if observed is not None:
+        judged = judged.observe(observed, sf.count_if(sf.col(REJECTED).isNotNull()).alias("count"))
+    return judged.where(sf.col(REJECTED).isNull())
 
 
 def keep_rejected(prepared: DataFrame) -> DataFrame:
@@ -106,7 +112,9 @@ def make_rejected_record(*more: Column) -> Column:
     )
 
 
-def _evaluate(decoded: DataFrame, given: Operator, job: Job) -> tuple[DataFrame, Mapping[str, str]]:
+def _evaluate(
+    decoded: DataFrame, given: Operator, job: Job, now: Column | None
+) -> tuple[DataFrame, Mapping[str, str]]:
     """The operator's expressions, the event time, and the first reason to reject the record.
 
     And the types of the operator's expressions.
@@ -125,7 +133,7 @@ def _evaluate(decoded: DataFrame, given: Operator, job: Job) -> tuple[DataFrame,
     reason = sf.coalesce(
         sf.col(REJECT_REASON),
         *[sf.when(sf.col(name).isNull(), NULL_KEY) for name in operator.keys],
-        *reject_times(job),
+        *reject_times(job, now),
     )
     return rows.withColumn(REJECT_REASON, reason), evaluated.types
 
@@ -215,12 +223,12 @@ def _compute_pane(window: Window) -> Column:
     return micros - sf.pmod(micros, sf.lit(width))
 
 
-def reject_times(job: Job) -> list[Column]:
+def reject_times(job: Job, now: Column | None) -> list[Column]:
     """The reasons of a record whose event time cannot be used, each null for all others."""
     return [
         sf.when(sf.col(EVENT_TIME).isNull(), NO_EVENT_TIME),
         sf.when(_is_out_of_range(sf.col(EVENT_TIME)), EVENT_TIME_OUT_OF_RANGE),
-        *_reject_future(job.max_future),
+        *_reject_future(job.max_future, now),
     ]
 
 
@@ -229,7 +237,7 @@ def _is_out_of_range(at: Column) -> Column:
     return (micros < _FIRST_MICROS) | (micros >= _LAST_MICROS)
 
 
-def _reject_future(most: Duration | None) -> list[Column]:
+def _reject_future(most: Duration | None, now: Column | None) -> list[Column]:
     """The reason of an event time that no clock can have shown yet; nothing if that is allowed.
 
     A single such time would move the watermark beyond all records to come. Spark takes the time of
@@ -240,8 +248,8 @@ def _reject_future(most: Duration | None) -> list[Column]:
     at, ahead = sf.unix_micros(sf.col(EVENT_TIME)), sf.lit(most.microseconds)
     # In a lambda, which Spark interprets: elsewhere the time of a batch would stand in the code
     # that Spark generates, which would be compiled anew, and run cold, in each batch.
-    now = sf.array(sf.current_timestamp())
-    after_batch = sf.exists(now, lambda time: at > sf.unix_micros(time) + ahead)
+    times = sf.array(sf.current_timestamp() if now is None else now)
+    after_batch = sf.exists(times, lambda time: at > sf.unix_micros(time) + ahead)
     after_arrival = at > sf.unix_micros(sf.col(ARRIVED)) + ahead
     future = after_batch | (sf.col(STAMPED_ON_ARRIVAL) & after_arrival)
     return [sf.when(future, EVENT_TIME_IN_THE_FUTURE)]

@@ -22,14 +22,16 @@ _WANTED = "_wanted"
 _REASON = "_reason"
 
 
-def prepare_results(decoded: DataFrame, given: Operator, job: Job) -> tuple[DataFrame, Operator]:
+def prepare_results(
+    decoded: DataFrame, given: Operator, job: Job, now: Column | None = None
+) -> tuple[DataFrame, Operator]:
     """A row for each record and result, or one with the reason why a record is rejected.
 
     What one result cannot use is rejected for that result, whose name is then the row's key, too,
     and counts in the others.
     """
     assert isinstance(given, Results)
-    rows, operator = _evaluate(decoded, given, job)
+    rows, operator = _evaluate(decoded, given, job, now)
     # Not `explode`, which looks for empty arrays beforehand, with all expressions in that filter.
     rows = rows.withColumn(_WANTED, sf.explode_outer(_list_wanted(operator, job)))
     rows = rows.where(sf.col(_WANTED).isNotNull())
@@ -45,7 +47,9 @@ def prepare_results(decoded: DataFrame, given: Operator, job: Job) -> tuple[Data
     return select_prepared(rows, operator, job), operator
 
 
-def _evaluate(decoded: DataFrame, given: Results, job: Job) -> tuple[DataFrame, Results]:
+def _evaluate(
+    decoded: DataFrame, given: Results, job: Job, now: Column | None
+) -> tuple[DataFrame, Results]:
     """The expressions of all results as columns, and for each what it cannot use and why."""
     evaluated = evaluate(decoded, given, job)
     operator = evaluated.operator.bound(evaluated.types)
@@ -66,7 +70,7 @@ def _evaluate(decoded: DataFrame, given: Results, job: Job) -> tuple[DataFrame, 
         REJECT_REASON,
         *[name for name in (FILTERED,) if name in evaluated.rows.columns],
     )
-    reason = sf.coalesce(sf.col(REJECT_REASON), *reject_times(job))
+    reason = sf.coalesce(sf.col(REJECT_REASON), *reject_times(job, now))
     rows = rows.withColumn(REJECT_REASON, reason)
     # After all reasons, so that no record counts as rejected and as filtered.
     accepted = sf.col(REJECT_REASON).isNull()

@@ -20,6 +20,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from unskew.config.models.source import FilesSource, KafkaSource
 from unskew.config.types.secrets import reveal
+from unskew.jobs.checkpoint.spark_log import SourceRange
 from unskew.jobs.kafka.options import connection_options, find_security_options
 from unskew.jobs.kafka.sizes import read_sizes
 from unskew.jobs.query.pieces import choose_pieces
@@ -36,6 +37,7 @@ _FILE_PIECE_BYTES = 16 << 10
 COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp")
 STAMPED_ON_ARRIVAL = "raw_stamped_on_arrival"
 """Is a record's timestamp the broker's, as it arrived (LogAppendTime)? No column of a user's."""
+_EARLIEST = -2
 # Of Spark's connector: 0 for the producer's time, 1 for the broker's.
 _LOG_APPEND_TIME = "timestampType = 1"
 
@@ -61,7 +63,33 @@ def read_first(spark: SparkSession, source: KafkaSource | FilesSource, count: in
         if options["startingOffsets"] == "latest":
             options["startingOffsets"] = "earliest"
         return _load_kafka(spark.read, options).limit(count)
-    return _select_file_columns(spark.read, source).limit(count)
+    return _select_file_columns(spark.read, source.format, [source.path]).limit(count)
+
+
+def read_range(
+    spark: SparkSession, source: KafkaSource | FilesSource, covered: SourceRange
+) -> DataFrame:
+    """As `read`, but no stream: what a batch of it read, cut as the stream cuts it."""
+    if isinstance(source, FilesSource):
+        # Their names are no patterns.
+        reader = spark.read.option("__globPaths__", "false")
+        return _select_file_columns(reader, source.format, covered.files)
+    options = make_kafka_options(source, spark)
+    for name in ("maxOffsetsPerTrigger", "subscribe", "subscribePattern"):
+        options.pop(name, None)
+    # A partition that the batch before did not have was read from its first record on.
+    start = {
+        topic: {number: covered.start.get(topic, {}).get(number, _EARLIEST) for number in ends}
+        for topic, ends in covered.end.items()
+    }
+    options |= {
+        "assign": json.dumps(
+            {topic: sorted(map(int, ends)) for topic, ends in covered.end.items()}
+        ),
+        "startingOffsets": json.dumps(start),
+        "endingOffsets": json.dumps(covered.end),
+    }
+    return _load_kafka(spark.read, options)
 
 
 def read_static(spark: SparkSession, values: Sequence[bytes]) -> DataFrame:
@@ -148,16 +176,18 @@ def _read_files(spark: SparkSession, source: FilesSource) -> DataFrame:
         reader = reader.option("maxFilesPerTrigger", str(source.files_per_batch))
     if source.bytes_per_batch:
         reader = reader.option("maxBytesPerTrigger", str(source.bytes_per_batch.amount))
-    return _select_file_columns(reader, source)
+    return _select_file_columns(reader, source.format, [source.path])
 
 
 def _select_file_columns(
-    reader: DataFrameReader | DataStreamReader, source: FilesSource
+    reader: DataFrameReader | DataStreamReader, form: str, paths: Sequence[str]
 ) -> DataFrame:
     never_stamped = sf.lit(False).alias(STAMPED_ON_ARRIVAL)
-    if source.format == "parquet":
-        return reader.schema(_SCHEMA).parquet(source.path).select(*COLUMNS, never_stamped)
-    lines = reader.format("text").load(source.path)
+    if form == "parquet":
+        return _load(reader.format("parquet").schema(_SCHEMA), paths).select(
+            *COLUMNS, never_stamped
+        )
+    lines = _load(reader.format("text"), paths)
     # A line's coordinates are its file and the start of Spark's split in it; its time the file's.
     return lines.select(
         sf.lit(None).cast("binary").alias("key"),
@@ -168,3 +198,10 @@ def _select_file_columns(
         sf.col("_metadata.file_modification_time").alias("timestamp"),
         never_stamped,
     )
+
+
+def _load(reader: DataFrameReader | DataStreamReader, paths: Sequence[str]) -> DataFrame:
+    if isinstance(reader, DataFrameReader):
+        return reader.load(list(paths))
+    (path,) = paths
+    return reader.load(path)

@@ -97,8 +97,6 @@ def test_a_rerun_judges_by_the_time_of_the_first_run(
         (checkpoint / "offsets" / str(batch)).unlink()
         (checkpoint / "commits" / str(batch)).unlink()
     forget_commit(checkpoint, 0, START)
-    if grouping == "none":
-        forget_commit(checkpoint / "unskew-refused", 0, START)
     spark.catalog.dropTempView("totals")
     again = run(spark, tmp_path, grouping)
     assert sorted(key for _, _, key in again.last) == ["near"]

@@ -62,10 +62,9 @@ class _ServiceWithQueries(Service):
         super().__init__(*given)
         self.queries: list[StreamingQuery] = []
 
-    def _start(self) -> Iterator[StreamingQuery]:
-        for query in super()._start():
-            self.queries.append(query)
-            yield query
+    def _start(self) -> StreamingQuery:
+        self.queries.append(super()._start())
+        return self.queries[-1]
 
 
 class Ran(Follower):

@@ -1,0 +1,86 @@
+"""Dead letters of plain Spark.
+
+With `grouping: none` there is no partial stage that could set rejected records apart. The query
+counts them, and a batch that has some is read again, by the offsets in the checkpoint's log, once
+it is committed. What was read so is marked in the journal, so that a start goes on after the mark.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from unskew.jobs.checkpoint.files import names_in
+from unskew.jobs.checkpoint.spark_log import SourceRange, read_source_range
+from unskew.jobs.query.pipeline import REJECTED_RECORDS, Pipeline
+from unskew.jobs.sinks import dead_letters
+
+_FORMER_QUERY = "unskew-refused"
+"""The folder, in a checkpoint of an earlier version, of the query that read what was rejected."""
+
+
+class RejectedBatches:
+    """Writes the rejected records of each committed batch, at least once."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+        self._journal = pipeline.journal
+        self._job = pipeline.job
+        self._written: int | None = None
+        self._first = _count_former_batches(self._job.checkpoint)
+
+    def write(
+        self, spark: SparkSession, newest: int, progress: Mapping[str, Any] | None = None
+    ) -> Mapping[str, int]:
+        """Write those of all batches up to `newest` that are not written; their number by reason.
+
+        `progress` is Spark's of the newest batch, if it is known.
+        """
+        counts: Counter[str] = Counter()
+        for batch in range(self._find_written() + 1, newest + 1):
+            if batch < newest or not _has_none(progress):
+                counts.update(self._write_batch(spark, batch))
+            self._journal.mark_dead_letters_written(batch)
+            self._written = batch
+        return counts
+
+    def _find_written(self) -> int:
+        if self._written is None:
+            marked = filter(self._journal.dead_letters_written, reversed(self._journal.batches()))
+            self._written = next(marked, -1)
+        return self._written
+
+    def _write_batch(self, spark: SparkSession, batch: int) -> Mapping[str, int]:
+        covered = read_source_range(self._job, batch)
+        return {} if covered is None else self._write_range(spark, batch, covered)
+
+    def _write_range(
+        self, spark: SparkSession, batch: int, covered: SourceRange
+    ) -> Mapping[str, int]:
+        self._journal.check_owner()
+        kept = self._pipeline.build_rejected(spark, covered).persist()
+        try:
+            counts = _count_by_reason(kept)
+            if counts:
+                # Not under the number of a batch of the query of an earlier version.
+                dead_letters.write_dead_letters(kept, self._job, self._first + batch)
+        finally:
+            kept.unpersist()
+        return counts
+
+
+def _has_none(progress: Mapping[str, Any] | None) -> bool:
+    """Does Spark's progress say that no record was rejected? Without the count nobody knows."""
+    observed = (progress or {}).get("observedMetrics", {}).get(REJECTED_RECORDS)
+    return observed is not None and observed["count"] == 0
+
+
+def _count_by_reason(rejected: DataFrame) -> Mapping[str, int]:
+    rows = rejected.groupBy("reason").count().collect()
+    return {row["reason"]: int(row["count"]) for row in rows}
+
+
+def _count_former_batches(checkpoint: str) -> int:
+    names = names_in(f"{checkpoint.rstrip('/')}/{_FORMER_QUERY}/offsets")
+    return max((int(name) + 1 for name in names if name.isdecimal()), default=0)
