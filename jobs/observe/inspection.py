@@ -173,7 +173,7 @@ def _describe_missing_journal(checkpoint: str, journal: Journal) -> str:
         why = "no batch was routed (with grouping none, nothing is)"
         if choices:
             why = f"no batch was routed: grouping auto took {choices[-1].way}: {choices[-1].why}"
-        return f"inspect: {checkpoint}: has no journal: {why}"
+        return f"inspect: {checkpoint}: has nothing to show: {why}"
     return f"inspect: {checkpoint}: is not a job's checkpoint: there is no journal in it"
 
 

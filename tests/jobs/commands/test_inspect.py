@@ -165,7 +165,7 @@ def test_a_plot_is_a_png(checkpoint: Path, tmp_path: Path) -> None:
     ("words", "code", "line"),
     [
         (("{tmp}/nothing",), 1, "inspect: {tmp}/nothing: is not there, or empty;"),
-        (("{tmp}/plain",), 1, "inspect: {tmp}/plain: has no journal: no batch was routed"),
+        (("{tmp}/plain",), 1, "inspect: {tmp}/plain: has nothing to show: no batch was routed"),
         (("{tmp}/other",), 1, "inspect: {tmp}/other: is not a job's checkpoint"),
         (("{tmp}/file",), 1, "inspect: {tmp}/file: "),
         (("{tmp}/job", "--plot", "{tmp}/no/a.png"), 1, "inspect: --plot {tmp}/no/a.png: No such"),
