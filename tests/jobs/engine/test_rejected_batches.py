@@ -109,8 +109,8 @@ def test_of_kafka_each_is_there_with_its_coordinates(
         "records_per_batch": 30,
     }
     ran = Ran(spark, tmp_path, "none", source, **OF_WORDS)
-    letters = dead_letters_in(tmp_path / "bad")
-    assert sorted((row["topic"], row["partition"], row["offset"]) for row in letters) == sorted(
+    published = dead_letters_in(tmp_path / "bad")
+    assert sorted((row["topic"], row["partition"], row["offset"]) for row in published) == sorted(
         wanted
     )
     assert {row["key"]: row["count"] for row in ran.rows} == {"w": 74}
