@@ -149,7 +149,9 @@ function tiles(entry) {
   say('replication', entry.partitions ? two.format(entry.replication) : '–');
   say('heads', entry.routing ? `${some(entry.routing.hot_keys, 'hot key')} in use` : 'nothing is routed');
   const written = entry.written;
+  // What writes rows has no windows.
   $('files-tile').hidden = !written;
+  $('watermark-tile').hidden = Boolean(written);
   say('files', written ? whole.format(written.files) : '');
   say('file-size', written && written.files ? `${short.format(written.bytes / written.files)}B each in the mean` : 'no file in this batch');
   const behind = entry.watermark === null ? null : entry.at - entry.watermark;

@@ -95,6 +95,7 @@ def test_each_result_and_what_a_table_got_are_shown_where_there_are_any(running:
         expected = [["by_user", "11,000", "0", "3", "1,000"], ["by_page", "8,000", "0", "1", "0"]]
         seen.wait_for_rows("results", expected)
         assert all(part.is_visible() for part in parts)
+        assert seen.page.locator("#watermark-tile").is_hidden()
         assert (seen.text("files"), seen.text("file-size")) == ("4", "2.5KB each in the mean")
         assert seen.errors == []
 
