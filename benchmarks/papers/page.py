@@ -43,8 +43,8 @@ Measured from {first} to {last} UTC on {machine}; {count} of {all} runs are ther
 _EVERY = """Streams of {records:,} records, one seed, each grouping at its defaults, with `memory:
 stream`. {ahead} read a batch before they route it and have the stream in batches of {batch:,}:
 their times include waiting for a batch to be whole, and their reports are those of the batch
-before. The last column is where a rival, `prompt`, beats `level`: it gives each partition of a
-batch the same number of keys, which `level` leaves to a hash, and pays for it in pairs.
+before. The last column is what `prompt` balances besides records. It deals all partitions equally
+many keys, but then puts what is left of frequent keys where it fits: `level`'s hash is more even.
 """
 AGREES, EXPLAINED, UNEXPLAINED, ALONE, MISSING = "agrees", "explained", "unexplained", "", "-"
 
