@@ -45,8 +45,7 @@ MOTIVE_ROWS = (
         "AM, 128 workers: p99 latency, PKG over FG",
         Printed("0.71 (2,808 and 3,945 ms)", _WHERE, 2808 / 3945),
         _p99("PKG", "FG"),
-        "two workers halve the first key's queue; what the paper's cluster adds to both is not in the"
-        " simulator",
+        "two workers halve the first key's queue; what its cluster adds to both is not simulated",
     ),
     Row(
         "fig. 2",
