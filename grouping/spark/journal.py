@@ -44,6 +44,7 @@ from unskew.grouping.spark.whole_files import (
 )
 
 KEPT_BATCHES = 20
+_DELETE_ATTEMPTS = 100
 _OWNER = "owner"
 _WRITTEN = "dead-letters.published"
 _BATCH = re.compile(r"\d{12}")
@@ -303,7 +304,7 @@ class Journal:
         system, root = self._open()
         for number in self.batches():
             if number >= batch:
-                system.delete_dir(f"{root}/{number:012d}")
+                _delete_folder(system, f"{root}/{number:012d}")
 
     def drop_states(self) -> None:
         """Remove every routing state, so that the sources begin anew."""
@@ -398,3 +399,16 @@ class Journal:
 
 def state_name(source: int) -> str:
     return f"source-{source:05d}.state"
+
+
+def _delete_folder(system: fs.FileSystem, folder: str) -> None:
+    """Remove a folder, also while files come and go in it.
+
+    Of a query that failed, tasks may go on for a moment after it has ended.
+    """
+    for _ in range(_DELETE_ATTEMPTS):
+        with suppress(FileNotFoundError):
+            system.delete_dir(folder)
+        if system.get_file_info(folder).type == fs.FileType.NotFound:
+            return
+    system.delete_dir(folder)

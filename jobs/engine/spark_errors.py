@@ -1,5 +1,6 @@
 """Spark's exceptions as one line: the innermost cause with a text, without its trace."""
 
+import errno
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -46,6 +47,7 @@ _DAMAGED_LOG = re.compile(
 _LOST_TASK = re.compile(r"Job aborted due to stage failure.*?\(TID \d+\) \([^)]*\): ", re.DOTALL)
 _SPARK_ONLY = frozenset({"SparkException", "AnalysisException", "ParseException", "Exception"})
 
+_NO_ROOM = "no space left on device: make room; the checkpoint goes on from the last whole batch"
 _KNOWN = (
     (
         re.compile(
@@ -79,7 +81,7 @@ _KNOWN = (
     ),
     (
         re.compile(r"No space left on device"),
-        "no space left on device: make room; the checkpoint goes on from the last whole batch",
+        _NO_ROOM,
     ),
     (
         # Not where another task of this process only holds the state for too long.
@@ -145,6 +147,10 @@ def translate_spark_errors(job: Job) -> Iterator[None]:
         raise kind(explain_spark_error(job, error)) from error
     except GroupingError as error:  # by the journal, in the driver
         raise ExternalError(str(error)) from error
+    except OSError as error:  # likewise
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise ExternalError(f"{job.name}: {_NO_ROOM}") from error
 
 
 def may_pass(error: BaseException) -> bool:

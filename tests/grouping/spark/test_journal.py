@@ -1,13 +1,16 @@
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyarrow import fs
 
 from unskew.grouping.errors import SnapshotError
 from unskew.grouping.snapshot import Snapshot
 from unskew.grouping.spark.journal import Journal
+from unskew.grouping.spark.locations import open_location
 from unskew.grouping.spark.rejected_file import COLUMNS
 from unskew.grouping.spark.report import PartitionReport
 
@@ -115,6 +118,32 @@ def test_purging_removes_whole_batches_and_keeps_the_rest(journal: Journal) -> N
     journal.purge(before=3)
     assert journal.batches() == [3, 4]
     assert journal.size_bytes() > 0
+
+
+class _Busy:
+    """A file system in whose folders a task still writes: the first removals fail."""
+
+    def __init__(self, system: fs.FileSystem, failures: int) -> None:
+        self._system, self._failures = system, failures
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._system, name)
+
+    def delete_dir(self, path: str) -> None:
+        self._failures -= 1
+        if self._failures >= 0:
+            raise FileNotFoundError(path)
+        self._system.delete_dir(path)
+
+
+def test_a_batch_is_dropped_while_a_task_of_it_ends(journal: Journal) -> None:
+    journal.write(3, "a", b"")
+    system, root = open_location(journal.location)
+    busy = _Busy(system, failures=2)
+
+    Journal(journal.location, [(busy, root)]).drop_from(3)  # type: ignore[list-item]
+
+    assert journal.batches() == []
 
 
 @pytest.mark.parametrize("damage", ["cut", "flip"])

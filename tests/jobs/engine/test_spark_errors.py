@@ -1,3 +1,4 @@
+import errno
 import time
 from pathlib import Path
 
@@ -6,9 +7,9 @@ from pyspark.sql import SparkSession
 
 from tests.support.checkpoints import REPORTS_OF_VERSION_3, copy_checkpoint
 from tests.support.running.in_process import Ran, write_lines
-from unskew.config.errors import UnskewError
+from unskew.config.errors import ExternalError, UnskewError
 from unskew.config.loader import load_job
-from unskew.jobs.engine.spark_errors import brief, explain_spark_error
+from unskew.jobs.engine.spark_errors import brief, explain_spark_error, translate_spark_errors
 
 JOB = load_job("word_count")
 FRAMES = "".join(f'  File "worker.py", line {line}, in main\n    process()\n' for line in range(30))
@@ -151,3 +152,15 @@ def test_a_damaged_log_of_spark_is_named(tmp_path: Path, damaged: str | None) ->
     assert f"{checkpoint}/{damaged or ''}".rstrip("/") in line
     assert "restore it" in line
     assert "\n" not in line
+
+
+def test_a_full_disk_under_the_drivers_own_files_is_one_line() -> None:
+    with pytest.raises(ExternalError, match=r"^word_count: no space left on device: make room;"):
+        raise_translated(OSError(errno.ENOSPC, "No space left on device", "/c/unskew/owner"))
+    with pytest.raises(PermissionError):
+        raise_translated(PermissionError(errno.EACCES, "Permission denied"))
+
+
+def raise_translated(error: OSError) -> None:
+    with translate_spark_errors(JOB):
+        raise error
