@@ -37,6 +37,7 @@ from unskew.grouping.spark.routing_file import (
 )
 from unskew.grouping.spark.whole_files import (
     Synced,
+    delete_folder,
     open_file,
     read_whole,
     write_once,
@@ -44,7 +45,6 @@ from unskew.grouping.spark.whole_files import (
 )
 
 KEPT_BATCHES = 20
-_DELETE_ATTEMPTS = 100
 _OWNER = "owner"
 _WRITTEN = "dead-letters.published"
 _BATCH = re.compile(r"\d{12}")
@@ -302,9 +302,8 @@ class Journal:
     def drop_from(self, batch: int) -> None:
         """Remove `batch` and all later ones: they were not committed and will run again."""
         system, root = self._open()
-        for number in self.batches():
-            if number >= batch:
-                _delete_folder(system, f"{root}/{number:012d}")
+        for number in filter(lambda number: number >= batch, self.batches()):
+            delete_folder(system, f"{root}/{number:012d}")
 
     def drop_states(self) -> None:
         """Remove every routing state, so that the sources begin anew."""
@@ -399,16 +398,3 @@ class Journal:
 
 def state_name(source: int) -> str:
     return f"source-{source:05d}.state"
-
-
-def _delete_folder(system: fs.FileSystem, folder: str) -> None:
-    """Remove a folder, also while files come and go in it.
-
-    Of a query that failed, tasks may go on for a moment after it has ended.
-    """
-    for _ in range(_DELETE_ATTEMPTS):
-        with suppress(FileNotFoundError):
-            system.delete_dir(folder)
-        if system.get_file_info(folder).type == fs.FileType.NotFound:
-            return
-    system.delete_dir(folder)

@@ -23,6 +23,7 @@ from unskew.grouping.spark.private_files import make_folder_within
 
 # Filesystems by pyarrow's names where a file appears only when it is complete.
 _OBJECT_STORES = frozenset({"s3", "gcs", "abfs"})
+_DELETE_ATTEMPTS = 100
 # Errors of filesystems without hard links: a mounted share, or a bucket as a folder.
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EMLINK})
 
@@ -139,3 +140,16 @@ def _link(part: Path, path: Path) -> None:
         if error.errno not in _NO_LINKS:
             raise
         part.rename(path)
+
+
+def delete_folder(system: fs.FileSystem, folder: str) -> None:
+    """Remove a folder, also while files come and go in it.
+
+    Of a query that failed, tasks may go on for a moment after it has ended.
+    """
+    for _ in range(_DELETE_ATTEMPTS):
+        with suppress(FileNotFoundError):
+            system.delete_dir(folder)
+        if system.get_file_info(folder).type == fs.FileType.NotFound:
+            return
+    system.delete_dir(folder)
