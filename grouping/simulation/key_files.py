@@ -1,8 +1,8 @@
 """Keys from a file, one a line, as the 64-bit hashes that Spark's `xxhash64` gives them.
 
 So the loads that the simulator shows are those the job will have with the same grouping and seed.
-The file is read in blocks; lines end at a newline, a carriage return before it does not count, and
-empty lines are skipped.
+The file is read in blocks, unpacked where it is compressed; lines end at a newline, a carriage
+return before it does not count, and empty lines are skipped.
 
 Reference: the XXH64 specification; Spark hashes with the seed 42.
 """
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from unskew.grouping.base import Int64s, UInt64s
 from unskew.grouping.errors import GroupingError
 from unskew.grouping.kernels import kernel
+from unskew.grouping.simulation.streams.dumps import read_blocks
 
 BLOCK_BYTES = 1 << 22
 SPARK_SEED = np.uint64(42)
@@ -42,17 +43,14 @@ def read_keys(
     """
     hash_block = hash_block or hash_lines
     rest = b""
-    with path.open("rb") as file:
-        if skip_first:
-            file.readline()
-        while block := file.read(block_bytes):
-            text = rest + block
-            end = text.rfind(b"\n") + 1
-            if end:
-                yield hash_block(text[:end])
-            elif len(text) > block_bytes:
-                raise GroupingError(f"trace: {path}: a line of more than {block_bytes} bytes")
-            rest = text[end:]
+    for block in read_blocks(path, block_bytes, skip_first=skip_first):
+        text = rest + block
+        end = text.rfind(b"\n") + 1
+        if end:
+            yield hash_block(text[:end])
+        elif len(text) > block_bytes:
+            raise GroupingError(f"trace: {path}: a line of more than {block_bytes} bytes")
+        rest = text[end:]
     if rest:
         yield hash_block(rest + b"\n")
 

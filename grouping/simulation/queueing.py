@@ -49,9 +49,12 @@ class Queues:
 
     def serve_closed(
         self, routes: Int32s, costs: Float64s, speeds: Float64s, loop: "ClosedLoop"
-    ) -> None:
-        """Serve all records, dealt round robin to sources that wait for their own."""
-        latencies = np.empty(routes.size)
+    ) -> tuple[Float64s, Float64s]:
+        """Serve all records, dealt round robin to sources that wait for their own.
+
+        The latency of each, and when it is done.
+        """
+        latencies, done_at = np.empty(routes.size), np.empty(routes.size)
         _serve_closed(
             routes,
             costs,
@@ -61,9 +64,11 @@ class Queues:
             self.free_at,
             self.busy,
             latencies,
+            done_at,
         )
         _note(latencies, latencies.view(np.int64), self.histogram, self.totals)
         self.latency_sums += np.bincount(routes, latencies, minlength=self.free_at.size)
+        return latencies, done_at
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,13 @@ class ClosedLoop:
     sources: int
     pending: int
     gap: float = 0.0
+
+
+def histogram_of(latencies: Float64s) -> Int64s:
+    """How many of these are in each bin."""
+    histogram = np.zeros(BINS, np.int64)
+    _note(latencies, latencies.view(np.int64), histogram, np.zeros(2))
+    return histogram
 
 
 def percentile(histogram: Int64s, share: float) -> float:
@@ -120,6 +132,7 @@ def _serve_closed(
     free_at: Float64s,
     busy: Float64s,
     latencies: Float64s,
+    done_at: Float64s,
 ) -> None:
     # `under_way` holds a heap of completion times a source, the earliest first. Sending times never
     # decrease from one turn to the next, so partitions see records in the order of arrival.
@@ -145,6 +158,7 @@ def _serve_closed(
         free_at[partition] = done
         busy[partition] += seconds
         latencies[i] = done - now
+        done_at[i] = done
         position[source] += sources
         ready[source] = now + gap
         heap = under_way[source]

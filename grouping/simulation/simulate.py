@@ -172,7 +172,7 @@ class _Simulation:
         rate = self._scenario.source_per_second
         routes, costs = (np.concatenate(parts) for parts in zip(*self._closed, strict=True))
         loop = ClosedLoop(self._scenario.sources, self._scenario.pending, 1 / rate if rate else 0.0)
-        self._queues.serve_closed(routes, costs, self._speeds[0], loop)
+        self._over_time.add_closed(*self._queues.serve_closed(routes, costs, self._speeds[0], loop))
 
     def _bounds(self) -> list[int]:
         # A batch ends early where partitions come or go.

@@ -328,7 +328,7 @@ class FileTrace(Trace):
         except FileNotFoundError as error:
             raise SpecError(f"trace: {path}: no such file") from error
         except OSError as error:
-            raise SpecError(f"trace: {path}: {error.strerror}") from error
+            raise SpecError(f"trace: {path}: {error.strerror or error}") from error
         if self.records == 0:
             raise SpecError(f"trace: {path}: no keys in it, {reading.expected} is expected")
 
@@ -386,9 +386,9 @@ def read_law(spec: str) -> tuple[type[SyntheticTrace], TraceParams]:
     return laws[name], check_options(f"trace {name}", params, options)
 
 
-def _open_file(params: formats.TextParams) -> FileTrace:
+def _open_file(params: formats.DumpParams) -> FileTrace:
     try:
         reading = formats.reading_of(params)
     except OSError as error:
-        raise SpecError(f"trace: {params.path}: {error.strerror}") from error
+        raise SpecError(f"trace: {params.path}: {error.strerror or error}") from error
     return FileTrace(params.path, reading)

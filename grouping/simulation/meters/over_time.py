@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from unskew.grouping.base import Grouping, Int64s
+from unskew.grouping.base import Float64s, Grouping, Int64s
 from unskew.grouping.parts.pairs import PairCounter
 from unskew.grouping.simulation.meters.hot_keys import HotKeyMeter
-from unskew.grouping.simulation.queueing import BINS, Queues, percentile
+from unskew.grouping.simulation.queueing import BINS, Queues, histogram_of, percentile
 from unskew.grouping.simulation.reports import (
     OverTime,
     head_of,
@@ -68,18 +68,31 @@ class OverTimeMeter:
         if self._queues is not None:
             self._take_times(self._queues, records, new)
 
+    def add_closed(self, latencies: Float64s, done_at: Float64s) -> None:
+        """Add the times of all points, once a closed loop has served the records to the end."""
+        begin, seconds = 0, 0.0
+        for end in self.series.records:
+            window = latencies[begin:end]
+            seconds = max(seconds, float(done_at[begin:end].max()))
+            self._add_times(end, seconds, float(window.mean()), histogram_of(window))
+            begin = end
+
     def _take_times(self, queues: Queues, records: int, new: int) -> None:
-        series, seconds = self.series, float(queues.free_at.max())
-        series.execution_seconds.append(seconds)
-        series.throughput_per_second.append(records / seconds if seconds > 0 else 0.0)
         sum_now = float(queues.totals[0])
-        series.window_latency_mean_ms.append((sum_now - self._last_latencies) / new * 1e3)
+        mean = (sum_now - self._last_latencies) / new
         window = queues.histogram - self._last_histogram
-        series.window_latency_p50_ms.append(percentile(window, 0.5) * 1e3)
-        series.window_latency_p99_ms.append(percentile(window, 0.99) * 1e3)
-        series.window_latency_least_ms.append(percentile(window, 0.0) * 1e3)
-        series.window_latency_most_ms.append(percentile(window, 1.0) * 1e3)
+        self._add_times(records, float(queues.free_at.max()), mean, window)
         self._last_latencies, self._last_histogram = sum_now, queues.histogram.copy()
         if self._makespan:
-            series.window_makespan_seconds_max.append(self._makespan)
+            self.series.window_makespan_seconds_max.append(self._makespan)
             self._makespan = 0.0
+
+    def _add_times(self, records: int, seconds: float, mean: float, window: Int64s) -> None:
+        series = self.series
+        series.execution_seconds.append(seconds)
+        series.throughput_per_second.append(records / seconds if seconds > 0 else 0.0)
+        series.window_latency_mean_ms.append(mean * 1e3)
+        series.window_latency_least_ms.append(percentile(window, 0.0) * 1e3)
+        series.window_latency_p50_ms.append(percentile(window, 0.5) * 1e3)
+        series.window_latency_p99_ms.append(percentile(window, 0.99) * 1e3)
+        series.window_latency_most_ms.append(percentile(window, 1.0) * 1e3)

@@ -6,11 +6,13 @@
   which two of them stand for one; there is no newline in a field
 - JSON lines: a field of each line's object, a text or a number, not one of an object within
 
-What has no such column or field has no key, and is left out. Kernels mark where keys are in a block
-of whole lines; only texts with an escape in them become Python objects.
+What has no such column or field has no key, and is left out; so are lines that do not begin as
+`starts` says, where it is given. Files may be compressed (`streams.dumps`). Kernels mark where keys
+are in a block of whole lines; only texts with an escape in them become Python objects.
 """
 
 import json
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -26,6 +28,7 @@ from unskew.grouping.options.printed import show
 from unskew.grouping.options.suggestions import did_you_mean
 from unskew.grouping.simulation.key_files import SPARK_SEED, hash_lines, hash_text, xxhash64
 from unskew.grouping.simulation.specs import SpecError
+from unskew.grouping.simulation.streams.dumps import first_line
 
 Bytes = NDArray[np.uint8]
 HashBlock = Callable[[bytes], UInt64s]
@@ -37,11 +40,18 @@ _NULL = 110
 SEPARATORS = {"comma": ",", "tab": "\t", "space": " ", "semicolon": ";", "pipe": "|"}
 
 
-class TextParams(GroupingParams):
-    """Words of a text."""
+class DumpParams(GroupingParams):
+    """A file of keys."""
 
     path: str = Field(min_length=1)
-    """The file."""
+    """The file; it may be compressed by gzip, bzip2 or xz."""
+
+
+class TextParams(DumpParams):
+    """Words of a text."""
+
+    starts: str | None = Field(None, min_length=1, examples=["Q"])
+    """Read only the lines that begin with this, and of those what stands behind it."""
 
 
 class CsvParams(TextParams):
@@ -55,14 +65,14 @@ class CsvParams(TextParams):
     """What is between columns."""
 
 
-class JsonLinesParams(TextParams):
+class JsonLinesParams(DumpParams):
     """A field of a JSON object a line."""
 
     field: str = Field(min_length=1)
     """Its name."""
 
 
-FORMATS: dict[str, type[TextParams]] = {
+FORMATS: dict[str, type[DumpParams]] = {
     "text": TextParams,
     "csv": CsvParams,
     "json-lines": JsonLinesParams,
@@ -83,23 +93,38 @@ class Reading(NamedTuple):
 KEY_A_LINE = Reading()
 
 
-def reading_of(params: TextParams) -> Reading:
+def reading_of(params: DumpParams) -> Reading:
     """How a file with these options is read; a column that is not there is an error."""
-    if isinstance(params, JsonLinesParams):
-        return Reading(json_field(params.field), expected=f'in the field "{params.field}"')
-    if not isinstance(params, CsvParams):
-        return Reading(hash_words, expected="a word each")
+    if isinstance(params, CsvParams):
+        reading = _reading_of_column(params)
+    elif isinstance(params, JsonLinesParams):
+        reading = Reading(json_field(params.field), expected=f'in the field "{params.field}"')
+    else:
+        reading = Reading(hash_words, expected="a word each")
+    if isinstance(params, TextParams) and params.starts is not None:
+        hash_block = partial(_hash_started, params.starts.encode(), reading.hash_block)
+        expected = f"{reading.expected} of lines that begin with {show(params.starts)}"
+        return reading._replace(hash_block=hash_block, expected=expected)
+    return reading
+
+
+def _reading_of_column(params: CsvParams) -> Reading:
     title, separator = params.title, SEPARATORS[params.separator]
     if title is None:
         hash_block = csv_column(params.column, separator)
         return Reading(hash_block, expected=f"in the column {params.column}")
-    with Path(params.path).open(encoding="utf-8", errors="replace") as file:
-        titles = [text.strip().strip('"') for text in file.readline().split(separator)]
+    titles = [text.strip().strip('"') for text in first_line(Path(params.path)).split(separator)]
     if title not in titles:
         rule = f"trace csv.title: a name in the first line (got {show(title)})"
         raise SpecError(f"{rule}; {did_you_mean(title, titles)}")
     hash_block = csv_column(titles.index(title) + 1, separator)
     return Reading(hash_block, titled=True, expected=f"in the column {show(title)}")
+
+
+def _hash_started(starts: bytes, hash_block: HashBlock, block: bytes) -> UInt64s:
+    """The hashes of what stands behind the beginning of the lines that begin so."""
+    lines = re.findall(rb"^" + re.escape(starts) + rb"(.*\n)", block, re.MULTILINE)
+    return hash_block(b"".join(lines))
 
 
 def hash_words(block: bytes) -> UInt64s:

@@ -1,7 +1,11 @@
 """Keys of files in the usual formats, against Python's own readers of them."""
 
+import bz2
 import csv
+import gzip
 import json
+import lzma
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -117,3 +121,43 @@ def test_what_is_wrong_is_said(tmp_path: Path, spec: str, problem: str) -> None:
         open_trace(spec.format(path=written(tmp_path, TITLED)))
 
     assert problem in str(raised.value)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_compressed_files_are_read_as_they_are_published(
+    tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
+    path = written(tmp_path, pack(TITLED[:60]) + pack(TITLED[60:]))
+    plain = tmp_path / "plain"
+    plain.write_bytes(TITLED)
+
+    for spec in ("csv:path={},title=product", "text:path={}", "file:{}"):
+        assert keys(spec.format(path)) == keys(spec.format(plain)) != []
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_a_compressed_file_that_is_cut_off_is_named(
+    tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
+    path = written(tmp_path, pack(TITLED)[:-12])
+
+    with pytest.raises(GroupingError, match=f"trace: {path}: cannot be unpacked"):
+        open_trace(f"text:path={path}")
+    with pytest.raises(GroupingError, match=f"trace: {path}: "):
+        open_trace(f"text:path={written(tmp_path, pack(TITLED)[:12] + bytes(40))}")
+
+
+def test_only_lines_with_the_beginning_are_read_without_it(tmp_path: Path) -> None:
+    quotes = b"P\thttp://a\nT\t2008-09-09\nQ\tyes we can\nQ\tno\nL\tQ b\n"
+    assert keys(f"text:path={written(tmp_path, quotes)},starts=Q") == hashes(
+        ["yes", "we", "can", "no"]
+    )
+
+    reviews = b"product/productId: B003\nreview/userId: A1\nproduct/productId: B4\n"
+    spec = "csv:path={},column=2,separator=space,starts=product/productId:"
+    assert keys(spec.format(written(tmp_path, reviews))) == hashes(["B003", "B4"])
+
+
+def test_a_beginning_that_no_line_has_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match='a word each of lines that begin with "X" is expected'):
+        open_trace(f"text:path={written(tmp_path, TITLED)},starts=X")

@@ -91,6 +91,22 @@ def test_sources_wait_for_their_own_records(loop: ClosedLoop) -> None:
     assert queues.latency_sums.sum() == pytest.approx(sum(expected))
 
 
+def test_a_closed_loop_has_its_times_over_time() -> None:
+    settings = {"partitions": 4, "sources": 2, "cost_us": 1000, "pending": 8, "points": 4}
+    report = run("key", "half-skew:r=100,keys=204,records=8000", **settings)
+    series, whole = report.over_time, report.execution
+
+    assert whole is not None
+    assert series.execution_seconds[-1] == pytest.approx(whole.execution_seconds)
+    assert series.execution_seconds == sorted(series.execution_seconds)
+    assert series.throughput_per_second[-1] == pytest.approx(whole.throughput_per_second)
+    assert np.mean(series.window_latency_mean_ms) == pytest.approx(whole.latency_mean_ms)
+    assert max(series.window_latency_most_ms) == pytest.approx(whole.latency_max_ms, rel=0.01)
+    # All records of the second half are of one key: each waits for all others under way.
+    assert series.window_latency_mean_ms[3] == pytest.approx(16, rel=0.01)
+    assert series.window_latency_p50_ms[0] < series.window_latency_p50_ms[3]
+
+
 def test_a_closed_loop_is_as_fast_as_its_sources_let_it_be() -> None:
     limited = run(
         "shuffle", "uniform:records=20000", partitions=10, sources=4, cost_us=100, pending=50,

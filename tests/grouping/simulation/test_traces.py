@@ -1,5 +1,7 @@
 """Traces follow their laws, are the same for a seed, and come in chunks of no consequence."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
@@ -138,6 +140,16 @@ def test_tweets_have_three_costs_and_a_first_entity_of_6_5_percent() -> None:
     assert chunk.costs is not None
     assert set(chunk.costs.tolist()) == {1.0, 5.0, 25.0}
     assert shares_of(chunk.keys)[0] == pytest.approx(0.065, abs=0.003)
+
+
+def test_trades_like_has_other_symbols_in_front_every_phase() -> None:
+    keys = keys_of(open_trace("trades-like"))
+    phases = np.split(keys, 4)
+    shares = [shares_of(phase) for phase in phases]
+
+    assert np.unique(keys).size == pytest.approx(2900, abs=5)
+    assert [share[0] for share in shares] == pytest.approx([0.033] * 4, abs=0.002)
+    assert len({Counter(phase.tolist()).most_common(1)[0][0] for phase in phases}) == 4
 
 
 def test_uniform_over_very_many_keys_is_nearly_all_distinct() -> None:
