@@ -17,7 +17,7 @@ from benchmarks.papers.definitions import (
     Saving,
     Value,
 )
-from benchmarks.papers.tables.dynamic_key_time import NAMES, REAL, SCALING_PLOTS, SCALING_ROWS
+from benchmarks.papers.tables.dynamic_key.over_time import NAMES, REAL, SCALING_PLOTS, SCALING_ROWS
 from unskew.grouping.algorithms.dynamic_key import machines_max
 
 RECORDS, QUICK = 10_000_000, 1_000_000

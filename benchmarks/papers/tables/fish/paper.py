@@ -13,8 +13,8 @@ from benchmarks.papers.definitions import (
     Run,
     Value,
 )
-from benchmarks.papers.tables.fish_motives import MOTIVE_PLOTS, MOTIVE_ROWS
-from benchmarks.papers.tables.fish_parts import (
+from benchmarks.papers.tables.fish.motives import MOTIVE_PLOTS, MOTIVE_ROWS
+from benchmarks.papers.tables.fish.parts import (
     COST_US,
     PART_ROWS,
     QUICK,

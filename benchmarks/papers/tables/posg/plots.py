@@ -3,7 +3,7 @@
 import math
 
 from benchmarks.papers.definitions import Plot, Value
-from benchmarks.papers.tables.posg_runs import (
+from benchmarks.papers.tables.posg.runs import (
     FULL_KNOWLEDGE,
     INSTANCES,
     OVER,

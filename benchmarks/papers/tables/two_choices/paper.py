@@ -19,8 +19,8 @@ from benchmarks.papers.definitions import (
     Run,
     Value,
 )
-from benchmarks.papers.tables.two_choices_heads import HEAD_PLOT, HEAD_ROWS
-from benchmarks.papers.tables.two_choices_streams import REAL, STREAM_PLOTS, STREAM_ROWS
+from benchmarks.papers.tables.two_choices.heads import HEAD_PLOT, HEAD_ROWS
+from benchmarks.papers.tables.two_choices.streams import REAL, STREAM_PLOTS, STREAM_ROWS
 from unskew.grouping.parts.choices import solve_choices
 
 RECORDS, QUICK = 10_000_000, 1_000_000

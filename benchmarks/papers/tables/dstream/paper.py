@@ -11,7 +11,7 @@ from benchmarks.papers.definitions import (
     Saving,
     Value,
 )
-from benchmarks.papers.tables.dstream_times import (
+from benchmarks.papers.tables.dstream.times import (
     NAMES,
     QUICK,
     REAL,

@@ -9,9 +9,9 @@ from benchmarks.papers.definitions import (
     Row,
     Value,
 )
-from benchmarks.papers.tables.posg_bounds import BOUND_ROWS
-from benchmarks.papers.tables.posg_plots import SPEED_PLOTS
-from benchmarks.papers.tables.posg_runs import (
+from benchmarks.papers.tables.posg.bounds import BOUND_ROWS
+from benchmarks.papers.tables.posg.plots import SPEED_PLOTS
+from benchmarks.papers.tables.posg.runs import (
     FULL_KNOWLEDGE,
     INSTANCES,
     LETTER,
@@ -27,7 +27,7 @@ from benchmarks.papers.tables.posg_runs import (
     tweets,
     tweets_faster,
 )
-from benchmarks.papers.tables.posg_time_line import TIME_PLOTS, TIME_ROWS
+from benchmarks.papers.tables.posg.time_line import TIME_PLOTS, TIME_ROWS
 
 _LETTER = (
     "to the letter the gain does not come back: with mu = 0.05 most instances never send, and"
