@@ -16,14 +16,17 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from benchmarks.papers.definitions import Figures, Paper, Run
-from benchmarks.papers.measured import Kept, Store, measure
-from benchmarks.papers.page import PAGE, write_page
+from benchmarks.papers.measured import Kept, Store, measure, moved
+from benchmarks.papers.page import PAGE, lacking_runs, write_page
 from benchmarks.papers.papers import PAPERS
 from benchmarks.papers.quick import judge, quick_runs
 from benchmarks.papers.real_streams import parse_real, with_real
-from benchmarks.papers.sources import ROOT
+from benchmarks.papers.sources import ROOT, sources_of
 from benchmarks.papers.tables.every_grouping import every_run
+from unskew.grouping.errors import GroupingError
+from unskew.grouping.simulation.traces import open_trace
 
+_CHANGES_SAID = 5
 RESULTS = ROOT / "benchmarks" / "results" / "papers.json"
 
 
@@ -34,12 +37,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.quick:
         sys.exit(_run_quick(options.jobs, options.only))
     papers = _papers(parser, options)
+    _check_only(parser, papers, options)
     out = options.out or ROOT / "docs"
     out.mkdir(parents=True, exist_ok=True)
     store = Store(options.results or (out / RESULTS.name if options.real else RESULTS))
     if not options.page:
-        until = time.monotonic() + 60 * (options.minutes or float("inf"))
+        minutes = float("inf") if options.minutes is None else options.minutes
+        until = time.monotonic() + 60 * minutes
         for run, kept in _measure_all(_wanted(papers, store, options), options.jobs, until):
+            _say_moved(store.get(run), kept)
             store.keep(run, kept)
     store.forget_others([*(run for paper in papers for run in paper.runs), *every_run()])
     write_page(papers, store, out)
@@ -72,7 +78,10 @@ def _parser() -> argparse.ArgumentParser:
 def _wanted(papers: Sequence[Paper], store: Store, options: argparse.Namespace) -> list[Run]:
     """What is not kept or has become stale, first what was never measured."""
     chosen = [paper for paper in papers if options.large or not paper.large]
-    runs = [run for run in _chosen(chosen, options.only) if not store.is_fresh(run)]
+    lacking = lacking_runs(papers, store)
+    runs = [
+        run for run in _chosen(chosen, options.only) if run in lacking or not store.is_fresh(run)
+    ]
     if options.real:
         specs = {word.partition("=")[2] for word in options.real}
         runs = [run for run in runs if run.trace in specs]
@@ -85,9 +94,29 @@ def _papers(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Seq
     if options.out is None:
         parser.error("--real: add --out DIR, so that the page of the project stays as it is")
     try:
-        return with_real(PAPERS, parse_real(PAPERS, options.real))
-    except ValueError as error:
+        papers = with_real(PAPERS, parse_real(PAPERS, options.real))
+        for word in options.real:
+            open_trace(word.partition("=")[2])
+    except (ValueError, GroupingError) as error:
         parser.error(str(error))
+    return papers
+
+
+def _check_only(
+    parser: argparse.ArgumentParser, papers: Sequence[Paper], options: argparse.Namespace
+) -> None:
+    if not _chosen(papers, options.only):
+        names = ", ".join(f"'{paper.key}'" for paper in papers)
+        parser.error(f"--only {options.only}: matches none of {names} and their figures")
+
+
+def _say_moved(before: Kept | None, after: Kept) -> None:
+    """Say what another measurement changed, the first figures of it."""
+    changes = [] if before is None else list(moved(before, after))
+    for change in changes[:_CHANGES_SAID]:
+        print(f"  moved: {change}")
+    if len(changes) > _CHANGES_SAID:
+        print(f"  moved: {len(changes) - _CHANGES_SAID} more figures")
 
 
 def _run_quick(jobs: int, pattern: str) -> int:
@@ -125,16 +154,18 @@ def _runs_of(paper: Paper, pattern: str) -> list[Run]:
 
 def _measure_all(runs: Sequence[Run], jobs: int, until: float) -> Iterator[tuple[Run, Kept]]:
     say = _progress(len(runs))
+    # Of the sources that are loaded now: they may change while this goes on.
+    sources = {run: sources_of(run.name, run.trace) for run in runs}
     if jobs == 1:
         for run in runs:
-            if time.monotonic() > until:
+            if time.monotonic() >= until:
                 return
-            kept = measure(run)
+            kept = measure(run, sources[run])
             say(run, kept)
             yield run, kept
         return
     with ProcessPoolExecutor(jobs) as pool:
-        pending = {pool.submit(_measure_until, run, until): run for run in runs}
+        pending = {pool.submit(_measure_until, run, sources[run], until): run for run in runs}
         for future in as_completed(pending):
             result = future.result()
             if result is not None:
@@ -142,9 +173,9 @@ def _measure_all(runs: Sequence[Run], jobs: int, until: float) -> Iterator[tuple
                 yield pending[future], result
 
 
-def _measure_until(run: Run, until: float) -> Kept | None:
+def _measure_until(run: Run, sources: str, until: float) -> Kept | None:
     # The monotonic clock of Linux is the same in all processes.
-    return measure(run) if time.monotonic() <= until else None
+    return measure(run, sources) if time.monotonic() < until else None
 
 
 def _progress(total: int) -> Callable[[Run, Kept], None]:

@@ -148,9 +148,9 @@ class Extreme:
         return max(values) if self.kind == "max" else min(values)
 
     def shown(self, results: Results) -> tuple[Run, ...]:
-        """Those where it is attained; of a mean the first."""
+        """Those where it is attained; of a mean all."""
         if self.kind == "mean":
-            return self.parts[0].shown(results)
+            return tuple(run for part in self.parts for run in part.shown(results))
         choose = max if self.kind == "max" else min
         return choose(self.parts, key=lambda part: part.of(results)).shown(results)
 
@@ -257,6 +257,8 @@ class RealStream:
     """What it is, and how its usual dump becomes what `spec` reads."""
     spec: str
     """How `unskew simulate` reads it."""
+    also: tuple[str, ...] = ()
+    """Further traces that are measured in its place."""
 
 
 @dataclass(frozen=True)
@@ -283,3 +285,17 @@ class Paper:
         """All that must be measured, each once."""
         of_rows = [run for row in self.rows for run in row.ours.runs]
         return tuple(dict.fromkeys([*of_rows, *(run for plot in self.plots for run in plot.runs)]))
+
+
+_KINDS = ("abstract", "section", "theorem", "table", "fig.")
+
+
+def by_figure(paper: Paper) -> Paper:
+    """The paper with its rows in the order of its figures, each figure's as they were."""
+    return replace(paper, rows=tuple(sorted(paper.rows, key=lambda row: _rank_figure(row.figure))))
+
+
+def _rank_figure(figure: str) -> tuple[int, int]:
+    kind = figure.partition(" ")[0]
+    number = re.search(r"\d+", figure) if kind in {"table", "fig."} else None
+    return _KINDS.index(kind) if kind in _KINDS else len(_KINDS), int(number[0]) if number else 0

@@ -7,6 +7,7 @@ a line whose digest is another's is measured anew, all others never again.
 
 import argparse
 import json
+import math
 import shlex
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.papers.definitions import Figures, Run
-from benchmarks.papers.sources import digest_of
+from benchmarks.papers.sources import sources_of
 from benchmarks.tables import machine
 from unskew.grouping.simulation.meters.streams import simulate_streams
 from unskew.jobs.commands.simulation.options import Experiment, add_options, read_options
@@ -56,8 +57,9 @@ def read_run(run: Run) -> Experiment:
     return read_options(parser.parse_args(shlex.split(run.setting)), [run.grouping])
 
 
-def measure(run: Run) -> Kept:
-    """Do the run."""
+def measure(run: Run, sources: str | None = None) -> Kept:
+    """Do the run; `sources` is the digest of those that this process has loaded."""
+    sources = sources or sources_of(run.name, run.trace)
     experiment = read_run(run)
     began = time.perf_counter()
     report = simulate_streams(
@@ -69,7 +71,7 @@ def measure(run: Run) -> Kept:
     )
     figures = report.to_dict()
     return Kept(
-        digest_of(run.name),
+        sources,
         dict(_flatten(figures)),
         round(time.perf_counter() - began, 2),
         machine(),
@@ -112,6 +114,14 @@ def _highest(records: list[int], signals: Any) -> Iterator[tuple[str, float]]:
             yield f"over_time.signals.{name}.highest_at", records[values.index(max(values))]
 
 
+def moved(before: Kept, after: Kept) -> Iterator[str]:
+    """The figures that another measurement of a run changed."""
+    for name, value in before.by_name.items():
+        now = after.by_name.get(name, value)
+        if not math.isclose(now, value, rel_tol=1e-6):
+            yield f"{name} {value:g} -> {now:g}"
+
+
 class Store:
     """The kept runs of a file, by command."""
 
@@ -127,7 +137,7 @@ class Store:
     def is_fresh(self, run: Run) -> bool:
         """Is it kept, of the sources as they are?"""
         kept = self.get(run)
-        if kept is None or kept.sources != digest_of(run.name):
+        if kept is None or kept.sources != sources_of(run.name, run.trace):
             return False
         return set(run.series) <= set(kept.series)
 

@@ -54,6 +54,8 @@ def write_page(papers: Sequence[Paper], store: Store, folder: Path) -> None:
     results = _results(papers, store)
     parts = [_head(papers, store, results)]
     (folder / PLOTS).mkdir(parents=True, exist_ok=True)
+    for before in (folder / PLOTS).glob("*.svg"):
+        before.unlink()
     for paper in papers:
         parts.append("\n".join(_section(paper, results)))
         for plot in paper.plots:
@@ -62,6 +64,25 @@ def write_page(papers: Sequence[Paper], store: Store, folder: Path) -> None:
                 (folder / PLOTS / f"{plot.name}.svg").write_text(picture, encoding="utf-8")
     parts.append("\n".join(_every_grouping(store)))
     (folder / PAGE).write_text("\n".join(parts), encoding="utf-8")
+
+
+def lacking_runs(papers: Sequence[Paper], store: Store) -> set[Run]:
+    """Kept runs without a figure that is asked for by now."""
+    results = _results(papers, store)
+    measures = [row.ours for paper in papers for row in paper.rows]
+    measures += [
+        measure
+        for paper in papers
+        for plot in paper.plots
+        for points in plot.lines.values()
+        for _, measure in points
+    ]
+    return {
+        run
+        for measure in measures
+        if not _is_measured(measure, results) and all(run in results for run in measure.runs)
+        for run in measure.runs
+    }
 
 
 def judge_row(row: Row, results: dict[Run, Figures]) -> str:
@@ -93,7 +114,7 @@ def _results(papers: Iterable[Paper], store: Store) -> dict[Run, Figures]:
 
 
 def _head(papers: Sequence[Paper], store: Store, results: dict[Run, Figures]) -> str:
-    runs = list(dict.fromkeys(run for paper in papers for run in paper.runs))
+    runs = list(dict.fromkeys([*(run for paper in papers for run in paper.runs), *every_run()]))
     kept = [each for run in runs if (each := store.get(run)) is not None]
     state = "Nothing is measured yet."
     if kept:
@@ -103,7 +124,7 @@ def _head(papers: Sequence[Paper], store: Store, results: dict[Run, Figures]) ->
             machine="; ".join(dict.fromkeys(each.machine for each in kept)),
             count=len(kept),
             all=len(runs),
-            stale=sum(run in results and not store.is_fresh(run) for run in runs),
+            stale=sum(store.get(run) is not None and not store.is_fresh(run) for run in runs),
         )
     return _HEAD.format(state=state, summary="\n".join(_summary(papers, results)))
 
@@ -189,12 +210,19 @@ def _ratio(printed: Printed, ours: float) -> str:
 
 
 def _commands(paper: Paper, results: dict[Run, Figures]) -> Iterator[str]:
-    yield from _fold(
+    of_rows = (
         f"{command}  # {number}"
         for number, row in enumerate(paper.rows, 1)
         if _is_measured(row.ours, results)
         for command in _joined(dict.fromkeys(row.ours.shown(results)))
     )
+    of_plots = (
+        f"{command}  # {plot.name}"
+        for plot in paper.plots
+        if _drawable(plot, results)
+        for command in _joined(dict.fromkeys(plot.runs))
+    )
+    yield from _fold([*of_rows, *of_plots])
 
 
 def _real(paper: Paper) -> Iterator[str]:
@@ -210,7 +238,7 @@ def _real(paper: Paper) -> Iterator[str]:
 
 
 def _fold(commands: Iterable[str]) -> Iterator[str]:
-    yield "<details><summary>The commands, by number of the row</summary>\n"
+    yield "<details><summary>The commands, by number of the row and by plot</summary>\n"
     yield "```sh"
     yield from commands
     yield "```\n\n</details>\n"

@@ -21,7 +21,8 @@ def parse_real(papers: Sequence[Paper], words: Sequence[str]) -> dict[str, dict[
             problems.append(f"--real {name}: {name}=SPEC with a trace of `unskew simulate`")
         else:
             paper, stream = known[name]
-            chosen.setdefault(paper.key, {})[_law(stream.stand_in)] = spec
+            laws = map(_law, (stream.stand_in, *stream.also))
+            chosen.setdefault(paper.key, {}).update(dict.fromkeys(laws, spec))
     if problems:
         raise ValueError("\n".join(problems))
     return chosen

@@ -3,8 +3,12 @@
 import ast
 from collections.abc import Iterator
 from functools import cache
-from hashlib import blake2b
+from hashlib import blake2b, file_digest
 from pathlib import Path
+
+from unskew.grouping.simulation.specs import parse_spec
+from unskew.grouping.simulation.streams.formats import FORMATS
+from unskew.grouping.simulation.traces import FileTrace
 
 ROOT = Path(__file__).resolve().parents[2]
 _PACKAGE = "unskew.grouping"
@@ -22,6 +26,25 @@ def digest_of(grouping: str) -> str:
         total.update(module.encode())
         total.update(_parse(module).encode())
     return total.hexdigest()
+
+
+def sources_of(grouping: str, trace: str) -> str:
+    """What a run's figures follow from: the code, and the content of the file it reads, if any."""
+    path = _file_of(trace)
+    return digest_of(grouping) + (f"-{_digest_of_file(path)}" if path else "")
+
+
+def _file_of(trace: str) -> str | None:
+    name, _, rest = trace.partition(":")
+    if name == FileTrace.name:
+        return rest
+    return str(parse_spec("trace", trace)[1]["path"]) if name in FORMATS else None
+
+
+@cache
+def _digest_of_file(path: str) -> str:
+    with Path(path).open("rb") as file:
+        return file_digest(file, lambda: blake2b(digest_size=8)).hexdigest()
 
 
 @cache

@@ -1,5 +1,7 @@
 """`make papers`: what is kept, what is judged, and what the page says."""
 
+import gzip
+import json
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
@@ -8,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.papers import measured, sources
+from benchmarks.papers.__main__ import main as make_papers
 from benchmarks.papers.definitions import (
     Extreme,
     Figures,
@@ -18,9 +21,18 @@ from benchmarks.papers.definitions import (
     Row,
     Run,
     Value,
+    by_figure,
 )
-from benchmarks.papers.measured import Kept, Store, measure
-from benchmarks.papers.page import AGREES, EXPLAINED, MISSING, UNEXPLAINED, judge_row, write_page
+from benchmarks.papers.measured import Kept, Store, measure, moved
+from benchmarks.papers.page import (
+    AGREES,
+    EXPLAINED,
+    MISSING,
+    UNEXPLAINED,
+    judge_row,
+    lacking_runs,
+    write_page,
+)
 from benchmarks.papers.papers import PAPERS
 from benchmarks.papers.quick import judge
 from benchmarks.papers.real_streams import parse_real, with_real
@@ -61,6 +73,7 @@ def test_measures_follow_from_figures() -> None:
 
     assert (TIMES.of(RESULTS), worst.of(RESULTS)) == (1.5, 20.0)
     assert worst.shown(RESULTS) == (SLOW,)
+    assert replace(worst, kind="mean").shown(RESULTS) == (FAST, SLOW)
 
 
 @pytest.mark.parametrize(
@@ -77,6 +90,18 @@ def test_measures_follow_from_figures() -> None:
 def test_a_row_agrees_or_has_a_reason(judged: Row, verdict: str) -> None:
     assert judge_row(judged, RESULTS) == verdict
     assert judge_row(judged, {}) == MISSING
+
+
+def test_rows_are_in_the_order_of_figures() -> None:
+    names = ["fig. 12", "scale-out", "fig. 2", "section I", "table 3", "fig. 2"]
+    rows = tuple(replace(row(1.0), figure=name, what=str(i)) for i, name in enumerate(names))
+
+    ordered = by_figure(Paper("9", "A paper", "", rows)).rows
+
+    assert [each.figure for each in ordered] == [
+        "section I", "table 3", "fig. 2", "fig. 2", "fig. 12", "scale-out",
+    ]  # fmt: skip
+    assert [each.what for each in ordered] == ["3", "4", "2", "5", "0", "1"]
 
 
 def test_a_figure_outside_its_band_fails() -> None:
@@ -99,8 +124,90 @@ def test_what_is_kept_is_measured_again_when_its_sources_change(
     again = Store(tmp_path / "kept.json")
     assert again.is_fresh(FAST)
     assert not again.is_fresh(SLOW)
-    monkeypatch.setattr(measured, "digest_of", lambda name: "another")
+    monkeypatch.setattr(measured, "sources_of", lambda name, trace: "another")
     assert not again.is_fresh(FAST)
+
+
+def test_a_run_that_lacks_a_figure_is_measured_again(tmp_path: Path) -> None:
+    store = Store(tmp_path / "kept.json")
+    store.keep(FAST, kept({"time": 1.0}))
+    asked = Row("fig. 1", "pairs", Printed("7", "section 1"), Value(FAST, "pairs"))
+
+    assert lacking_runs([Paper("9", "A paper", "", (asked,))], store) == {FAST}
+    store.keep(FAST, kept({"time": 1.0, "pairs": 7.0}))
+    assert lacking_runs([Paper("9", "A paper", "", (asked,))], store) == set()
+
+
+def test_figures_that_another_measurement_changed_are_said() -> None:
+    before, after = kept({"time": 1.0, "pairs": 3.0}), kept({"time": 1.0, "pairs": 4.0})
+
+    assert list(moved(before, after)) == ["pairs 3 -> 4"]
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--only", "TYPO"], "--only TYPO: matches none of '001', '000'"),
+        (["--real", "003.ticker=file:/no/such"], "trace: /no/such: no such file"),
+        (["--real", "003.ticker=csv:path=/no/such,title=a"], "trace: /no/such: No such file"),
+    ],
+)
+def test_what_cannot_be_measured_is_an_error_of_use(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], problem: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        make_papers([*words, "--out", str(tmp_path)])
+
+    assert ended.value.code == 2
+    assert problem in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_in_no_minutes_nothing_is_measured(tmp_path: Path) -> None:
+    results = tmp_path / "kept.json"
+    words = ["--only", "004 fig. 8", "--minutes", "0", "--jobs", "1"]
+
+    make_papers([*words, "--results", str(results), "--out", str(tmp_path)])
+
+    assert not results.exists()
+    assert (tmp_path / "papers.md").exists()
+
+
+WORDS = [f"k{i % 7}" for i in range(300)]
+DUMPS = {
+    "file:{}": "\n".join(WORDS),
+    "text:path={}": " ".join(WORDS) + "\n",
+    "text:path={},starts=Q": "".join(f"P\thttp\nQ\t{word}\n" for word in WORDS),
+    "csv:path={},title=symbol": "time,symbol\n" + "".join(f"1,{word}\n" for word in WORDS),
+    "csv:path={},column=3,separator=space": "".join(f"1 2 {word}\n" for word in WORDS),
+    "json-lines:path={},field=key": "".join(f'{{"n": 1, "key": "{word}"}}\n' for word in WORDS),
+}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("spec", DUMPS)
+def test_real_files_of_every_format_are_measured(tmp_path: Path, spec: str, packed: bool) -> None:
+    path, content = tmp_path / "dump", DUMPS[spec].encode()
+    path.write_bytes(gzip.compress(content) if packed else content)
+    chosen = f"003.ticker={spec.format(path)}"
+    words = ["--real", chosen, "--only", "003 fig. 9", "--jobs", "1", "--out", str(tmp_path)]
+
+    make_papers(words)
+
+    figures = json.loads((tmp_path / "papers.json").read_text())
+    assert [each["figures"]["distinct_keys"] for each in figures.values()] == [7, 7]
+    assert all(str(path) in command for command in figures)
+    assert spec.format(path) in (tmp_path / "papers.md").read_text()
+
+
+def test_a_digest_changes_with_the_file_that_is_read(tmp_path: Path) -> None:
+    first, second = tmp_path / "a", tmp_path / "b"
+    first.write_text("x\n")
+    second.write_text("y\n")
+    digests = {sources.sources_of("key", f"text:path={path}") for path in (first, second)}
+
+    assert len(digests | {sources.sources_of("key", f"file:{first}")}) == 2
+    assert sources.sources_of("key", FAST.trace) == sources.digest_of("key")
 
 
 def test_a_digest_is_of_one_grouping_and_not_of_comments(
@@ -132,6 +239,7 @@ def test_the_page_says_what_is_there_and_what_is_not(tmp_path: Path) -> None:
     assert "| 2 | fig. 2 | later | 7 (section 2) |  |  |  |" in page
     assert "| [9](#9-a-paper) A paper | 2 | 0 | 0 | 1 | 1 |" in page
     assert f"unskew simulate --grouping key --grouping shuffle {FAST.setting}  # 1" in page
+    assert f"unskew simulate --grouping key --grouping shuffle {FAST.setting}  # p" in page
     ET.fromstring((tmp_path / "papers" / "p.svg").read_text())  # noqa: S314
 
 

@@ -1,12 +1,10 @@
-"""Paper 003's other real streams (figure 9), and its scaling out and down over time."""
+"""Paper 003's scaling out and down over time."""
 
 from benchmarks.papers.definitions import (
     Derived,
     Measure,
     Plot,
     Printed,
-    Ratio,
-    RealStream,
     Row,
     Run,
     Value,
@@ -18,24 +16,6 @@ RATE, SECONDS, STEP = 5000, 400, 5
 POINTS = SECONDS // STEP
 _TIMES = ("window_stddev", "window_latency_mean_ms", "throughput_per_second")
 _WIDTHS = ("width_max", "wide_keys")
-_SIMILAR = {
-    "twitter-ticker (10 %)": "hot-key:r=10,z=1,keys=100000,records=1500000",
-    "wikipedia-pageviews (9 %)": "wikipedia-like:records=5000000",
-    "wikipedia-pageviews-by-lang (27 %)": "hot-key:r=27,z=1,keys=280,records=5000000",
-}
-"""With the first key's share of table 2; the tails are assumed."""
-_READ = {
-    "ticker": ("ticker symbols of tweets, one a line", "file:FILE"),
-    "pageviews": ("as 001.WP", "csv:path=FILE,column=3,separator=space"),
-    "by-lang": (
-        "languages of page views: the first column of Wikimedia's hourly dumps",
-        "csv:path=FILE,column=1,separator=space",
-    ),
-}
-REAL = tuple(
-    RealStream(name, trace, *_READ[name])
-    for name, trace in zip(_READ, _SIMILAR.values(), strict=True)
-)
 
 
 def turning(grouping: str) -> Run:
@@ -45,23 +25,6 @@ def turning(grouping: str) -> Run:
     signals = tuple(f"signals.{name}" for name in _WIDTHS) if grouping == "dynamic_key" else ()
     series = tuple(f"over_time.{name}" for name in (*_TIMES, *signals))
     return Run(grouping, trace, 10, 5, more, series=series)
-
-
-def _throughput(grouping: str, trace: str) -> Measure:
-    return Value(Run(grouping, trace, 10, 5, "--cost-us 1000"), "throughput_per_second")
-
-
-def _similar() -> tuple[Row, ...]:
-    return tuple(
-        Row(
-            "fig. 9",
-            f"like {stream}: throughput, DKG over PKG",
-            Printed("similar", "section 5.3", 1.0),
-            Ratio(_throughput("dynamic_key", trace), _throughput("partial_key", trace)),
-            "the tail is assumed, and the paper's plot has no numbers",
-        )
-        for stream, trace in _SIMILAR.items()
-    )
 
 
 def _width_at(second: int) -> Measure:
@@ -132,5 +95,5 @@ def _plots() -> tuple[Plot, ...]:
     return (*lines, widths)
 
 
-SCALING_ROWS = (*_similar(), *_scaling())
+SCALING_ROWS = _scaling()
 SCALING_PLOTS = _plots()

@@ -1,6 +1,7 @@
 """Paper 003, Dynamic Key Grouping."""
 
 import math
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from benchmarks.papers.definitions import (
@@ -11,17 +12,23 @@ from benchmarks.papers.definitions import (
     Plot,
     Printed,
     Ratio,
-    RealStream,
     Row,
     Run,
     Saving,
     Value,
 )
-from benchmarks.papers.tables.dynamic_key.over_time import NAMES, REAL, SCALING_PLOTS, SCALING_ROWS
+from benchmarks.papers.tables.dynamic_key.over_time import NAMES, SCALING_PLOTS, SCALING_ROWS
+from benchmarks.papers.tables.dynamic_key.streams import (
+    ELECTION,
+    REAL,
+    SIMILAR_ROWS,
+    TABLE_2_ROWS,
+)
 from unskew.grouping.algorithms.dynamic_key import machines_max
 
 RECORDS, QUICK = 10_000_000, 1_000_000
 SKEWS = (0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
+WORKERS, SOURCES = (10, 50, 100), (5, 10, 15, 20)
 TABLE_1 = {5: (24.47, 5), 10: (13.16, 8), 20: (7.24, 14), 50: (3.41, 30), 100: (2.00, 51)}
 TABLE_3 = {
     "shuffle": (559_329, 0.0001, 2.4491, 9_511),
@@ -29,8 +36,6 @@ TABLE_3 = {
     "partial_key": (1_941_879, 12.3513, 1.1647, 2_739),
     "dynamic_key": (1_174_979, 4.0972, 1.2414, 4_529),
 }
-ELECTION = "flash:share=0.68,begin=0,end=1,z=1.0,keys=270000,records=5000000"
-"""A key of 68 % over a long tail, whose number of keys is fitted to the DistCost of SG."""
 _WORK = "--cost-us 1000"
 MINUTE = "dynamic_key:check_seconds=60"
 _DKG = (
@@ -49,7 +54,7 @@ def country(grouping: str, skew: int, partitions: int = 10, trace: str = "countr
 
 def election(grouping: str, partitions: int = 10, sources: int = 5) -> Run:
     """The stream shaped like twitter-election."""
-    return Run(grouping, ELECTION, partitions, sources, _WORK)
+    return Run(grouping, ELECTION, partitions, sources, _WORK, 500_000)
 
 
 def throughput(run: Run) -> Value:
@@ -137,46 +142,34 @@ def _why_3(name: str) -> str:
     return _DKG if name == "dynamic_key" else ""
 
 
-def _text() -> tuple[Row, ...]:
-    def gain(skews: tuple[int, ...]) -> tuple[Measure, Measure]:
-        pairs = [(country("dynamic_key", r), country("partial_key", r)) for r in skews]
-        saved = [
-            Saving(Value(dkg, "execution_seconds"), Value(pkg, "execution_seconds"))
-            for dkg, pkg in pairs
-        ]
-        more = [Ratio(throughput(dkg), throughput(pkg)) for dkg, pkg in pairs]
-        return Extreme(tuple(saved)), Extreme(tuple(more))
+def _gains(rival: str, skews: tuple[int, ...]) -> tuple[Measure, ...]:
+    """The throughput of DKG over another's, at each skew."""
+    return tuple(
+        Ratio(throughput(country("dynamic_key", r)), throughput(country(rival, r))) for r in skews
+    )
 
-    modest, high = gain((30,)), gain((80, 90))
+
+def _abstract() -> tuple[Row, ...]:
+    def saved(skews: tuple[int, ...]) -> Measure:
+        time = "execution_seconds"
+        return Extreme(
+            tuple(
+                Saving(
+                    Value(country("dynamic_key", r), time), Value(country("partial_key", r), time)
+                )
+                for r in skews
+            )
+        )
+
+    def row(what: str, value: float, ours: Measure) -> Row:
+        return Row("abstract", what, Printed(f"up to {value:g}", "abstract", value), ours, _DKG)
+
+    modest, high = (30,), (80, 90)
     return (
-        Row(
-            "abstract",
-            "latency saved over PKG at r = 30, percent",
-            Printed("up to 7", "abstract", 7.0),
-            modest[0],
-            _DKG,
-        ),
-        Row(
-            "abstract",
-            "throughput over PKG at r = 30",
-            Printed("up to 1.08", "abstract", 1.08),
-            modest[1],
-            _DKG,
-        ),
-        Row(
-            "abstract",
-            "latency saved over PKG at r = 80 and 90, percent",
-            Printed("up to 48", "abstract", 48.0),
-            high[0],
-            _DKG,
-        ),
-        Row(
-            "abstract",
-            "throughput over PKG at r = 80 and 90",
-            Printed("up to 1.93", "abstract", 1.93),
-            high[1],
-            _DKG,
-        ),
+        row("latency saved over PKG at r = 30, percent", 7.0, saved(modest)),
+        row("throughput over PKG at r = 30", 1.08, Extreme(_gains("partial_key", modest))),
+        row("latency saved over PKG at r = 80 and 90, percent", 48.0, saved(high)),
+        row("throughput over PKG at r = 80 and 90", 1.93, Extreme(_gains("partial_key", high))),
         Row(
             "table 3",
             "DKG with `check_seconds=60`, as the authors' code: throughput over SG's",
@@ -184,6 +177,12 @@ def _text() -> tuple[Row, ...]:
             Ratio(throughput(election(MINUTE)), throughput(election("shuffle"))),
             _DKG,
         ),
+    )
+
+
+def _skews() -> tuple[Row, ...]:
+    higher, lower = (40, 50, 60, 70, 80, 90), (0, 10, 20)
+    return (
         Row(
             "fig. 10",
             "KG: standard deviation of load at r = 30 over r = 0",
@@ -191,46 +190,92 @@ def _text() -> tuple[Row, ...]:
             Ratio(Value(country("key", 30), "stddev"), Value(country("key", 0), "stddev")),
         ),
         Row(
-            "fig. 11",
-            "DKG: standard deviation at r = 80, percent",
-            Printed("close to SG's", "section 5.4"),
-            Value(country("dynamic_key", 80), "stddev"),
-            band=(9.0, 11.5),
+            "fig. 10",
+            "PKG over KG at r = 60: throughput",
+            Printed("much more successful up to 60 %", "section 5.4", 1.0, "at least"),
+            Ratio(throughput(country("partial_key", 60)), throughput(country("key", 60))),
+            band=(1.4, 2.1),
         ),
         Row(
             "fig. 11",
-            "PKG: standard deviation at r = 80, percent",
+            "DKG over the better of KG and PKG, r = 40 to 90: least quotient of throughputs",
+            Printed("better above 30 %", "section 5.4", 1.0, "at least"),
+            Extreme((*_gains("key", higher), *_gains("partial_key", higher)), "min"),
+        ),
+        Row(
+            "fig. 11",
+            "DKG over PKG, r = 0 to 20: largest quotient of throughputs",
+            Printed("PKG is higher under 30 %", "section 5.4", 1.0, "at most"),
+            Extreme(_gains("partial_key", lower)),
+        ),
+        *(
+            Row(
+                "fig. 11",
+                f"{NAMES[name]}: standard deviation at r = 80, percent",
+                Printed(text, "section 5.4"),
+                Value(country(name, 80), "stddev"),
+                band=band,
+            )
+            for name, text, band in (
+                ("dynamic_key", "close to SG's", (9.0, 11.5)),
+                ("partial_key", "plot only", (14.0, 16.5)),
+                ("key", "plot only", (22.0, 26.0)),
+            )
+        ),
+        *_half_skew(),
+    )
+
+
+def _half_skew() -> tuple[Row, ...]:
+    figures = {
+        "throughput": "throughput_per_second",
+        "latency (time of the whole)": "execution_seconds",
+        "standard deviation of load": "stddev",
+        "DistCost": "dist_cost",
+    }
+
+    def value(name: str, figure: str) -> Value:
+        return Value(country(name, 80, trace="half-skew"), figure)
+
+    return tuple(
+        Row(
+            "fig. 11",
+            f"half-skew r80, DKG over {NAMES[rival]}: {what}",
             Printed("plot only", "section 5.4"),
-            Value(country("partial_key", 80), "stddev"),
-            band=(14.0, 16.5),
+            Ratio(value("dynamic_key", figure), value(rival, figure)),
+        )
+        for rival in ("partial_key", "key")
+        for what, figure in figures.items()
+    )
+
+
+def _sizes() -> tuple[Row, ...]:
+    def change(name: str, more: Run) -> Measure:
+        return Ratio(throughput(more), throughput(election(name)))
+
+    return (
+        *(
+            Row(
+                "fig. 12",
+                f"twitter-election, {NAMES[name]}'s throughput at 100 workers over that at 10",
+                Printed("not so much impact", "section 5.5", 1.0),
+                change(name, election(name, 100)),
+                "table 1 allows the first key 51 of 100 workers, and 8 of 10"
+                if name == "dynamic_key"
+                else "",
+                band=(0.95, 1.05) if name == "partial_key" else None,
+            )
+            for name in ("key", "partial_key", "dynamic_key")
         ),
-        Row(
-            "fig. 11",
-            "KG: standard deviation at r = 80, percent",
-            Printed("plot only", "section 5.4"),
-            Value(country("key", 80), "stddev"),
-            band=(22.0, 26.0),
-        ),
-        Row(
-            "fig. 11",
-            "half-skew r80, DKG over PKG: throughput",
-            Printed("plot only", "section 5.4"),
-            Ratio(
-                throughput(country("dynamic_key", 80, trace="half-skew")),
-                throughput(country("partial_key", 80, trace="half-skew")),
-            ),
-        ),
-        Row(
-            "fig. 12",
-            "twitter-election, PKG's throughput at 100 workers over that at 10",
-            Printed("not so much impact", "section 5.5", 1.0),
-            Ratio(throughput(election("partial_key", 100)), throughput(election("partial_key"))),
-        ),
-        Row(
-            "fig. 13",
-            "twitter-election, DKG's throughput with 20 sources over that with 5",
-            Printed("no effect", "section 5.6", 1.0),
-            Ratio(throughput(election("dynamic_key", 10, 20)), throughput(election("dynamic_key"))),
+        *(
+            Row(
+                "fig. 13",
+                f"twitter-election, {NAMES[name]}'s throughput with 20 sources over that with 5",
+                Printed("no effect", "section 5.6", 1.0),
+                change(name, election(name, 10, 20)),
+                band=(0.9, 1.1) if name == "partial_key" else None,
+            )
+            for name in NAMES
         ),
     )
 
@@ -242,18 +287,24 @@ def _plots() -> tuple[Plot, ...]:
         "dist_cost": "DistCost",
         "throughput_per_second": "records a second",
     }
+    axes: dict[str, tuple[str, Sequence[int], Callable[[str, int], Run]]] = {
+        "11": ("r, percent", SKEWS, country),
+        "12": ("workers, twitter-election", WORKERS, election),
+        "13": ("sources, twitter-election", SOURCES, lambda name, s: election(name, 10, s)),
+    }
     return tuple(
         Plot(
-            f"003-fig11-{name.partition('_')[0]}",
-            f"Fig. 11: {what}",
-            "r, percent",
+            f"003-fig{number}-{name.partition('_')[0]}",
+            f"Fig. {number}: {what}",
+            x,
             what,
             {
-                label: tuple((r, Value(country(grouping, r), name)) for r in SKEWS)
+                label: tuple((each, Value(run(grouping, each), name)) for each in grid)
                 for grouping, label in NAMES.items()
             },
             log=name == "dist_cost",
         )
+        for number, (x, grid, run) in axes.items()
         for name, what in shown.items()
     )
 
@@ -266,15 +317,16 @@ PAPER = Paper(
     " twitter-election: 5 x 10^6 records, a key of 68 % over a tail of Zipf's law with z = 1,"
     " whose keys are so many that SG has table 3's DistCost (that row agrees by construction). One"
     " seed.",
-    (*_table_1(), *_table_3(), *_text(), *SCALING_ROWS),
+    (
+        *_table_1(),
+        *TABLE_2_ROWS,
+        *_table_3(),
+        *_abstract(),
+        *_skews(),
+        *_sizes(),
+        *SIMILAR_ROWS,
+        *SCALING_ROWS,
+    ),
     (*_plots(), *SCALING_PLOTS),
-    real=(
-        RealStream(
-            "election", ELECTION, "twitter-election, words of tweets as text", "text:path=FILE"
-        ),
-        *REAL,
-    ),
-    missing=(
-        "fig. 9, wikipedia-clickstream: KG is better than all others there, which needs the stream",
-    ),
+    real=REAL,
 )

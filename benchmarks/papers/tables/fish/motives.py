@@ -1,7 +1,8 @@
 """Paper 000's figures 2 and 3: what it finds wrong with D-Choices and W-Choices, and when."""
 
 from benchmarks.papers.definitions import Extreme, Measure, Plot, Printed, Ratio, Row, Run, Value
-from benchmarks.papers.tables.fish.parts import WIDTHS, storm
+from benchmarks.papers.tables.fish.cluster import storm
+from benchmarks.papers.tables.fish.parts import WIDTHS
 
 _WHERE = "section 2.3"
 _COUNTED = {

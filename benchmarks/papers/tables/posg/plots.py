@@ -24,7 +24,7 @@ def _speed_ups() -> dict[str, str]:
     return {**VARIANTS, FULL_KNOWLEDGE: FULL_KNOWLEDGE}
 
 
-def _plots() -> tuple[Plot, ...]:
+def _by_distribution() -> tuple[Plot, ...]:
     return (
         Plot(
             "004-fig4",
@@ -49,6 +49,11 @@ def _plots() -> tuple[Plot, ...]:
                 for kind, before in (("least", "least."), ("mean", ""), ("most", "most."))
             },
         ),
+    )
+
+
+def _by_setting() -> tuple[Plot, ...]:
+    return (
         Plot(
             "004-fig5",
             "Fig. 5: speed-up over round robin, by provisioning",
@@ -60,7 +65,6 @@ def _plots() -> tuple[Plot, ...]:
             },
             log=False,
         ),
-        *_plots_of_costs(),
         Plot(
             "004-fig8",
             "Fig. 8: speed-up over round robin, by instances",
@@ -120,4 +124,4 @@ def _plots_of_costs() -> tuple[Plot, ...]:
     )
 
 
-SPEED_PLOTS = _plots()
+SPEED_PLOTS = (*_by_distribution(), *_plots_of_costs(), *_by_setting())

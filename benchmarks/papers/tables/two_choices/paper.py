@@ -19,7 +19,9 @@ from benchmarks.papers.definitions import (
     Run,
     Value,
 )
+from benchmarks.papers.tables.two_choices.cluster import CLUSTER_PLOTS, CLUSTER_ROWS
 from benchmarks.papers.tables.two_choices.heads import HEAD_PLOT, HEAD_ROWS
+from benchmarks.papers.tables.two_choices.least_choices import LEAST_PLOTS, LEAST_ROWS
 from benchmarks.papers.tables.two_choices.streams import REAL, STREAM_PLOTS, STREAM_ROWS
 from unskew.grouping.parts.choices import solve_choices
 
@@ -35,6 +37,7 @@ NAMES = {
     "round_robin_head": "RR",
 }
 EPSILON, SOURCES = 1e-4, 5
+MORE_KEYS = (100_000, 1_000_000)
 NO_NUMBER = "plot only"
 
 
@@ -187,18 +190,14 @@ def _balance_rows() -> tuple[Row, ...]:
                 ("partial_key", "PKG", NO_NUMBER, (0.28, 0.32)),
             )
         ),
-        Row(
-            "fig. 10",
-            "W-Choices, n = 100: worst imbalance with 10^5 and 10^6 keys",
-            Printed("as with 10^4", "section V, Q3"),
-            worst(
-                "imbalance",
-                (
-                    zipf("w_choices", 100, z, keys)
-                    for z in (0.8, 1.6)
-                    for keys in (100_000, 1_000_000)
-                ),
-            ),
+        *(
+            Row(
+                "fig. 10",
+                f"{NAMES[name]}, n = 100: worst imbalance with 10^5 and 10^6 keys",
+                Printed("as with 10^4", "section V, Q3"),
+                worst("imbalance", (zipf(name, 100, z, keys) for z in ZIPFS for keys in MORE_KEYS)),
+            )
+            for name in NAMES
         ),
     )
 
@@ -260,10 +259,9 @@ def _exact_plots() -> tuple[Plot, ...]:
 
 def _threshold_plots() -> tuple[Plot, ...]:
     thetas = {"2/n": 2.0, "1/n": 1.0, "1/2n": 0.5, "1/4n": 0.25, "1/8n": 0.125}
-    n = 100
     return tuple(
         Plot(
-            f"001-fig7-{label}",
+            f"001-fig7-{label}-n{n}",
             f"Fig. 7: imbalance over skew of {label}, n = {n}, by theta",
             "z",
             "imbalance",
@@ -275,26 +273,25 @@ def _threshold_plots() -> tuple[Plot, ...]:
             },
         )
         for name, label in (("w_choices", "W-Choices"), ("round_robin_head", "RR"))
+        for n in (50, 100)
     )
 
 
 def _plots() -> tuple[Plot, ...]:
-    def lines(n: int) -> dict[str, tuple[tuple[float, Measure], ...]]:
-        return {
-            label: tuple((z, Value(zipf(name, n, z), "imbalance")) for z in ZIPFS)
-            for name, label in NAMES.items()
-        }
-
-    return tuple(
-        Plot(
-            f"001-fig10-n{n}",
-            f"Fig. 10: imbalance over skew, n = {n}, 10^4 keys",
+    def shown(n: int, keys: int) -> Plot:
+        power = len(str(keys)) - 1
+        return Plot(
+            f"001-fig10-n{n}" + (f"-k{power}" if keys != KEYS else ""),
+            f"Fig. 10: imbalance over skew, n = {n}, 10^{power} keys",
             "z",
             "imbalance",
-            lines(n),
+            {
+                label: tuple((z, Value(zipf(name, n, z, keys), "imbalance")) for z in ZIPFS)
+                for name, label in NAMES.items()
+            },
         )
-        for n in WIDTHS
-    )
+
+    return (*(shown(n, KEYS) for n in WIDTHS), *(shown(100, keys) for keys in MORE_KEYS))
 
 
 PAPER = Paper(
@@ -311,8 +308,18 @@ PAPER = Paper(
         *_threshold_rows(),
         *HEAD_ROWS,
         *_balance_rows(),
+        *LEAST_ROWS,
         *STREAM_ROWS,
+        *CLUSTER_ROWS,
     ),
-    (*_exact_plots(), *_threshold_plots(), HEAD_PLOT, *_plots(), *STREAM_PLOTS),
+    (
+        *_exact_plots(),
+        *_threshold_plots(),
+        HEAD_PLOT,
+        *LEAST_PLOTS,
+        *_plots(),
+        *STREAM_PLOTS,
+        *CLUSTER_PLOTS,
+    ),
     real=REAL,
 )
