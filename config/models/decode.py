@@ -67,6 +67,11 @@ class TextDecode(Model):
         """The names of the decoded columns."""
         return ("value",)
 
+    @property
+    def types(self) -> dict[str, str]:
+        """The first word of each column's type, in lower case."""
+        return {"value": "string"}
+
 
 class JsonDecode(Model):
     """The value is a JSON object."""
@@ -80,6 +85,12 @@ class JsonDecode(Model):
     def columns(self) -> tuple[str, ...]:
         """The names of the decoded columns."""
         return parse_columns(self.ddl).names
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The first word of each column's type, in lower case."""
+        columns = parse_columns(self.ddl)
+        return dict(zip(columns.names, columns.types, strict=True))
 
 
 class CsvDecode(Model):
@@ -103,6 +114,12 @@ class CsvDecode(Model):
         """The names of the decoded columns."""
         return parse_columns(self.ddl).names
 
+    @property
+    def types(self) -> dict[str, str]:
+        """The first word of each column's type, in lower case."""
+        columns = parse_columns(self.ddl)
+        return dict(zip(columns.names, columns.types, strict=True))
+
 
 class AvroDecode(Model):
     """The value is an Avro record."""
@@ -119,6 +136,11 @@ class AvroDecode(Model):
     def columns(self) -> tuple[str, ...]:
         """The names of the decoded columns."""
         return avro_columns(Path(self.schema_file))
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The first word of each column's type, in lower case; of Avro's only Spark knows them."""
+        return {}
 
 
 Decode = Annotated[TextDecode | JsonDecode | CsvDecode | AvroDecode, Field(discriminator="type")]

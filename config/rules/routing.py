@@ -59,6 +59,30 @@ def auto_has_a_merge(operator: OperatorOptions, grouping: Any) -> Iterator[Contr
         )
 
 
+@rule("operator", "grouping")
+def times_are_measured(operator: OperatorOptions, grouping: Any) -> Iterator[Contradiction]:
+    """A partition of rows reports how long it took to receive them, not to write them."""
+    chosen = getattr(operator, "implementation", None) or OPERATORS.load(operator.type)
+    if chosen.merges:
+        return
+    advice = {
+        "balance": (getattr(grouping, "balance", "") == "seconds", "write records"),
+        "assignment": (
+            getattr(grouping, "assignment", "") == "waiting_time",
+            "write assignment: records",
+        ),
+        "type": (grouping.type == "posg", "write grouping.type: level"),
+    }
+    for field, (is_timed, suggestion) in advice.items():
+        if is_timed:
+            yield Contradiction(
+                ("grouping", field),
+                f"{grouping.type} learns from the times of partitions, and those of operator.type"
+                f" {operator.type} are not known before the next batch",
+                suggestion,
+            )
+
+
 @rule("grouping", "partitions", "seed")
 def options_fit_partitions(grouping: Any, partitions: int, seed: int) -> Iterator[Contradiction]:
     """A grouping may refuse options that do not fit the number of partitions."""

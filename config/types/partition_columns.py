@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_]{0,62}"
 _COLUMN = re.compile(rf"\s*(?:`({_NAME})`|({_NAME}))\s*")
-_NAMED = re.compile(rf"(.+\S)\s+[Aa][Ss]\s+(?:`({_NAME})`|({_NAME}))\s*", re.DOTALL)
+_NAMED = re.compile(rf"(.*\S)\s+[Aa][Ss]\s+(?:`({_NAME})`|({_NAME}))\s*", re.DOTALL)
 _SEPARATORS = re.compile(r"[^A-Za-z0-9]+")
 
 

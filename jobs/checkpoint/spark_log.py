@@ -2,14 +2,16 @@
 
 import json
 import re
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
+from unskew.config.errors import ExternalError
 from unskew.config.models.job import Job
-from unskew.jobs.checkpoint.files import names_in, read_bytes
+from unskew.jobs.checkpoint.files import names_in, read_bytes, write_bytes
 
 _VERSION = re.compile(rb"v\d+")
 _FILES_UNTIL = "logOffset"
@@ -40,9 +42,30 @@ def read_newest_offset(job: Job) -> int:
 
 def read_query_id(job: Job) -> str:
     """The query's id, which a checkpoint keeps from its first start on."""
-    data = read_bytes(f"{job.checkpoint.rstrip('/')}/metadata")
-    assert data is not None, "written before the first batch"
-    return str(json.loads(data)["id"])
+    query = find_query_id(job)
+    assert query is not None, "written before the first batch"
+    return query
+
+
+def find_query_id(job: Job) -> str | None:
+    """The query's id; None before the first start."""
+    data = read_bytes(_metadata_file(job))
+    try:
+        return None if data is None else str(json.loads(data)["id"])
+    except (ValueError, KeyError, TypeError) as error:
+        problem = f"checkpoint: {_metadata_file(job)}: damaged or cut short; restore it from a copy"
+        raise ExternalError(problem) from error
+
+
+def make_query_id(job: Job) -> str:
+    """The query's id, which is made up before the first start: Spark keeps one that it finds."""
+    if find_query_id(job) is None:
+        write_bytes(_metadata_file(job), json.dumps({"id": str(uuid.uuid4())}).encode())
+    return read_query_id(job)
+
+
+def _metadata_file(job: Job) -> str:
+    return f"{job.checkpoint.rstrip('/')}/metadata"
 
 
 def read_source_range(job: Job, batch: int) -> SourceRange | None:

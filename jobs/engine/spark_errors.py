@@ -47,6 +47,10 @@ _DAMAGED_LOG = re.compile(
 _LOST_TASK = re.compile(r"Job aborted due to stage failure.*?\(TID \d+\) \([^)]*\): ", re.DOTALL)
 _SPARK_ONLY = frozenset({"SparkException", "AnalysisException", "ParseException", "Exception"})
 
+# Of two commits to a Delta table at the same moment, the later: its transaction was undone.
+_DELTA_CONFLICT = re.compile(
+    r"Concurrent(Append|DeleteRead|DeleteDelete|Write)Exception|(Metadata|Protocol)ChangedException"
+)
 _NO_ROOM = "no space left on device: make room; the checkpoint goes on from the last whole batch"
 _KNOWN = (
     (
@@ -74,6 +78,17 @@ _KNOWN = (
     (
         re.compile(r"CONCURRENT_STREAM_LOG_UPDATE|CONCURRENT_QUERY|[Cc]oncurrent update to the"),
         "checkpoint: another query writes to it at this moment; run a job once",
+    ),
+    (
+        re.compile(r"ConcurrentTransactionException"),
+        "sinks: another start of this query adds its batches to the Delta table; run a job once",
+    ),
+    (
+        _DELTA_CONFLICT,
+        (
+            "sinks: another writer, such as OPTIMIZE, changed the Delta table at the same moment:"
+            " {cause}"
+        ),
     ),
     (
         re.compile(r"JAVA_GATEWAY_EXITED"),
@@ -117,7 +132,8 @@ _KNOWN = (
 )
 
 
-# Of Kafka; of PostgreSQL, by the names of libpq's errors in psycopg; of object stores and HDFS.
+# Of Kafka; of PostgreSQL, by the names of libpq's errors in psycopg; of object stores and HDFS;
+# of Delta.
 _PASSING = re.compile(
     r"TimeoutException: |DisconnectException|NetworkException|NotLeaderOrFollower|"
     r"(Leader|Broker|Coordinator)NotAvailable|No resolvable bootstrap|Timeout expired while|"
@@ -125,7 +141,7 @@ _PASSING = re.compile(
     r"IdleInTransactionSessionTimeout|DeadlockDetected|TooManyConnections)|"
     r"ConnectException|Socket(Timeout)?Exception|UnknownHostException|NoRouteToHostException|"
     r"SlowDown|Service ?Unavailable|TooManyRequests|RequestTimeout|"
-    r"(S3|Gcs|Abfs|HttpResponse)\w*Exception.*\b(429|500|502|503|504)\b"
+    r"(S3|Gcs|Abfs|HttpResponse)\w*Exception.*\b(429|500|502|503|504)\b|" + _DELTA_CONFLICT.pattern
 )
 _LASTING = re.compile(
     r"password authentication failed|no pg_hba|does not exist|permission denied|"

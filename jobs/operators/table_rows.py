@@ -9,17 +9,19 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field
 
-from unskew.config.models.base import IDENTIFIER, Expression
+from unskew.config.models.base import IDENTIFIER, Expression, bare_column
 from unskew.config.models.operator import OperatorOptions
 from unskew.config.models.window import Merge
 from unskew.config.problems.problem import Path
 from unskew.config.rules.registry import Contradiction, agrees_with
-from unskew.config.types.partition_columns import partition_column
+from unskew.config.types.partition_columns import PartitionColumn, partition_column
 from unskew.grouping.options.broken_rules import rule_error
 from unskew.grouping.options.suggestions import did_you_mean
 from unskew.jobs.operators.base import Operator
 
 COLUMNS_MAX = 2_000
+# Types of which Spark partitions no table.
+_NOT_ATOMIC = frozenset({"array", "map", "struct", "variant", "void"})
 # Names that prepared records have already while the columns are computed.
 _RESERVED = frozenset(
     {
@@ -68,9 +70,11 @@ class RowsOptions(OperatorOptions):
         ]
         return [*super().expressions(), *own]
 
-    def list_columns(self, decode: Any) -> list[str]:
+    def list_columns(self, decode: Any, select: Mapping[str, str] | None) -> list[str]:
         """List the columns of a row."""
-        return list(decode.columns if self.columns is None else self.columns)
+        if self.columns is not None:
+            return list(self.columns)
+        return list(dict.fromkeys((*decode.columns, *(select or ()))))
 
     @agrees_with("sinks")
     def goes_into_a_table(self, sinks: list[Any]) -> Iterator[Contradiction]:
@@ -104,22 +108,25 @@ class RowsOptions(OperatorOptions):
                     ("type",), f"rows computes nothing, so {name} has no effect", f"remove {name}"
                 )
 
-    @agrees_with("decode")
-    def columns_are_not_reserved(self, decode: Any) -> Iterator[Contradiction]:
+    @agrees_with("decode", "select")
+    def columns_are_not_reserved(
+        self, decode: Any, select: Mapping[str, str] | None
+    ) -> Iterator[Contradiction]:
         """Some names of columns are taken while a record is prepared."""
-        for name in self.list_columns(decode):
+        for name in self.list_columns(decode, select):
             if name.lower() in _RESERVED:
                 yield Contradiction(
                     ("columns",), f'"{name}" is a name that Unskew uses', "rename the column"
                 )
 
-    @agrees_with("decode", "sinks")
-    def partition_columns_exist(self, decode: Any, sinks: list[Any]) -> Iterator[Contradiction]:
+    @agrees_with("decode", "sinks", "select")
+    def partition_columns_exist(
+        self, decode: Any, sinks: list[Any], select: Mapping[str, str] | None
+    ) -> Iterator[Contradiction]:
         """What the table is partitioned by are columns of a row."""
-        names = self.list_columns(decode)
+        names = self.list_columns(decode, select)
         known = {name.lower() for name in names}
-        for text in (text for sink in sinks for text in getattr(sink, "partition_by", ())):
-            name, expression = partition_column(text)
+        for name, expression in _partition_columns(sinks):
             if expression is None and name.lower() not in known:
                 yield Contradiction(
                     ("columns",),
@@ -132,6 +139,43 @@ class RowsOptions(OperatorOptions):
                     f'"{name}" is a column, and partition_by makes another one of that name',
                     f'name it otherwise, as in "{expression} AS {name}_2"',
                 )
+        if known <= {column.name.lower() for column in _partition_columns(sinks)}:
+            yield Contradiction(
+                ("columns",),
+                "all are in partition_by, and none is left for the table's files",
+                "add a column, or leave one out of partition_by",
+            )
+
+    @agrees_with("decode", "sinks", "select")
+    def partition_columns_are_values(
+        self, decode: Any, sinks: list[Any], select: Mapping[str, str] | None
+    ) -> Iterator[Contradiction]:
+        """A folder's name holds one value: no list, map or struct. Of expressions Spark says so."""
+        types = {name.lower(): kind for name, kind in decode.types.items()}
+        for name, expression in _partition_columns(sinks):
+            column = _source_of(expression or name, self.columns, select)
+            kind = types.get(column.lower(), "")
+            if kind in _NOT_ATOMIC:
+                yield Contradiction(
+                    ("columns",),
+                    f'"{name}", by which the table is partitioned, is {kind.upper()}: a folder\'s'
+                    " name holds one value",
+                    "partition by a field of it, or by an expression over it",
+                )
+
+
+def _source_of(text: str, *renamed: Mapping[str, str] | None) -> str:
+    """The decoded column that an expression is, by its new names; empty if it is none."""
+    column = bare_column(text) or ""
+    for names in renamed:
+        texts = {name.lower(): text for name, text in (names or {}).items()}
+        column = bare_column(texts.get(column.lower(), column)) or ""
+    return column
+
+
+def _partition_columns(sinks: list[Any]) -> list[PartitionColumn]:
+    texts = (text for sink in sinks for text in getattr(sink, "partition_by", ()))
+    return [partition_column(text) for text in texts]
 
 
 class TableRows(Operator):

@@ -46,8 +46,8 @@ def prepare_rows(decoded: DataFrame, operator: Operator, job: Job) -> tuple[Data
     """One row a record: the columns to write under a prefix, the key by which the table is
     partitioned and its hash, when it arrived, and `rejected`.
     """
-    partitions = read_partition_columns(job)
     rows = _compute_columns(decoded, operator, job)
+    partitions = _spell(read_partition_columns(job), rows.columns)
     computed = {name: text for name, text in partitions if text is not None}
     names = [*_list_columns(operator, job), *computed]
     rows = add_values(rows, computed) if computed else rows
@@ -77,10 +77,17 @@ def read_partition_columns(job: Job) -> Sequence[PartitionColumn]:
     return [partition_column(text) for text in texts]
 
 
+def _spell(columns: Sequence[PartitionColumn], names: Sequence[str]) -> list[PartitionColumn]:
+    """What the table is partitioned by, as its rows spell it: Spark takes no notice of case."""
+    spelled = {name.lower(): name for name in names}
+    return [
+        column._replace(name=spelled.get(column.name.lower(), column.name)) for column in columns
+    ]
+
+
 def _list_columns(operator: Operator, job: Job) -> list[str]:
-    names: list[str] = operator.options.list_columns(job.decode)
-    selected = () if operator.options.columns else job.select or ()
-    return [*names, *(name for name in selected if name not in names)]
+    names: list[str] = operator.options.list_columns(job.decode, job.select)
+    return names
 
 
 def _compute_columns(decoded: DataFrame, operator: Operator, job: Job) -> DataFrame:

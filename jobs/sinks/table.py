@@ -18,13 +18,7 @@ from unskew.grouping.options.suggestions import did_you_mean
 from unskew.jobs.operators.registry import operator_of_result, result_columns
 from unskew.jobs.sinks.base import Batch, Sink
 from unskew.jobs.sinks.delta import DeltaTarget, read_delta_layout
-from unskew.jobs.sinks.table_layout import (
-    Layout,
-    Owner,
-    check_layout,
-    read_owner,
-    write_owner,
-)
+from unskew.jobs.sinks.table_layout import Layout, check_layout, read_owner, take_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,6 +28,7 @@ if TYPE_CHECKING:
     from unskew.jobs.sinks.table_log import TableFile
 
 PARTITION_COLUMNS_MAX = 16
+ALL_COLUMNS = "a table partitioned by all of its columns has no column for its files"
 DELTA_SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -138,40 +133,61 @@ class TableSink(Sink):
         if not made.merges:
             return
         names = list(self.names) or result_columns(made, window)
+        known = {name.lower() for name in names}
         for index, (name, expression) in enumerate(self.partition_columns):
-            if expression is None and name.lower() not in {known.lower() for known in names}:
+            if expression is None and name.lower() not in known:
                 yield Contradiction(
                     ("partition_by", index),
                     f'no result of operator.type {operator.type} has a column "{name}"',
                     did_you_mean(name, names),
                 )
+            if expression is not None and name.lower() in known:
+                yield Contradiction(
+                    ("partition_by", index),
+                    f'a result of operator.type {operator.type} has a column "{name}" already',
+                    f'name it otherwise, as in "{expression} AS {name}_2"',
+                )
+        if known <= {column.name.lower() for column in self.partition_columns}:
+            yield Contradiction(("partition_by",), ALL_COLUMNS, "leave a column out of it")
 
     def replaces_results(self, merge: Merge) -> bool:
         return merge.output != "append"
 
     def problems(self, job: "Job") -> Iterator[str]:
         from unskew.jobs.checkpoint.spark_log import read_newest_offset
-        from unskew.jobs.sinks.table_log import find_other_contents, newest_batch
+        from unskew.jobs.sinks.table_log import find_other_contents
 
         begun = read_newest_offset(job)
         other = find_other_contents(self.path, self.format, begun=begun >= 0)
         if other is not None:
             yield f"table: {self.path}: {other}"
-        if self.format != "parquet":
-            return
-        owner = read_owner(self.path)
+        if self.format == "parquet":
+            yield from self._find_other_query(job, begun)
+
+    def _find_other_query(self, job: "Job", begun: int) -> Iterator[str]:
+        """Whose batches Spark would mix up with the job's, as it goes by their numbers alone."""
+        from unskew.jobs.checkpoint.spark_log import find_query_id
+        from unskew.jobs.sinks.table_log import has_batch
+
+        owner, elsewhere = read_owner(self.path), "name another folder, or write format: delta"
         if owner is not None and owner.job != job.name:
             yield (
                 f'table: {self.path}: belongs to the job "{owner.job}", and Parquet files take the'
-                " batches of one job only; name another folder, or write format: delta"
+                f" batches of one job only; {elsewhere}"
             )
-        written = newest_batch(self.path)
-        if written > begun:
+        if has_batch(self.path, begun + 1):
             yield (
-                f"table: {self.path}: has batches up to {written} of another checkpoint, and"
-                f" {job.checkpoint} has begun none after {begun}: Spark would skip what it takes"
-                " for written; name another folder, or write format: delta"
+                f"table: {self.path}: has batches of another checkpoint, and {job.checkpoint} has"
+                f" begun none after {begun}: Spark would skip what it takes for written;"
+                f" {elsewhere}"
             )
+        elif owner is not None and owner.query is not None and has_batch(self.path, 0):
+            query = find_query_id(job)
+            if query not in {None, owner.query}:
+                yield (
+                    f"table: {self.path}: is written from the checkpoint {owner.checkpoint}, and"
+                    f" {job.checkpoint} is no copy of that; {elsewhere}"
+                )
 
     @agrees_with("spark")
     def has_deltas_extension(self, spark: Mapping[str, Any]) -> Iterator[Contradiction]:
@@ -188,21 +204,20 @@ class TableSink(Sink):
     def stream(self, results: "DataFrame", job: "Job") -> "DataStreamWriter | None":
         if not self._can_stream(job):
             return None
-        rows = self._with_partition_columns(results)
-        self._check_layout(rows, job)
+        rows, names = self._prepare(results, job)
         writer = rows.writeStream.format(self.format).option("path", self.path)
         if self.format == "delta" and self.schema_changes == "merge":
             writer = writer.option("mergeSchema", "true")
-        return writer.partitionBy(*self._partition_names()) if self.partition_by else writer
+        return writer.partitionBy(*names) if names else writer
 
     def skips(self, batch: int, job: "Job") -> bool:
         from unskew.jobs.checkpoint.spark_log import read_query_id
-        from unskew.jobs.sinks.table_log import has_transaction, newest_batch
+        from unskew.jobs.sinks.table_log import has_batch, has_transaction
 
         if not self._can_stream(job):
             return False
         if self.format == "parquet":
-            return newest_batch(self.path) >= batch
+            return has_batch(self.path, batch)
         return has_transaction(self.path, read_query_id(job), batch)
 
     def files_of_batch(self, batch: int, query: str) -> "list[TableFile] | None":
@@ -217,11 +232,8 @@ class TableSink(Sink):
         from unskew.jobs.sinks.delta import append, merge
 
         assert self.format == "delta", "checked by commits_alone and can_take_updates"
-        rows = self._with_partition_columns(results)
-        self._check_layout(rows, batch.job)
-        target = DeltaTarget(
-            self.path, self._partition_names(), merges_columns=self.schema_changes == "merge"
-        )
+        rows, names = self._prepare(results, batch.job)
+        target = DeltaTarget(self.path, names, merges_columns=self.schema_changes == "merge")
         if self._can_stream(batch.job):
             append(rows, target, batch)
         else:
@@ -231,32 +243,40 @@ class TableSink(Sink):
         """Are rows only added? Spark's own sink cannot update them."""
         return job.merge.output == "append" or not OPERATORS.load(job.operator.type).merges
 
-    def _check_layout(self, rows: "DataFrame", job: "Job") -> None:
-        """Compare the table's columns with those of the rows, before anything is written."""
-        layout = Layout.of(rows, self._partition_names())
-        merges_columns = self.schema_changes == "merge"
-        if self.format == "delta":
-            table = read_delta_layout(rows.sparkSession, self.path)
-            if table is not None:
-                check_layout(self.path, table, layout, merges_columns=merges_columns)
-            return
-        owner = read_owner(self.path)
-        if owner is not None:
-            check_layout(self.path, owner.layout, layout, merges_columns=merges_columns)
-            layout = owner.layout.with_new_columns(layout)
-        if owner != Owner(job.name, layout):
-            write_owner(self.path, Owner(job.name, layout))
+    def _prepare(self, results: "DataFrame", job: "Job") -> "tuple[DataFrame, list[str]]":
+        """The rows as the table takes them, and the names of what it is partitioned by.
 
-    def _partition_names(self) -> Sequence[str]:
-        return [column.name for column in self.partition_columns]
+        An ExternalError if it does not take them, before anything is written.
+        """
+        rows = self._with_partition_columns(results)
+        table = self._check_layout(rows, job)
+        spelled = rows if table is None else table.rename(rows)
+        return spelled, self._partition_names(spelled)
+
+    def _check_layout(self, rows: "DataFrame", job: "Job") -> Layout | None:
+        """Compare the table's columns with those of the rows; the layout of what is there."""
+        layout = Layout.of(rows, self._partition_names(rows))
+        merges_columns = self.schema_changes == "merge"
+        if self.format == "parquet":
+            return take_table(self.path, layout, job, merges_columns=merges_columns)
+        table = read_delta_layout(rows.sparkSession, self.path)
+        if table is not None:
+            check_layout(self.path, table, layout, merges_columns=merges_columns)
+        return table
+
+    def _partition_names(self, rows: "DataFrame") -> list[str]:
+        """What the table is partitioned by, as the rows spell it."""
+        spelled = {name.lower(): name for name in rows.columns}
+        return [spelled[column.name.lower()] for column in self.partition_columns]
 
     def _with_partition_columns(self, results: "DataFrame") -> "DataFrame":
         """The results with what they are partitioned by; rows have those columns already."""
         from pyspark.sql import functions as sf
 
+        there = {name.lower() for name in results.columns}
         missing = {
             column.name: sf.expr(column.expression)
             for column in self.partition_columns
-            if column.expression is not None and column.name not in results.columns
+            if column.expression is not None and column.name.lower() not in there
         }
         return results.withColumns(missing) if missing else results

@@ -1,12 +1,15 @@
 """The layout of a table, columns and what it is partitioned by, and whose table it is.
 
 Delta keeps its layout itself. A table of Parquet files has a file beside Spark's log that says what
-job writes it: Spark's sink goes by the number of a batch alone, and would take the batches of a
-second job for its own and skip them.
+job and query write it: Spark's sink goes by the number of a batch alone, and would take the batches
+of a second query for its own and skip them. It is written before the first batch of a start, so a
+layout of which no batch was committed yet binds nobody.
+
+Names are compared without their case, as Spark does.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +17,8 @@ from unskew.config.errors import ExternalError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from unskew.config.models.job import Job
 
 # Readers take no notice of names that begin with an underscore.
 OWNER_FILE = "_unskew_table.json"
@@ -35,7 +40,18 @@ class Layout:
 
     def with_new_columns(self, rows: "Layout") -> "Layout":
         """The table's layout once rows with further columns are in it."""
-        return Layout({**self.columns, **rows.columns}, self.partition_by)
+        known = {name.lower() for name in self.columns}
+        new = {name: kind for name, kind in rows.columns.items() if name.lower() not in known}
+        return Layout({**self.columns, **new}, self.partition_by)
+
+    def rename(self, rows: "DataFrame") -> "DataFrame":
+        """The rows with columns as the table spells them.
+
+        Readers other than Spark tell names apart by case, and so does a file system its folders.
+        """
+        names = {name.lower(): name for name in self.columns}
+        changed = {name: names.get(name.lower(), name) for name in rows.columns}
+        return rows.withColumnsRenamed({old: new for old, new in changed.items() if old != new})
 
 
 @dataclass(frozen=True)
@@ -44,6 +60,18 @@ class Owner:
 
     job: str
     layout: Layout
+    query: str | None = None
+    """The query's id, which its checkpoint keeps; None in a file of an older version."""
+    checkpoint: str | None = None
+    """Where that was at the last start that changed this file."""
+    after_batch: int = -1
+    """The table's newest batch when `layout` was written: it holds from the next one on."""
+    before: Layout | None = None
+    """The layout up to that batch; None if there was none."""
+
+    def layout_at(self, newest_batch: int) -> Layout | None:
+        """The layout of what the table has; None if it has nothing."""
+        return self.layout if newest_batch > self.after_batch else self.before
 
 
 def read_owner(path: str) -> Owner | None:
@@ -55,13 +83,36 @@ def read_owner(path: str) -> Owner | None:
         return None
     try:
         known = json.loads(data)
-        return Owner(known["job"], Layout(**known["layout"]))
+        known.pop("version")
+        before = known.pop("before", None)
+        layout = Layout(**known.pop("layout"))
+        return Owner(layout=layout, before=before and Layout(**before), **known)
     except (ValueError, KeyError, TypeError) as error:
         raise ExternalError(f"table: {path}/{OWNER_FILE}: cannot be read; restore it") from error
 
 
-def write_owner(path: str, owner: Owner) -> None:
-    """Write whose table this is; an ExternalError if that cannot be written."""
+def take_table(path: str, rows: Layout, job: "Job", *, merges_columns: bool) -> Layout | None:
+    """Note that the job writes a table of Parquet files; the layout of what is there.
+
+    An ExternalError if such rows cannot be added to it.
+    """
+    from unskew.jobs.checkpoint.spark_log import make_query_id
+    from unskew.jobs.sinks.table_log import newest_batch
+
+    newest, owner = newest_batch(path), read_owner(path)
+    table = None if owner is None else owner.layout_at(newest)
+    if table is None:
+        layout = rows
+    else:
+        check_layout(path, table, rows, merges_columns=merges_columns)
+        layout = table.with_new_columns(rows)
+    query = make_query_id(job)
+    if owner is None or (owner.job, owner.query, owner.layout) != (job.name, query, layout):
+        _write_owner(path, Owner(job.name, layout, query, job.checkpoint, newest, table))
+    return table
+
+
+def _write_owner(path: str, owner: Owner) -> None:
     from unskew.jobs.checkpoint.files import write_bytes
 
     text = json.dumps({"version": _VERSION, **asdict(owner)}, indent=1)
@@ -80,20 +131,21 @@ def check_layout(path: str, table: Layout, rows: Layout, *, merges_columns: bool
 
 
 def _differences(table: Layout, rows: Layout, merges_columns: bool) -> Iterator[str]:
-    if list(table.partition_by) != list(rows.partition_by):
+    if _lower(table.partition_by) != _lower(rows.partition_by):
         yield (
             f"is partitioned by {_listed(table.partition_by)}, and partition_by says"
             f" {_listed(rows.partition_by)}; change it back, or name another folder"
         )
+    there = {name.lower(): kind for name, kind in table.columns.items()}
     for name, kind in rows.columns.items():
-        known = table.columns.get(name)
+        known = there.get(name.lower())
         if known is not None and known != kind:
             yield (
                 f"column {name} is {known.upper()} there and {kind.upper()} in the rows; cast it,"
                 " or name another folder"
             )
-    new = [name for name in rows.columns if name not in table.columns]
-    gone = [name for name in table.columns if name not in rows.columns]
+    new = [name for name in rows.columns if name.lower() not in there]
+    gone = [name for name in table.columns if name.lower() not in _lower(rows.columns)]
     if new and not merges_columns:
         yield f"has no column {', '.join(new)}; write schema_changes: merge to add it"
     if gone and not merges_columns:
@@ -101,6 +153,10 @@ def _differences(table: Layout, rows: Layout, merges_columns: bool) -> Iterator[
             f"has a column {', '.join(gone)} that the rows lack; write schema_changes: merge to"
             " leave it null"
         )
+
+
+def _lower(names: Iterable[str]) -> list[str]:
+    return [name.lower() for name in names]
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -49,9 +49,14 @@ class TableFile:
 
 def newest_batch(path: str) -> int:
     """The newest batch in the log of Spark's file sink; -1 if there is none."""
+    return max(_batches(path), default=-1)
+
+
+def has_batch(path: str, batch: int) -> bool:
+    """Is a batch, or a newer one, in the log of Spark's file sink?"""
     with suppress(OSError, pa.ArrowException):  # Spark may open what pyarrow cannot
-        return max(_batches(path), default=-1)
-    return -1
+        return newest_batch(path) >= batch
+    return False
 
 
 def find_other_contents(path: str, table_format: str, *, begun: bool) -> str | None:

@@ -3,10 +3,15 @@
 import sys
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from unskew.config.models.grouping import GROUPING_MODELS
 from unskew.config.registry import Registry, RegistryError
+from unskew.config.rules.routing import times_are_measured
+from unskew.grouping.registry import GROUPINGS, create
 
 SHIPPED = {"decimal": "decimal:Decimal", "fraction": "fractions:Fraction"}
 MODULE = """
@@ -76,3 +81,13 @@ def test_what_cannot_be_loaded_is_named(numbers: Registry, name: str, message: s
     with pytest.raises(RegistryError) as raised:
         numbers.load(name)
     assert str(raised.value) == message
+
+
+@pytest.mark.parametrize("changes", [{}, {"balance": "seconds"}, {"assignment": "records"}])
+def test_rows_are_refused_every_grouping_that_wants_times(changes: dict[str, str]) -> None:
+    rows: Any = SimpleNamespace(type="rows")
+    for name, kind in GROUPINGS.items():
+        options = {key: value for key, value in changes.items() if key in kind.Params.model_fields}
+        grouping = GROUPING_MODELS[name](type=name, **options)
+        wants = create(name, partitions=3, seed=1, **options).wants_feedback
+        assert bool(list(times_are_measured(rows, grouping))) is wants, (name, options)

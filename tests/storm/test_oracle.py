@@ -69,7 +69,7 @@ def test_rows_go_into_tables_alone_and_other_sinks_that_are_asked_for_get_totals
     assert "rows" not in {world.operator for world in asked}
 
 
-def test_every_way_of_routing_is_drawn_but_auto_where_nothing_is_merged() -> None:
+def test_every_way_of_routing_is_drawn_that_the_operator_can_have() -> None:
     rng = random.Random(1)
     routed = replace(world_of(1), native=False)
     groupings = {
@@ -77,7 +77,7 @@ def test_every_way_of_routing_is_drawn_but_auto_where_nothing_is_merged() -> Non
         for operator in ("word_count", "rows")
     }
     assert groupings["word_count"] == GROUPING_MODELS.keys() - {"none"}
-    assert groupings["rows"] == groupings["word_count"] - {"auto"}
+    assert groupings["rows"] == groupings["word_count"] - {"auto", "fish", "posg"}
 
 
 def test_spark_s_own_hashes_of_short_and_long_texts() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -146,7 +147,7 @@ def test_a_table_of_others_is_left_alone(spark: SparkSession, tmp_path: Path) ->
     # Spark would take the other checkpoint's batch 0 for one that it has written.
     other = first.job.model_copy(update={"checkpoint": str(tmp_path / "other")})
     assert [problem.partition(", and")[0] for problem in sink.problems(other)] == [
-        f"{table} has batches up to 0 of another checkpoint"
+        f"{table} has batches of another checkpoint"
     ]
     named = first.job.model_copy(update={"name": "second"})
     assert [problem.partition(", and")[0] for problem in sink.problems(named)] == [
@@ -184,3 +185,24 @@ def test_a_table_of_others_is_left_alone(spark: SparkSession, tmp_path: Path) ->
     owner = read_owner(str(tmp_path / "table"))
     assert owner is not None
     assert {"amount", "key", "new"} <= set(owner.layout.columns)
+
+
+@pytest.mark.slow
+def test_a_table_keeps_its_spelling_whatever_case_the_job_has(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write_lines(tmp_path / "in", "0.json", events(1, 50))
+    run(spark, tmp_path)
+    write_lines(tmp_path / "in", "1.json", events(2, 50))
+    spelled = {name.upper(): text for name, text in COLUMNS.items()}
+    run(
+        spark,
+        tmp_path,
+        operator={"type": "rows", "columns": spelled, "where": "amount >= 0"},
+        sink={"partition_by": ["COUNTRY", "date(at) AS Day"]},
+    )
+
+    assert rows_of(spark, tmp_path / "table") == expected(events(1, 50) + events(2, 50))
+    files = committed_files(str(tmp_path / "table"))
+    assert {name.partition("=")[0] for name in files} == {"country"}
+    assert {pq.read_schema(tmp_path / "table" / name).names[0] for name in files} == {"amount"}

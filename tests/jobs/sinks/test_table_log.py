@@ -15,6 +15,7 @@ from unskew.jobs.sinks.table_log import (
     files_of_batch,
     files_of_transaction,
     find_other_contents,
+    has_batch,
     newest_batch,
 )
 from unskew.jobs.sinks.table_orphans import find_orphans
@@ -48,6 +49,8 @@ def test_a_batchs_files_are_told_also_of_a_compact_log(tmp_path: Path) -> None:
         assert [(file.writer, file.size) for file in files] == [(1, 101), (12, 112)]
         assert all(f"c=a%2F{batch}/" in file.path for file in files)
     assert newest_batch(str(tmp_path / "t")) == 20
+    assert has_batch(str(tmp_path / "t"), 20)
+    assert not has_batch(str(tmp_path / "t"), 21)
     assert files_of_batch(str(tmp_path / "t"), 21) is None
     assert len(committed_files(str(tmp_path / "t"))) == 42
     # Spark removes the files that a compact one has taken up.
@@ -145,6 +148,7 @@ def test_files_without_a_log_are_left_by_a_first_batch_that_was_cut_off(tmp_path
     [
         ("country", PartitionColumn("country", None)),
         (" `a_b` ", PartitionColumn("a_b", None)),
+        ("m AS copy", PartitionColumn("copy", "m")),
         ("date(ts) AS day", PartitionColumn("day", "date(ts)")),
         ("cast(x AS int)", PartitionColumn("cast_x_as_int", "cast(x AS int)")),
         ("date_format(ts, 'yyyy') as `y`", PartitionColumn("y", "date_format(ts, 'yyyy')")),

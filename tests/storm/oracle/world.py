@@ -19,8 +19,9 @@ WINDOWS: dict[str, dict[str, Any]] = {
 }
 AUTO = "auto"
 _CHANGEABLE = tuple(name for name in GROUPING_MODELS if name != "none")
-"""What one checkpoint may change among from start to start; nothing that is merged: without `auto`.
-"""
+"""What one checkpoint may change among from start to start."""
+_MERGED_ONLY = frozenset({AUTO, "fish", "posg"})
+"""Refused for rows: what has a merge to choose by, or learns from the times of partials."""
 SECONDS = {"tumbling": (20, 20), "sliding": (30, 10)}
 """Duration and slide of each window."""
 
@@ -129,6 +130,6 @@ def _agreeing(world: World, rng: random.Random) -> World:
 
 def routing_of(world: World, rng: random.Random) -> Routing:
     """One way to route, drawn anew for a start."""
-    names = [name for name in _CHANGEABLE if world.merges or name != AUTO]
+    names = [name for name in _CHANGEABLE if world.merges or name not in _MERGED_ONLY]
     grouping = "none" if world.native else rng.choice(names)
     return Routing(grouping, rng.randint(1, 6), rng.randint(0, 9), rng.choice((40, 150, 1000)))

@@ -8,11 +8,15 @@ from unskew.config.errors import ExternalError
 from unskew.config.loader import load_job
 from unskew.jobs.engine import retries
 from unskew.jobs.engine.retries import run_with_retries
-from unskew.jobs.engine.spark_errors import PassingError, may_pass
+from unskew.jobs.engine.spark_errors import PassingError, explain_spark_error, may_pass
 from unskew.jobs.local.signals import Stop
 from unskew.jobs.observe.follower import Follower
 
 JOB = load_job("word_count", {"retry_for": "1 minute"})
+CONFLICT = (
+    "io.delta.exceptions.ConcurrentAppendException: [DELTA_CONCURRENT_APPEND] ConcurrentAppend"
+    "Exception: Files were added to the root of the table by a concurrent update."
+)
 
 
 class Starts:
@@ -128,9 +132,27 @@ def test_a_stop_ends_the_wait(run: Callable[..., list[str]]) -> None:
         ("software.amazon.awssdk.services.s3.model.S3Exception: (Status Code: 503)", True),
         ("software.amazon.awssdk.services.s3.model.S3Exception: (Status Code: 403)", False),
         ("org.apache.kafka.common.errors.SaslAuthenticationException: no", False),
+        (CONFLICT, True),
+        (
+            (
+                "py4j.protocol.Py4JJavaError: An error occurred while calling o9.sql.\n:"
+                " io.delta.exceptions.ConcurrentDeleteDeleteException: [DELTA_CONCURRENT]"
+            ),
+            True,
+        ),
+        ("io.delta.exceptions.MetadataChangedException: [DELTA_METADATA_CHANGED] The", True),
+        ("io.delta.exceptions.ConcurrentTransactionException: This error occurs when", False),
         ("java.io.IOException: No space left on device", False),
         ("ValueError: not so", False),
     ],
 )
 def test_faults_of_other_services_may_pass(text: str, passes: bool) -> None:
     assert may_pass(RuntimeError(text)) is passes
+
+
+def test_a_conflict_of_commits_to_a_delta_table_is_one_line() -> None:
+    assert explain_spark_error(JOB, RuntimeError(CONFLICT)) == (
+        "word_count: sinks: another writer, such as OPTIMIZE, changed the Delta table at the same"
+        " moment: ConcurrentAppendException: ConcurrentAppendException: Files were added to the"
+        " root of the table by a concurrent update"
+    )
