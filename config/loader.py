@@ -12,10 +12,11 @@ from pydantic import BaseModel, SecretStr, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from unskew.config.errors import UsageError
-from unskew.config.models.base import CONTRADICTION, Model
+from unskew.config.models.base import CONTRADICTION, Model, holds_option_texts
 from unskew.config.models.job import Job, job_model
 from unskew.config.problems import messages
 from unskew.config.problems.problem import DocumentError, Path, Position, Problem, dotted, lines
+from unskew.config.problems.schema_walk import find_fields
 from unskew.config.registry import RegistryError
 from unskew.config.rules import contradictions
 from unskew.config.rules.exclusive import exclusive_problems
@@ -206,22 +207,26 @@ def _attempt(
     # As JSON, because strict models then take what YAML can write: lists for tuples, texts for
     # paths, decimals and enums.
     try:
-        return model.model_validate_json(json.dumps(_build_data(root)), context=context), []
+        return model.model_validate_json(json.dumps(_build_data(model, root)), context=context), []
     except ValidationError as error:
         return None, error.errors(include_url=False)
 
 
-def _build_data(root: Node) -> Any:
+def _build_data(model: type[Job], root: Node) -> Any:
     """The document as plain values; options of Spark and Kafka by their text, as written."""
     data: Any = root.data()
     for path, node in walk(root):
-        passed_on = len(path) > 1 and path[-2] in {"options", "spark"} and path[0] != "operator"
-        if passed_on and _is_number(node.value):
+        if len(path) > 1 and _is_number(node.value) and _is_option_text(model, root, path):
             parent = data
             for part in path[:-1]:
                 parent = parent[part]
             parent[path[-1]] = node.text
     return data
+
+
+def _is_option_text(model: type[Job], root: Node, path: Path) -> bool:
+    field_info = find_fields(model, root, path[:-2]).get(str(path[-2]))
+    return field_info is not None and holds_option_texts(field_info)
 
 
 def _is_number(value: object) -> bool:
@@ -243,7 +248,7 @@ def _is_derived(error: ErrorDetails) -> bool:
 
 def _validate_sections(model: type[Job], root: Node, context: dict[str, Any]) -> dict[str, Any]:
     """The sections that are valid by themselves, by name."""
-    data = _build_data(root)
+    data = _build_data(model, root)
     sections: dict[str, Any] = {}
     for name, field_info in model.model_fields.items():
         if name not in data:

@@ -190,6 +190,11 @@ OptionText = Annotated[
 ]
 
 
+def holds_option_texts(field: FieldInfo) -> bool:
+    """Does a field take options by their names, each an `OptionText`?"""
+    return get_args(field.annotation)[1:] == (OptionText,)
+
+
 def hide_secrets(options: dict[str, str | Secret]) -> dict[str, str | Secret]:
     """The same options, with those under a secret's name wrapped."""
     return {

@@ -41,6 +41,8 @@ class LinesSink(Sink):
     """A file that must exist."""
     case: Literal["upper", "lower"] = "lower"
     """How keys are written."""
+    options: dict[str, int | float | str] | None = None
+    """Further options."""
 
     def folders(self):
         return {"folder": self.folder}
@@ -135,6 +137,11 @@ def test_its_options_are_explained() -> None:
         {"type": "console", "rows": 20},
     ]
     assert explained["dead_letters"] == {"type": "reasons", "file": "reasons.json"}
+
+
+def test_its_options_are_of_the_types_that_it_declares() -> None:
+    file = job_file("{type: lines, folder: out, options: {rows: 5, share: 0.5, mark: '5'}}")
+    assert explain(file)["sinks"][0]["options"] == {"rows": 5, "share": 0.5, "mark": "5"}
 
 
 EXPECTED = """
