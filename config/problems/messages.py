@@ -1,13 +1,14 @@
 """Translates pydantic's errors into problems with our texts and positions in the file."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from unskew.config.problems.problem import Part, Path, Position, Problem, dotted
 from unskew.config.problems.schema_walk import find_fields, find_homes, find_models
+from unskew.config.problems.user_options import KNOWN
 from unskew.config.specs import SECTIONS
 from unskew.config.yaml.reader import Node
 from unskew.grouping.options import broken_rules
@@ -46,9 +47,11 @@ def find_path(root: Node, loc: Sequence[Part]) -> Path:
     tag_taken = False
     for index, part in enumerate(loc):
         last = index == len(loc) - 1
-        if node is None or part == "[key]":
+        if part == "[key]":
             break
-        if isinstance(node.value, dict):
+        if node is None:
+            path.append(part)
+        elif isinstance(node.value, dict):
             kind = node.value.get("type")
             # The document itself is no union, whatever its key `type` says.
             if index and not tag_taken and kind is not None and kind.value == part:
@@ -57,7 +60,8 @@ def find_path(root: Node, loc: Sequence[Part]) -> Path:
                 path.append(str(part))
                 node = node.value[str(part)]
                 tag_taken = False
-            elif last and isinstance(part, str) and part.isidentifier():
+            elif (last or tag_taken) and isinstance(part, str) and part.isidentifier():
+                # Not in the file, nor is what is below it.
                 path.append(part)
                 node = None
         elif isinstance(node.value, list) and isinstance(part, int) and part < len(node.value):
@@ -100,19 +104,19 @@ def _read_written(node: Node | None) -> Written | None:
 
 def _describe_error(model: type[BaseModel], root: Node, path: Path, error: ErrorDetails) -> Problem:
     node, position = find(root, path)
-    kind = error["type"]
+    kind, options = error["type"], error.get("ctx", {}).get(KNOWN)
     if kind == "extra_forbidden":
         parent, _ = find(root, path[:-1])
         if parent is not None:
             position = parent.key_positions.get(str(path[-1]), position)
-        rule, advice = _describe_unknown_key(model, root, path)
+        rule, advice = _describe_unknown_key(model, root, path, options)
     elif "[key]" in error["loc"]:
         parent, _ = find(root, path[:-1])
         if parent is not None:
             position = parent.key_positions.get(str(path[-1]), position)
         rule, advice = describe_broken_rule(error, Written(str(path[-1])))
     elif kind == "missing" or (node is not None and node.value is None):
-        rule, advice = MISSING, _suggest_addition(model, root, path)
+        rule, advice = MISSING, _suggest_addition(model, root, path, options)
     elif kind == "union_tag_not_found":
         path = (*path, "type")
         rule, advice = MISSING, one_of(_list_types(model, root, path[:-1]))
@@ -149,9 +153,11 @@ def _is_typed_section(path: Path) -> bool:
     )
 
 
-def _describe_unknown_key(model: type[BaseModel], root: Node, path: Path) -> tuple[str, str]:
+def _describe_unknown_key(
+    model: type[BaseModel], root: Node, path: Path, options: Mapping[str, str] | None
+) -> tuple[str, str]:
     key, parents = str(path[-1]), path[:-1]
-    known = find_fields(model, root, parents)
+    known = list(find_fields(model, root, parents) if options is None else options)
     parent, _ = find(root, parents)
     others = [
         other
@@ -167,7 +173,7 @@ def _describe_unknown_key(model: type[BaseModel], root: Node, path: Path) -> tup
     unused = [name for name in known if parent is None or name not in parent.key_positions]
     near = nearest(key, unused)
     rule, advice = describe_unknown("key", key, known if near is None else [near])
-    homes = find_homes(model, key) if near is None else []
+    homes = find_homes(model, key) if near is None and options is None else []
     if homes:
         return rule, f"did you mean {' or '.join(homes[:3])}?"
     if near is None and (there := nearest(key, known, cutoff=0.8)):
@@ -180,11 +186,20 @@ def _list_some(types: list[str]) -> str:
     return f"type {shown}" + (f" and {len(types) - 3} more" if len(types) > 3 else "")
 
 
-def _suggest_addition(model: type[BaseModel], root: Node, path: Path) -> str:
-    field = find_fields(model, root, path[:-1]).get(str(path[-1])) if path else None
-    if field is None or not field.description:
-        return "add it" if path else 'write "name: ...", "source:" and so on'
-    about = " ".join(field.description.split())
+def _suggest_addition(
+    model: type[BaseModel], root: Node, path: Path, options: Mapping[str, str] | None
+) -> str:
+    if not path:
+        return 'write "name: ...", "source:" and so on'
+    name = str(path[-1])
+    if options is None:
+        field = find_fields(model, root, path[:-1]).get(name)
+        description = None if field is None else field.description
+    else:
+        description = options.get(name)
+    if not description:
+        return "add it"
+    about = " ".join(description.split())
     return f"add it: {_take_first_sentence(about)}"
 
 

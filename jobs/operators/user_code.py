@@ -11,7 +11,6 @@ gets a `pyarrow.Table`. Its module is named as its file is, and goes to the exec
 `addPyFile` sends it. A job file is trusted like code: to check it is to import what it names.
 """
 
-import json
 from collections.abc import Mapping
 from functools import cached_property
 from hashlib import sha256
@@ -19,10 +18,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from unskew.config.models.operator import OPEN_KEYS, OperatorOptions
 from unskew.config.problems.problem import Path as ProblemPath
+from unskew.config.problems.user_options import validate_options
 from unskew.grouping.options.broken_rules import rule_error
 from unskew.grouping.options.suggestions import did_you_mean
 from unskew.jobs.operators.base import Operator
@@ -50,12 +50,7 @@ class PythonOptions(OperatorOptions):
 
     @model_validator(mode="after")
     def _can_be_loaded(self) -> Self:
-        try:
-            _ = self.user_options
-        except ValidationError as error:
-            wrong = error.errors(include_url=False)[0]
-            path = ".".join(map(str, ("options", *wrong["loc"])))
-            raise rule_error(f"{path}: {wrong['msg']}", f"see {self.class_name}.Options") from None
+        _ = self.user_options
         try:
             _ = self.class_expressions
         except Exception as error:  # noqa: BLE001 - a user's code may raise anything
@@ -104,10 +99,8 @@ class PythonOptions(OperatorOptions):
     @cached_property
     def user_options(self) -> OperatorOptions:
         """The options of the class, as it declares them."""
-        options: OperatorOptions = self.implementation.Options.model_validate_json(
-            json.dumps(self.options)
-        )
-        return options
+        model: type[OperatorOptions] = self.implementation.Options
+        return validate_options(model, "options", self.options)
 
     @cached_property
     def class_expressions(self) -> list[str]:

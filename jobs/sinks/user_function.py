@@ -12,12 +12,13 @@ batch that runs again after a crash has the same id: writing it again must chang
 
 import inspect
 import traceback
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 from unskew.config.models.sink import Identity
+from unskew.config.problems.user_options import validate_options
 from unskew.grouping.options.broken_rules import rule_error
 from unskew.grouping.options.suggestions import did_you_mean
 from unskew.jobs.operators.user_file import UserFile, load_user_module
@@ -61,8 +62,12 @@ class PythonSink(Sink):
             advice = did_you_mean(self.function, known) if known else "define it"
             where = self.file or self.module
             raise rule_error(f"function: no function {self.function} in {where}", advice)
+        signature = inspect.signature(chosen)
         try:
-            inspect.signature(chosen).bind(None, 0, **self.options)
+            taken = signature.bind_partial(None, 0).arguments
+            further = [each for name, each in signature.parameters.items() if name not in taken]
+            validate_options(_make_options_model(further), "options", self.options)
+            signature.bind(None, 0, **self.options)
         except TypeError as error:
             raise rule_error(
                 f"function: {self.function} cannot be called with results, batch id and options:"
@@ -106,3 +111,17 @@ class PythonSink(Sink):
             if text
             else f"sink {self.function}: {name} ({where})"
         )
+
+
+def _make_options_model(parameters: Iterable[inspect.Parameter]) -> type[BaseModel]:
+    """The options that a function takes by these names, of any type."""
+    fields: dict[str, Any] = {}
+    extra: Literal["allow", "forbid"] = "forbid"
+    for each in parameters:
+        if each.kind in {each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY}:
+            default = ... if each.default is each.empty else None
+            # By another name than the function's, which a model's attribute may have.
+            fields[f"option_{len(fields)}"] = (Any, Field(default, alias=each.name))
+        elif each.kind == each.VAR_KEYWORD:
+            extra = "allow"
+    return create_model("Options", __config__=ConfigDict(extra=extra), **fields)

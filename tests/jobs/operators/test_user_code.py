@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from unskew.config.errors import ExternalError, UsageError
+from unskew.config.lint import lint
 from unskew.config.loader import load_job
 from unskew.config.models.job import Job
 from unskew.jobs.checkpoint.identity import (
@@ -44,8 +45,6 @@ def test_an_operator_is_what_its_file_says(tmp_path: Path) -> None:
         ({"file": "json.py"}, "a name that no module of Python's has, not json"),
         ({"module": "json"}, "one of file and module"),
         ({"file": None, "module": "no_such"}, "no_such cannot be imported: ModuleNotFoundError"),
-        ({"options": {"leest": 1}}, "options.leest"),
-        ({"options": {"least": "x"}}, "options.least"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, operator: dict[str, Any], line: str) -> None:
@@ -53,6 +52,76 @@ def test_what_is_wrong_is_named(tmp_path: Path, operator: dict[str, Any], line: 
         job_in(tmp_path, **operator)
     (problem,) = raised.value.problems
     assert line.format(file=tmp_path / "job_scoring.py") in problem
+
+
+OPTIONS = '''\
+    least: int
+    """The least amount; below it nothing counts."""
+    most: int = 10
+    marks: list[float] = []
+    name: str = ""
+
+    @model_validator(mode="after")
+    def _in_order(self):
+        if self.least > self.most:
+            raise ValueError(f"least is above most ({self.least} > {self.most})")
+        return self
+'''
+
+
+def write_job(folder: Path, options: str) -> Path:
+    """A job with an operator that has these `options`, which begin in line 3."""
+    before, _, after = CODE.partition("    least: int = 0\n")
+    code = before + OPTIONS + after.partition("\n")[2]
+    (folder / "scoring.py").write_text(f"from pydantic import model_validator\n{code}")
+    section = "operator:\n  type: python\n  file: scoring.py\n  class: Scoring\n"
+    template = (TEMPLATE / "job.yaml.txt").read_text()
+    rest = template.replace(f"{section}  options: {{least: 10}}\n", "")
+    assert rest != template
+    file = folder / "job.yaml"
+    file.write_text(f"{section}{options}\n{rest}")
+    return file
+
+
+@pytest.mark.parametrize(
+    ("options", "lines"),
+    [
+        (
+            "  options:\n    least: x\n    mozt: 2\n    marks: [1, two]",
+            [
+                '6:12: operator.options.least: a whole number (got "x")',
+                '7:5: operator.options.mozt: unknown key; did you mean "most"?',
+                '8:16: operator.options.marks[1]: a number (got "two")',
+            ],
+        ),
+        (
+            "  options: {most: 1_000, limit: 3}",
+            [
+                "5:3: operator.options.least: missing; add it: the least amount",
+                '5:19: operator.options.most: a whole number (got "1_000"); write 1000',
+                "5:26: operator.options.limit: unknown key; one of least, most, marks, name",
+            ],
+        ),
+        (
+            "  options: {least: 11}",
+            ["5:3: operator.options: least is above most (11 > 10)"],
+        ),
+        ("", ["1:1: operator.options.least: missing; add it: the least amount"]),
+    ],
+)
+def test_every_wrong_option_is_named_where_it_stands(
+    tmp_path: Path, options: str, lines: list[str]
+) -> None:
+    file = write_job(tmp_path, options)
+    assert lint([str(file)]) == [f"{file}:{line}" for line in lines]
+
+
+def test_a_reference_may_bring_a_text_of_digits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEST_NAME", "2024")
+    file = write_job(tmp_path, "  options:\n    least: 1\n    name: ${env:TEST_NAME}")
+    assert operator_for(load_job(file).operator).options.name == "2024"
 
 
 def test_a_file_that_cannot_be_imported_is_named_with_its_line(tmp_path: Path) -> None:

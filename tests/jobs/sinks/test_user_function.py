@@ -1,4 +1,4 @@
-"""`type: python` among the sinks: which options its function gets, and what is said of wrong ones."""
+"""The sink `python`: which options its function gets, and what is said of wrong ones."""
 
 import json
 from pathlib import Path
@@ -68,3 +68,44 @@ def test_the_command_line_brings_numbers_too() -> None:
 
 def test_what_spark_takes_is_the_text_as_it_is_written() -> None:
     assert load_job("job.yaml").spark == {"spark.sql.shuffle.minRows": "1.10"}
+
+
+@pytest.mark.parametrize(
+    ("signature", "options", "lines"),
+    [
+        (
+            "results, batch_id, url, *, channel='all', json=False",
+            "{chanel: fraud, json: true}",
+            [
+                "11:5: sinks[0].options.url: missing; add it",
+                '11:15: sinks[0].options.chanel: unknown key; did you mean "channel"?',
+            ],
+        ),
+        (
+            "results, batch_id, url, channel",
+            "{}",
+            [
+                "11:5: sinks[0].options.channel: missing; add it",
+                "11:5: sinks[0].options.url: missing; add it",
+            ],
+        ),
+        (
+            "results",
+            "{url: a}",
+            [
+                (
+                    "8:5: sinks[0]: function: write cannot be called with results, batch id and"
+                    " options: too many positional arguments;"
+                    " write def write(results, batch_id, url)"
+                )
+            ],
+        ),
+    ],
+)
+def test_every_wrong_option_is_named_where_it_stands(
+    signature: str, options: str, lines: list[str]
+) -> None:
+    Path("alerts.py").write_text(f"def write({signature}):\n    pass\n")
+    before, _, after = JOB.partition("    options: ")
+    Path("job.yaml").write_text(f"{before}    options: {options}\n{after.partition(chr(10))[2]}")
+    assert lint(["job.yaml"]) == [f"job.yaml:{line}" for line in lines]
