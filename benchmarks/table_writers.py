@@ -37,7 +37,7 @@ from unskew.jobs.local.jars import jars
 from unskew.jobs.observe.batch import BatchDone
 from unskew.jobs.observe.follower import Follower
 from unskew.jobs.query import source
-from unskew.jobs.sinks.table import DELTA_SETTINGS
+from unskew.jobs.sinks.tables.table import DELTA_SETTINGS
 
 RESULTS = Path(__file__).resolve().parent / "results"
 COLUMNS = ("store", "rows", "format", "z", "writing")

@@ -34,7 +34,7 @@ SINKS = Registry(
     {
         "kafka": "unskew.jobs.sinks.kafka:KafkaSink",
         "files": "unskew.jobs.sinks.files:FilesSink",
-        "table": "unskew.jobs.sinks.table:TableSink",
+        "table": "unskew.jobs.sinks.tables.table:TableSink",
         "postgres": "unskew.jobs.sinks.postgres:PostgresSink",
         "console": "unskew.jobs.sinks.console:ConsoleSink",
         "python": "unskew.jobs.sinks.user_function:PythonSink",

@@ -8,7 +8,7 @@ from unskew.config.errors import ExternalError
 from unskew.config.types.units import Duration
 
 if TYPE_CHECKING:
-    from unskew.jobs.sinks.table_orphans import Orphan
+    from unskew.jobs.sinks.tables.orphans import Orphan
 
 _AGE = "1 day"
 
@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print each file, and how many there are."""
     # On use: --help must not wait for it.
-    from unskew.jobs.sinks.table_orphans import find_orphans, remove  # noqa: PLC0415
+    from unskew.jobs.sinks.tables.orphans import find_orphans, remove  # noqa: PLC0415
 
     folder, age = arguments.folder, arguments.older_than
     try:

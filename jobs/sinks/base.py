@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from unskew.config.models.job import Job
-    from unskew.jobs.sinks.table_log import TableFile
+    from unskew.jobs.sinks.tables.log import TableFile
 
 COLUMNS_MAX = 500
 

@@ -10,7 +10,7 @@ from tests.jobs.sinks.test_table_log import write_log
 from unskew.config.errors import ExternalError
 from unskew.config.loader import load_job
 from unskew.config.models.job import Job
-from unskew.jobs.sinks.table_layout import OWNER_FILE, Layout, check_layout, take_table
+from unskew.jobs.sinks.tables.layout import OWNER_FILE, Layout, check_layout, take_table
 
 FIRST = Layout({"country": "string", "amount": "int"}, ["country"])
 MORE = Layout({"country": "string", "amount": "int", "at": "date"}, ["country"])

@@ -14,7 +14,7 @@ from tests.support.running.disks import read_only
 from tests.support.running.in_process import Ran, write_lines
 from unskew.config.errors import ExternalError
 from unskew.jobs.engine.session import session
-from unskew.jobs.sinks.table import DELTA_SETTINGS
+from unskew.jobs.sinks.tables.table import DELTA_SETTINGS
 
 ROWS: dict[str, Any] = {
     "event_time": "timestamp",

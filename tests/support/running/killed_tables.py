@@ -31,8 +31,8 @@ import yaml
 from tests.support.running.cluster import Cluster, cluster, python_workers
 from tests.support.running.processes import children_named, end_process
 from tests.support.running.tables_read import files_outside_of_log, rows_of_table
-from unskew.jobs.sinks.table import DELTA_SETTINGS
-from unskew.jobs.sinks.table_orphans import find_orphans, remove
+from unskew.jobs.sinks.tables.orphans import find_orphans, remove
+from unskew.jobs.sinks.tables.table import DELTA_SETTINGS
 
 FORMATS = ("parquet", "delta") * 3
 BATCHES, RECORDS = 4, 200

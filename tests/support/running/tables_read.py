@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 import pyarrow.parquet as pq
 
-from unskew.jobs.sinks.table_log import committed_files
+from unskew.jobs.sinks.tables.log import committed_files
 
 Rows = Counter[tuple[str | None, int]]
 

@@ -9,7 +9,7 @@ from pyarrow import fs
 from unskew.config.errors import ExternalError
 from unskew.grouping.spark.locations import open_location
 from unskew.jobs.checkpoint.files import names_in
-from unskew.jobs.sinks.table_log import DELTA_LOG, SPARK_LOG, committed_files
+from unskew.jobs.sinks.tables.log import DELTA_LOG, SPARK_LOG, committed_files
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.jobs.sinks.test_table import events, expected, rows_of, run
+from tests.jobs.sinks.tables.test_table import events, expected, rows_of, run
 from tests.storm.faults.outages import NotPossibleHereError, fill, small_disk
 from tests.support.running.disks import read_only
 from tests.support.running.in_process import write_lines
@@ -17,7 +17,7 @@ from unskew.config.errors import ExternalError
 from unskew.jobs.checkpoint.files import journal_of
 from unskew.jobs.engine.preflight import check
 from unskew.jobs.query.pipeline import Pipeline
-from unskew.jobs.sinks.table_orphans import find_orphans, remove
+from unskew.jobs.sinks.tables.orphans import find_orphans, remove
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from pyarrow import fs
 
 from unskew.grouping.spark.locations import open_location
 from unskew.jobs.checkpoint.files import names_in, read_bytes
-from unskew.jobs.sinks.table_layout import OWNER_FILE
+from unskew.jobs.sinks.tables.layout import OWNER_FILE
 
 SPARK_LOG = "_spark_metadata"
 DELTA_LOG = "_delta_log"

@@ -15,8 +15,8 @@ from unskew.grouping.simulation.loads import KeyBatch
 from unskew.jobs.commands.prediction.table_writers import predict_writers
 from unskew.jobs.engine.sample_rows import sample_job_in
 from unskew.jobs.observe.inspection import inspect
-from unskew.jobs.sinks.table_layout import read_owner
-from unskew.jobs.sinks.table_log import committed_files
+from unskew.jobs.sinks.tables.layout import read_owner
+from unskew.jobs.sinks.tables.log import committed_files
 
 JOB = {
     "event_time": "timestamp",

@@ -10,7 +10,7 @@ import pytest
 from unskew.config.errors import ExternalError
 from unskew.config.types.partition_columns import PartitionColumn, partition_column
 from unskew.jobs.__main__ import main
-from unskew.jobs.sinks.table_log import (
+from unskew.jobs.sinks.tables.log import (
     committed_files,
     files_of_batch,
     files_of_transaction,
@@ -18,7 +18,7 @@ from unskew.jobs.sinks.table_log import (
     has_batch,
     newest_batch,
 )
-from unskew.jobs.sinks.table_orphans import find_orphans
+from unskew.jobs.sinks.tables.orphans import find_orphans
 
 
 def entry(table: Path, batch: int, writer: int) -> str:

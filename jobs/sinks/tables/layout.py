@@ -97,7 +97,7 @@ def take_table(path: str, rows: Layout, job: "Job", *, merges_columns: bool) -> 
     An ExternalError if such rows cannot be added to it.
     """
     from unskew.jobs.checkpoint.spark_log import make_query_id
-    from unskew.jobs.sinks.table_log import newest_batch
+    from unskew.jobs.sinks.tables.log import newest_batch
 
     newest, owner = newest_batch(path), read_owner(path)
     table = None if owner is None else owner.layout_at(newest)

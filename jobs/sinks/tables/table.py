@@ -17,15 +17,15 @@ from unskew.grouping.options.broken_rules import rule_error
 from unskew.grouping.options.suggestions import did_you_mean
 from unskew.jobs.operators.registry import operator_of_result, result_columns
 from unskew.jobs.sinks.base import Batch, Sink
-from unskew.jobs.sinks.delta import DeltaTarget, read_delta_layout
-from unskew.jobs.sinks.table_layout import Layout, check_layout, read_owner, take_table
+from unskew.jobs.sinks.tables.delta import DeltaTarget, read_delta_layout
+from unskew.jobs.sinks.tables.layout import Layout, check_layout, read_owner, take_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from unskew.config.models.job import Job
-    from unskew.jobs.sinks.table_log import TableFile
+    from unskew.jobs.sinks.tables.log import TableFile
 
 PARTITION_COLUMNS_MAX = 16
 ALL_COLUMNS = "a table partitioned by all of its columns has no column for its files"
@@ -155,7 +155,7 @@ class TableSink(Sink):
 
     def problems(self, job: "Job") -> Iterator[str]:
         from unskew.jobs.checkpoint.spark_log import read_newest_offset
-        from unskew.jobs.sinks.table_log import find_other_contents
+        from unskew.jobs.sinks.tables.log import find_other_contents
 
         begun = read_newest_offset(job)
         other = find_other_contents(self.path, self.format, begun=begun >= 0)
@@ -167,7 +167,7 @@ class TableSink(Sink):
     def _find_other_query(self, job: "Job", begun: int) -> Iterator[str]:
         """Whose batches Spark would mix up with the job's, as it goes by their numbers alone."""
         from unskew.jobs.checkpoint.spark_log import find_query_id
-        from unskew.jobs.sinks.table_log import has_batch
+        from unskew.jobs.sinks.tables.log import has_batch
 
         owner, elsewhere = read_owner(self.path), "name another folder, or write format: delta"
         if owner is not None and owner.job != job.name:
@@ -212,7 +212,7 @@ class TableSink(Sink):
 
     def skips(self, batch: int, job: "Job") -> bool:
         from unskew.jobs.checkpoint.spark_log import read_query_id
-        from unskew.jobs.sinks.table_log import has_batch, has_transaction
+        from unskew.jobs.sinks.tables.log import has_batch, has_transaction
 
         if not self._can_stream(job):
             return False
@@ -222,14 +222,14 @@ class TableSink(Sink):
 
     def files_of_batch(self, batch: int, query: str) -> "list[TableFile] | None":
         # The table's log has those of an old batch no more.
-        from unskew.jobs.sinks.table_log import files_of_batch, files_of_transaction
+        from unskew.jobs.sinks.tables.log import files_of_batch, files_of_transaction
 
         if self.format == "parquet":
             return files_of_batch(self.path, batch)
         return files_of_transaction(self.path, query, batch)
 
     def write(self, results: "DataFrame", batch: Batch) -> None:
-        from unskew.jobs.sinks.delta import append, merge
+        from unskew.jobs.sinks.tables.delta import append, merge
 
         assert self.format == "delta", "checked by commits_alone and can_take_updates"
         rows, names = self._prepare(results, batch.job)
