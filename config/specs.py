@@ -24,7 +24,7 @@ OPERATORS = Registry(
         "vwap": "unskew.jobs.operators.vwap:Vwap",
         "hashtags": "unskew.jobs.operators.hashtags:Hashtags",
         "rows": "unskew.jobs.operators.table_rows:TableRows",
-        "python": "unskew.jobs.operators.user_code:PythonOperator",
+        "python": "unskew.jobs.operators.user_code.python_operator:PythonOperator",
         "paced": "unskew.jobs.operators.paced:Paced",
     },
     entry_point_group="unskew.operators",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from unskew.grouping.spark.route import route
     from unskew.jobs.engine.run import run_job
     from unskew.jobs.operators.base import Operator
-    from unskew.jobs.operators.rows import RowOperator
+    from unskew.jobs.operators.user_code.rows import RowOperator
     from unskew.jobs.sinks.base import Batch, DeadLetters, Sink
 
 __version__ = "0.1.0"
@@ -45,7 +45,7 @@ _MODULES = {
     "GroupingParams": "unskew.grouping.base",
     "Operator": "unskew.jobs.operators.base",
     "OperatorOptions": "unskew.config.models.operator",
-    "RowOperator": "unskew.jobs.operators.rows",
+    "RowOperator": "unskew.jobs.operators.user_code.rows",
     "Sink": "unskew.jobs.sinks.base",
     "load_job": "unskew.config.loader",
     "route": "unskew.grouping.spark.route",

@@ -98,9 +98,9 @@ PASSED_OVER = (
     "jobs/observe/written.py",
     # What keeps Spark's own counts of a batch, for `inspect` alone.
     "jobs/observe/spark_counts.py",
-    "jobs/operators/failing_rows.py",
+    "jobs/operators/user_code/failing_rows.py",
     # What operators open for a key: this job's opens nothing.
-    "jobs/operators/opened.py",
+    "jobs/operators/user_code/opened.py",
     # What turns clients of the page away.
     "jobs/observe/web/connections.py",
     "jobs/observe/web/host_names.py",

@@ -24,7 +24,7 @@ from unskew.jobs.engine.session import job_session, session
 from unskew.jobs.engine.spark_errors import brief, translate_spark_errors
 from unskew.jobs.kafka.sample import RawSample
 from unskew.jobs.operators.base import KEY, KEY_HASH, Operator
-from unskew.jobs.operators.failing_rows import partials_of
+from unskew.jobs.operators.user_code.failing_rows import partials_of
 from unskew.jobs.query import source
 from unskew.jobs.query.decode import decode
 from unskew.jobs.query.pipeline import prepare_records

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from unskew.config.models.base import is_expression
 from unskew.config.models.operator import OperatorOptions
-from unskew.jobs.operators.opened import opened_keys
+from unskew.jobs.operators.user_code.opened import opened_keys
 
 if TYPE_CHECKING:
     import pyarrow as pa

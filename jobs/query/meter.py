@@ -21,7 +21,7 @@ from unskew.grouping.spark.report import (
     sum_by_window_end,
 )
 from unskew.jobs.operators.base import KEY, KEY_HASH, PANE, RECORDS, SECONDS
-from unskew.jobs.operators.opened import OpenCounts
+from unskew.jobs.operators.user_code.opened import OpenCounts
 from unskew.jobs.query.prepare import ARRIVED
 
 _LATENCIES_A_CHUNK = 4096

@@ -13,14 +13,14 @@ from unskew.config.models.window import Window
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.router import task_position
 from unskew.jobs.operators.base import Operator
-from unskew.jobs.operators.failing_rows import (
+from unskew.jobs.operators.user_code.failing_rows import (
     OperatorError,
     Part,
     failure_message,
     partials_of,
     read_key,
 )
-from unskew.jobs.operators.opened import begin_task
+from unskew.jobs.operators.user_code.opened import begin_task
 from unskew.jobs.query.meter import Meter, make_windows
 from unskew.jobs.query.prepare import FAILED_KEY, REJECTED
 from unskew.jobs.query.rejected import keep_rejected

@@ -21,7 +21,7 @@ from unskew.config.models.sink import Identity
 from unskew.config.problems.user_options import validate_options
 from unskew.grouping.options.broken_rules import rule_error
 from unskew.grouping.options.suggestions import did_you_mean
-from unskew.jobs.operators.user_file import UserFile, load_user_module
+from unskew.jobs.operators.user_code.user_file import UserFile, load_user_module
 from unskew.jobs.sinks.base import Batch, Sink
 
 if TYPE_CHECKING:

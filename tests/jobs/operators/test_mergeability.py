@@ -21,7 +21,7 @@ from unskew.jobs.operators.base import EVENT_TIME, KEY, KEY_HASH, PANE, RECORDS,
 from unskew.jobs.operators.hashtags import Hashtags
 from unskew.jobs.operators.mergeability import mergeability_violations
 from unskew.jobs.operators.paced import PacedOptions
-from unskew.jobs.operators.rows import RowOperator
+from unskew.jobs.operators.user_code.rows import RowOperator
 from unskew.jobs.operators.vwap import Vwap
 from unskew.jobs.operators.word_count import WordCount
 

@@ -16,7 +16,7 @@ from unskew.config.types.units import Duration
 from unskew.jobs.operators.arrow import numbered, numbers_of, unscaled
 from unskew.jobs.operators.hashtags import Hashtags, HashtagsOptions
 from unskew.jobs.operators.paced import Paced, PacedOptions
-from unskew.jobs.operators.rows import RowOperator
+from unskew.jobs.operators.user_code.rows import RowOperator
 from unskew.jobs.operators.vwap import Vwap, VwapOptions
 
 PRICE = pa.decimal128(18, 6)

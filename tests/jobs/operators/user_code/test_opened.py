@@ -21,13 +21,13 @@ from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.report import PartitionReport
 from unskew.jobs.commands.project.init import TEMPLATE
 from unskew.jobs.operators.base import KEY, Operator
-from unskew.jobs.operators.failing_rows import partials_of
-from unskew.jobs.operators.opened import OpenedKeys
 from unskew.jobs.operators.registry import operator_for
-from unskew.jobs.operators.rows import RowOperator
+from unskew.jobs.operators.user_code.failing_rows import partials_of
+from unskew.jobs.operators.user_code.opened import OpenedKeys
+from unskew.jobs.operators.user_code.rows import RowOperator
 from unskew.jobs.query.partial import PartialStage
 
-EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "model_per_customer"
+EXAMPLE = Path(__file__).parents[4] / "docs" / "examples" / "model_per_customer"
 OPENING_SECONDS = 0.1
 
 
@@ -73,7 +73,7 @@ class Lengths(RowOperator):
 
 @pytest.fixture(autouse=True)
 def _nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unskew.jobs.operators.opened._OF_THIS_PROCESS", [])
+    monkeypatch.setattr("unskew.jobs.operators.user_code.opened._OF_THIS_PROCESS", [])
     monkeypatch.setattr(Lengths, "opened_in_order", [])
     monkeypatch.setattr(Resource, "closed", [])
 

@@ -16,8 +16,8 @@ from unskew.config.errors import ExternalError
 from unskew.config.loader import load_job
 from unskew.config.models.operator import OperatorOptions
 from unskew.jobs.engine.service import Service
-from unskew.jobs.operators.failing_rows import failure_message, partials_of
-from unskew.jobs.operators.rows import RowOperator
+from unskew.jobs.operators.user_code.failing_rows import failure_message, partials_of
+from unskew.jobs.operators.user_code.rows import RowOperator
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MODULE = '''

@@ -29,7 +29,7 @@ A job names its file (`type: python`), or a package brings it under the entry po
 `merge`, so it must be mergeable: `unskew.jobs.operators.mergeability` checks that.
 
 What a key costs once goes into `open(self, key)`: a row then has `opened`, which is what that
-returned and is kept across batches (`unskew.jobs.operators.opened`).
+returned and is kept across batches (`unskew.jobs.operators.user_code.opened`).
 
 The time of each key is measured and fed back, so groupings that balance time know what keys cost.
 A row costs some five microseconds besides what `add` does: where that is too much, override
@@ -46,7 +46,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from unskew.jobs.operators.base import EVENT_TIME, KEY, NUMBER, SECONDS, Operator, aggregate
-from unskew.jobs.operators.opened import opened_keys
+from unskew.jobs.operators.user_code.opened import opened_keys
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -26,8 +26,8 @@ from unskew.config.problems.user_options import validate_options
 from unskew.grouping.options.broken_rules import rule_error
 from unskew.grouping.options.suggestions import did_you_mean
 from unskew.jobs.operators.base import Operator
-from unskew.jobs.operators.rows import OPENED, RowOperator
-from unskew.jobs.operators.user_file import UserFile, load_user_module
+from unskew.jobs.operators.user_code.rows import OPENED, RowOperator
+from unskew.jobs.operators.user_code.user_file import UserFile, load_user_module
 
 
 class PythonOptions(OperatorOptions):
