@@ -34,7 +34,7 @@ from unskew.config.models.job import Job
 from unskew.jobs.engine.service import Service
 from unskew.jobs.engine.stage_times import SparkJobs, read_writer_seconds
 from unskew.jobs.local.jars import jars
-from unskew.jobs.observe.batch import BatchDone
+from unskew.jobs.observe.batches.batch import BatchDone
 from unskew.jobs.observe.follower import Follower
 from unskew.jobs.query import source
 from unskew.jobs.sinks.tables.table import DELTA_SETTINGS

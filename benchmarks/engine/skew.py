@@ -16,8 +16,8 @@ from benchmarks.tables import MEETS, Row, Table, verdict
 from unskew.config.models.job import Job
 from unskew.grouping.registry import GROUPINGS
 from unskew.jobs.engine.service import Service
-from unskew.jobs.observe.batch import BatchDone
-from unskew.jobs.observe.batch_stats import BatchStats
+from unskew.jobs.observe.batches.batch import BatchDone
+from unskew.jobs.observe.batches.batch_stats import BatchStats
 from unskew.jobs.observe.follower import Follower
 
 SLOTS = 16

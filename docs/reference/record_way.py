@@ -62,7 +62,7 @@ OMITTED = {
     Call("jobs/engine/stage_times.py", "SparkJobs.read_stages"): "asks Spark when its stages ran",
     Call("jobs/engine/stage_times.py", "StageTimes.of_batch"): "takes the stages' times",
     Call(
-        "jobs/observe/rejected_samples.py", "read_rejected_samples"
+        "jobs/observe/batches/rejected_samples.py", "read_rejected_samples"
     ): "reads some rejected records for the live page",
     Call("jobs/observe/health.py", "Health.state"): "tells the query's state",
 }
@@ -95,9 +95,9 @@ PASSED_OVER = (
     "jobs/observe/choices/",
     # What says which files a batch added to a table: this job has none.
     "jobs/engine/table_writers.py",
-    "jobs/observe/written.py",
+    "jobs/observe/batches/written.py",
     # What keeps Spark's own counts of a batch, for `inspect` alone.
-    "jobs/observe/spark_counts.py",
+    "jobs/observe/batches/spark_counts.py",
     "jobs/operators/user_code/failing_rows.py",
     # What operators open for a key: this job's opens nothing.
     "jobs/operators/user_code/opened.py",

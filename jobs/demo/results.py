@@ -9,8 +9,8 @@ from typing import Any
 from rich.table import Table
 
 from unskew.config.errors import ExternalError
-from unskew.jobs.observe.batch import BatchDone
-from unskew.jobs.observe.batch_stats import BatchStats
+from unskew.jobs.observe.batches.batch import BatchDone
+from unskew.jobs.observe.batches.batch_stats import BatchStats
 from unskew.jobs.observe.page.palette import LIGHT
 
 _COLOURS = (LIGHT["key"], LIGHT["routed"])

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from unskew.grouping.base import Int64s
-from unskew.jobs.observe.batch import BatchDone
+from unskew.jobs.observe.batches.batch import BatchDone
 from unskew.jobs.observe.follower import Follower
 
 _BAR = 48

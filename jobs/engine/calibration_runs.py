@@ -27,7 +27,7 @@ from unskew.grouping.simulation.loads import HASHED, LOCAL, KeyBatch, Work, spre
 from unskew.jobs.engine.service import Service
 from unskew.jobs.engine.session import session
 from unskew.jobs.kafka.broker import Broker
-from unskew.jobs.observe.batch import BatchDone
+from unskew.jobs.observe.batches.batch import BatchDone
 from unskew.jobs.observe.follower import Follower
 
 PARTITIONS = 8

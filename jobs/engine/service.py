@@ -30,11 +30,11 @@ from unskew.jobs.engine.spark_errors import SPARK_ERRORS, PassingError, translat
 from unskew.jobs.engine.stage_times import SparkJobs, StageTimes
 from unskew.jobs.engine.table_writers import TableWriters
 from unskew.jobs.local.signals import GRACE_SECONDS, Stop
-from unskew.jobs.observe.batch import BatchDone, compute_lag, read_routing
-from unskew.jobs.observe.batch_stats import read_batch_stats
+from unskew.jobs.observe.batches.batch import BatchDone, compute_lag, read_routing
+from unskew.jobs.observe.batches.batch_stats import read_batch_stats
+from unskew.jobs.observe.batches.rejected_samples import read_rejected_samples
+from unskew.jobs.observe.batches.spark_counts import keep_spark_counts
 from unskew.jobs.observe.follower import Follower
-from unskew.jobs.observe.rejected_samples import read_rejected_samples
-from unskew.jobs.observe.spark_counts import keep_spark_counts
 from unskew.jobs.operators.registry import computed_by_spark
 from unskew.jobs.query.pipeline import Pipeline, set_trigger
 from unskew.jobs.sinks import dead_letters

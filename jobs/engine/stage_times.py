@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from unskew.config.models.grouping import LocalGrouping
 from unskew.config.models.job import Job
-from unskew.jobs.observe.stages import BatchStages, StageTime
+from unskew.jobs.observe.batches.stages import BatchStages, StageTime
 from unskew.jobs.operators.registry import operator_for
 
 _LISTENERS_MS = 500

@@ -12,7 +12,7 @@ from py4j.protocol import Py4JError
 
 from unskew.config.models.job import Job
 from unskew.jobs.engine.stage_times import Data, SparkJobs, read_writer_seconds
-from unskew.jobs.observe.written import WrittenFiles
+from unskew.jobs.observe.batches.written import WrittenFiles
 from unskew.jobs.operators.registry import operator_for
 from unskew.jobs.sinks.registry import sinks_of
 

@@ -19,7 +19,7 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
 from unskew.config.models.job import Job
-from unskew.jobs.observe.batch import BatchDone, Lag
+from unskew.jobs.observe.batches.batch import BatchDone, Lag
 from unskew.jobs.observe.figure import (
     OTHERS,
     PREFIX,

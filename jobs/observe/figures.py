@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 
 from unskew.grouping.spark.report import LATENCY_BOUNDS_SECONDS, WINDOW_ENDS
-from unskew.jobs.observe.batch import BatchDone
-from unskew.jobs.observe.batch_stats import BatchStats, show_key
-from unskew.jobs.observe.batch_time import (
+from unskew.jobs.observe.batches.batch import BatchDone
+from unskew.jobs.observe.batches.batch_stats import BatchStats, show_key
+from unskew.jobs.observe.batches.batch_time import (
     estimate_seconds_level,
     estimate_seconds_under_key,
     split_seconds,
 )
+from unskew.jobs.observe.batches.written import WrittenFiles
 from unskew.jobs.observe.choices.figures import CHOICE_FIGURES
 from unskew.jobs.observe.figure import PARTITION, Buckets, Figure, Value
-from unskew.jobs.observe.written import WrittenFiles
 
 HOT_KEY_SERIES_MAX = 1000
 BATCH_BOUNDS_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)

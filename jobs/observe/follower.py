@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from unskew.jobs.observe.batch import BatchDone, Lag
+from unskew.jobs.observe.batches.batch import BatchDone, Lag
 
 
 class Follower:

@@ -6,7 +6,7 @@ from threading import Lock
 
 from unskew.config.models.job import Job
 from unskew.config.models.window import IntervalTrigger
-from unskew.jobs.observe.batch import BatchDone, Lag
+from unskew.jobs.observe.batches.batch import BatchDone, Lag
 from unskew.jobs.observe.follower import Follower
 
 STATES = ("starting", "running", "stalled", "stopping", "stopped", "failed")

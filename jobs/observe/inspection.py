@@ -17,12 +17,12 @@ from unskew.grouping.spark.report import LATENCY_BOUNDS_SECONDS
 from unskew.jobs.checkpoint.files import journal_in, names_in
 from unskew.jobs.checkpoint.merge_state import MergePartition, read_merge_state
 from unskew.jobs.checkpoint.spark_log import read_watermark
-from unskew.jobs.observe.batch import BatchDone, read_routing
-from unskew.jobs.observe.batch_stats import HOT_KEYS, BatchStats, read_batch_stats
+from unskew.jobs.observe.batches.batch import BatchDone, read_routing
+from unskew.jobs.observe.batches.batch_stats import HOT_KEYS, BatchStats, read_batch_stats
+from unskew.jobs.observe.batches.spark_counts import read_spark_counts
+from unskew.jobs.observe.batches.written import read_written_files
 from unskew.jobs.observe.figure import PARTITION, Figure, take_value
 from unskew.jobs.observe.figures import FIGURES
-from unskew.jobs.observe.spark_counts import read_spark_counts
-from unskew.jobs.observe.written import read_written_files
 
 _HOT_KEYS_A_BATCH = 100
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
-from unskew.jobs.observe.batch import BatchDone, Lag
+from unskew.jobs.observe.batches.batch import BatchDone, Lag
 from unskew.jobs.observe.figure import Figure, take_value
 from unskew.jobs.observe.figures import FIGURES
 from unskew.jobs.observe.follower import Follower

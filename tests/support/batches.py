@@ -6,8 +6,8 @@ import numpy as np
 
 from unskew.grouping.spark.report import LATENCY_BOUNDS_SECONDS
 from unskew.jobs.checkpoint.merge_state import MergePartition
-from unskew.jobs.observe.batch import BatchDone, Routing
-from unskew.jobs.observe.batch_stats import BatchStats, HotKey
+from unskew.jobs.observe.batches.batch import BatchDone, Routing
+from unskew.jobs.observe.batches.batch_stats import BatchStats, HotKey
 from unskew.jobs.observe.board import Board
 
 

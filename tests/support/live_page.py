@@ -16,12 +16,12 @@ from unskew.config.loader import load_job
 from unskew.config.models.job import Job
 from unskew.grouping.registry import create
 from unskew.grouping.spark.report import LATENCY_BOUNDS_SECONDS, loads_under_key
-from unskew.jobs.observe.batch import BatchDone, Routing
-from unskew.jobs.observe.batch_stats import BatchStats, HotKey
+from unskew.jobs.observe.batches.batch import BatchDone, Routing
+from unskew.jobs.observe.batches.batch_stats import BatchStats, HotKey
+from unskew.jobs.observe.batches.stages import BatchStages, StageTime
 from unskew.jobs.observe.board import Board
 from unskew.jobs.observe.health import Health
 from unskew.jobs.observe.page.page import LivePage
-from unskew.jobs.observe.stages import BatchStages, StageTime
 from unskew.jobs.observe.web.server import MetricsServer
 
 FLAGS = [

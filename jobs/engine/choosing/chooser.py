@@ -32,7 +32,7 @@ from unskew.jobs.checkpoint.identity import is_made_by_spark
 from unskew.jobs.engine.choosing.first_choice import choose_first
 from unskew.jobs.engine.choosing.measured import measure
 from unskew.jobs.local.machine_constants import calibration_file, read_calibration
-from unskew.jobs.observe.batch import BatchDone
+from unskew.jobs.observe.batches.batch import BatchDone
 from unskew.jobs.operators.registry import operator_for
 from unskew.jobs.query.source import make_file_settings
 

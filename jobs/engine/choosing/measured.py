@@ -5,7 +5,7 @@ import numpy as np
 from unskew.grouping.choice.key_counts import merge_reports
 from unskew.grouping.choice.ways import MeasuredBatch
 from unskew.grouping.spark.report import SAMPLED_KEYS
-from unskew.jobs.observe.batch import BatchDone
+from unskew.jobs.observe.batches.batch import BatchDone
 
 _PARTIAL_BYTES_MIN = 48
 """Of key, hash, time and count."""

@@ -25,7 +25,7 @@ from urllib.parse import parse_qs
 import numpy as np
 
 from unskew.config.models.job import Job
-from unskew.jobs.observe.batch import BatchDone, Lag
+from unskew.jobs.observe.batches.batch import BatchDone, Lag
 from unskew.jobs.observe.figure import Figure, take_value
 from unskew.jobs.observe.figures import FIGURES
 from unskew.jobs.observe.follower import Follower

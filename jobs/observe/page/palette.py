@@ -4,7 +4,7 @@ Green is what runs, orange what `key` would give; the parts of a batch have a co
 the work's is the strongest.
 """
 
-from unskew.jobs.observe.batch_time import COMMIT, MERGE, READ, REST, ROUTE, WAITING, WORK
+from unskew.jobs.observe.batches.batch_time import COMMIT, MERGE, READ, REST, ROUTE, WAITING, WORK
 
 LIGHT = {
     "ground": "#f3f5f7",

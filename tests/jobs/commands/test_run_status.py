@@ -4,7 +4,7 @@ import json
 import pytest
 
 from tests.support.batches import done
-from unskew.jobs.observe.batch import BatchDone
+from unskew.jobs.observe.batches.batch import BatchDone
 from unskew.jobs.observe.terminal import Line, Log, format_line, summarize
 
 

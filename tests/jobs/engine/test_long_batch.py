@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from tests.support.oracles import records
 from tests.support.running.in_process import job_over, write_lines
 from unskew.jobs.engine.service import Service
-from unskew.jobs.observe.batch import BatchDone
+from unskew.jobs.observe.batches.batch import BatchDone
 from unskew.jobs.observe.follower import Follower
 from unskew.jobs.observe.health import Health
 

@@ -18,12 +18,12 @@ from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.report import PartitionReport
 from unskew.grouping.spark.router import Router
 from unskew.grouping.spark.routing_file import RoutingStats
-from unskew.jobs.observe.batch import BatchDone, compute_lag, read_routing
-from unskew.jobs.observe.batch_stats import read_batch_stats
+from unskew.jobs.observe.batches.batch import BatchDone, compute_lag, read_routing
+from unskew.jobs.observe.batches.batch_stats import read_batch_stats
+from unskew.jobs.observe.batches.written import WrittenFiles, read_written_files
 from unskew.jobs.observe.board import Board
 from unskew.jobs.observe.figures import METRICS
 from unskew.jobs.observe.health import Health
-from unskew.jobs.observe.written import WrittenFiles, read_written_files
 from unskew.jobs.operators.base import FILTERED_BY_RESULT, OBSERVED
 
 EXPORTED = {

@@ -11,7 +11,7 @@ from tests.support.boards import board, samples
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.report import PartitionReport
 from unskew.jobs.checkpoint.hash_key import make_hash_key, read_hash_key
-from unskew.jobs.observe.batch_stats import HotKey, read_batch_stats
+from unskew.jobs.observe.batches.batch_stats import HotKey, read_batch_stats
 from unskew.jobs.observe.board import Board
 from unskew.jobs.observe.figure import OTHERS
 from unskew.jobs.observe.figures import HOT_KEY_SERIES_MAX

@@ -12,7 +12,7 @@ from tests.support.batches import done, progress
 from tests.support.live_page import followed, job, skewed
 from unskew.config.models.metrics import BasicAuth, Metrics
 from unskew.config.types.secrets import Secret
-from unskew.jobs.observe.batch import BatchDone
+from unskew.jobs.observe.batches.batch import BatchDone
 from unskew.jobs.observe.board import Board
 from unskew.jobs.observe.health import Health
 from unskew.jobs.observe.page.page import BATCHES_MAX, BYTES_MAX, DOCUMENT, HEADERS, LivePage

@@ -13,7 +13,7 @@ from tests.support.live_page import Seen, followed, job, served, skewed
 from unskew.config.models.metrics import BasicAuth
 from unskew.config.types.secrets import Secret
 from unskew.jobs.local.child_processes import free_ports
-from unskew.jobs.observe.batch import BatchDone
+from unskew.jobs.observe.batches.batch import BatchDone
 from unskew.jobs.observe.health import Health
 from unskew.jobs.observe.page.page import LivePage
 

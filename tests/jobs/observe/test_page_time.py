@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.support.live_page import Seen, followed, job, served, skewed
-from unskew.jobs.observe.rejected_samples import RejectedSample
-from unskew.jobs.observe.written import WrittenFiles
+from unskew.jobs.observe.batches.rejected_samples import RejectedSample
+from unskew.jobs.observe.batches.written import WrittenFiles
 
 pytestmark = pytest.mark.e2e
 

@@ -21,7 +21,7 @@ from unskew.config.loader import load, load_job
 from unskew.jobs.checkpoint.identity import check_identity, write_identity
 from unskew.jobs.engine.samples import put_sinks_in_memory
 from unskew.jobs.engine.service import Service
-from unskew.jobs.observe.batch import BatchDone
+from unskew.jobs.observe.batches.batch import BatchDone
 from unskew.jobs.observe.follower import Follower
 from unskew.jobs.observe.inspection import inspect
 from unskew.jobs.operators.registry import operator_for

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from tests.support.batches import board_value
 from tests.support.oracles import EPOCH, OPERATORS, START, WINDOWS, keys_of, windows_of
 from tests.support.running.in_process import Ran, utc, write_lines
-from unskew.jobs.observe.batch import BatchDone
+from unskew.jobs.observe.batches.batch import BatchDone
 from unskew.jobs.observe.board import Board
 from unskew.jobs.observe.health import Health
 from unskew.jobs.observe.inspection import inspect

@@ -18,7 +18,7 @@ from tests.support.running.plans import CountingRouter, read_evaluated
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.route import route
 from unskew.grouping.spark.router import PARTITION_KEY, Router, route_hashes
-from unskew.jobs.observe.batch import BatchDone
+from unskew.jobs.observe.batches.batch import BatchDone
 
 pytestmark = pytest.mark.spark
 

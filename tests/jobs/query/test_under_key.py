@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 
 from unskew.config.loader import load_job
 from unskew.jobs.engine.service import Service
-from unskew.jobs.observe.batch import BatchDone
-from unskew.jobs.observe.batch_stats import BatchStats
+from unskew.jobs.observe.batches.batch import BatchDone
+from unskew.jobs.observe.batches.batch_stats import BatchStats
 from unskew.jobs.observe.follower import Follower
 
 pytestmark = pytest.mark.spark

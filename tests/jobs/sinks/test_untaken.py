@@ -17,7 +17,7 @@ from tests.support.running.in_process import Ran, write_lines
 from tests.support.running.postgres_server import PostgresServer
 from tests.support.running.topics import topic_records
 from unskew.jobs.kafka.broker import Broker
-from unskew.jobs.observe.batch import BatchDone
+from unskew.jobs.observe.batches.batch import BatchDone
 from unskew.jobs.sinks.postgres import Destination
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("spark")]

@@ -19,8 +19,8 @@ from unskew.config.loader import load_job
 from unskew.config.models.job import Job
 from unskew.grouping.spark.journal import Journal
 from unskew.jobs.engine.service import Service
-from unskew.jobs.observe.batch import BatchDone
-from unskew.jobs.observe.batch_stats import read_batch_stats
+from unskew.jobs.observe.batches.batch import BatchDone
+from unskew.jobs.observe.batches.batch_stats import read_batch_stats
 from unskew.jobs.observe.follower import Follower
 from unskew.jobs.query.pipeline import Pipeline
 

@@ -9,7 +9,7 @@ from tests.support.batches import done
 from unskew.grouping.choice.key_counts import ReportedKeys
 from unskew.grouping.choice.ways import MeasuredBatch, loads_by_way
 from unskew.jobs.engine.choosing.measured import measure
-from unskew.jobs.observe.batch import BatchDone
+from unskew.jobs.observe.batches.batch import BatchDone
 
 KEYS = (
     ReportedKeys(

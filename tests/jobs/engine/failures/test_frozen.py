@@ -12,7 +12,7 @@ from tests.jobs.engine.failures.test_jvm_killed import remarks, wait_for_batch, 
 from tests.support.running.job_process import finished, running
 from unskew.jobs.checkpoint.files import journal_in
 from unskew.jobs.checkpoint.lock import JVM_LOCK, LOCK
-from unskew.jobs.observe.batch_stats import read_batch_stats
+from unskew.jobs.observe.batches.batch_stats import read_batch_stats
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(400)]
 

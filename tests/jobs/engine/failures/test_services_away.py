@@ -17,7 +17,7 @@ from unskew.jobs.engine.retries import run_with_retries
 from unskew.jobs.engine.service import Service
 from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.local.signals import Stop
-from unskew.jobs.observe.batch import BatchDone
+from unskew.jobs.observe.batches.batch import BatchDone
 from unskew.jobs.observe.follower import Follower
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.slow]

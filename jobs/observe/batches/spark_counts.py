@@ -12,7 +12,7 @@ import pyarrow as pa
 from unskew.grouping.errors import SnapshotError
 from unskew.grouping.snapshot import Snapshot
 from unskew.grouping.spark.journal import Journal
-from unskew.jobs.observe.batch import BatchDone
+from unskew.jobs.observe.batches.batch import BatchDone
 from unskew.jobs.operators.base import FILTERED_BY_RESULT, FILTERED_RECORDS, OBSERVED
 
 _KIND = "filtered records"

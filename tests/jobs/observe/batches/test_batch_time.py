@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from tests.support.batches import done, progress
-from unskew.jobs.observe.batch import BatchDone
-from unskew.jobs.observe.batch_time import (
+from unskew.jobs.observe.batches.batch import BatchDone
+from unskew.jobs.observe.batches.batch_time import (
     estimate_seconds_level,
     estimate_seconds_under_key,
     split_seconds,
 )
-from unskew.jobs.observe.stages import BatchStages, StageTime
+from unskew.jobs.observe.batches.stages import BatchStages, StageTime
 
 BEGAN = 1767225600.0  # the progress's timestamp
 

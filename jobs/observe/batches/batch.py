@@ -10,10 +10,10 @@ from typing import Any
 from unskew.grouping.choice.records import BatchChoice
 from unskew.grouping.spark.journal import Journal
 from unskew.jobs.checkpoint.merge_state import MergePartition
-from unskew.jobs.observe.batch_stats import BatchStats
-from unskew.jobs.observe.rejected_samples import RejectedSample
-from unskew.jobs.observe.stages import BatchStages
-from unskew.jobs.observe.written import WrittenFiles
+from unskew.jobs.observe.batches.batch_stats import BatchStats
+from unskew.jobs.observe.batches.rejected_samples import RejectedSample
+from unskew.jobs.observe.batches.stages import BatchStages
+from unskew.jobs.observe.batches.written import WrittenFiles
 from unskew.jobs.operators.base import FILTERED_BY_RESULT, FILTERED_RECORDS, OBSERVED
 
 PARTS = {

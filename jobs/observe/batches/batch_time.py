@@ -9,8 +9,8 @@ import heapq
 from collections.abc import Iterable
 from itertools import pairwise
 
-from unskew.jobs.observe.batch import BatchDone
-from unskew.jobs.observe.stages import BatchStages, StageTime
+from unskew.jobs.observe.batches.batch import BatchDone
+from unskew.jobs.observe.batches.stages import BatchStages, StageTime
 
 WAITING, READ, ROUTE, WORK, MERGE, COMMIT, REST = (
     *("waiting", "read", "route", "work", "merge", "commit"),

@@ -17,7 +17,7 @@ from unskew.grouping.spark.report import (
 )
 from unskew.jobs.checkpoint.hash_key import hash_with_key, read_hash_key
 from unskew.jobs.checkpoint.spark_log import read_late_watermark
-from unskew.jobs.observe.written import read_written_files
+from unskew.jobs.observe.batches.written import read_written_files
 
 HOT_KEYS = 10
 KEY_TEXT_MAX = 80
