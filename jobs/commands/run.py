@@ -102,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _dry_run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
-    from unskew.jobs.engine.dry_run import show_first_rows  # noqa: PLC0415
+    from unskew.jobs.engine.samples.dry_run import show_first_rows  # noqa: PLC0415
 
     assert loaded.job is not None
     for line in show_first_rows(loaded.job, arguments.rows or _DRY_ROWS):

@@ -69,7 +69,7 @@ def _evaluate(
     if expression is not None:
         return expression.evaluate(raw)
     from unskew.jobs.commands.run import quiet_spark  # noqa: PLC0415 - on use: Spark
-    from unskew.jobs.engine.sample_rows import evaluate_keys  # noqa: PLC0415
+    from unskew.jobs.engine.samples.sample_rows import evaluate_keys  # noqa: PLC0415
 
     _say(f"starting Spark to evaluate --key {text}")
     quiet_spark(debug=False)
@@ -90,7 +90,7 @@ def _read_lines(path: Path, records: int) -> RawSample:
 
 def _sample_job(question: Question, name: str) -> Asked:
     from unskew.jobs.commands.run import quiet_spark  # noqa: PLC0415 - on use: Spark
-    from unskew.jobs.engine.sample_rows import sample_job  # noqa: PLC0415
+    from unskew.jobs.engine.samples.sample_rows import sample_job  # noqa: PLC0415
 
     loaded = load(name)
     if loaded.job is None or loaded.problems:

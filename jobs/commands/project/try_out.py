@@ -12,7 +12,7 @@ from unskew.config.errors import UsageError
 from unskew.config.shipped import resolve_job
 
 if TYPE_CHECKING:
-    from unskew.jobs.engine.samples import Tried
+    from unskew.jobs.engine.samples.try_out import Tried
 
 DIFFERENT = 1
 _VIOLATIONS_MAX = 3
@@ -41,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Try the job; the exit code says whether all is as expected."""
     from unskew.jobs.commands.run import quiet_spark  # noqa: PLC0415 - on use, as there
-    from unskew.jobs.engine.samples import try_out  # noqa: PLC0415
+    from unskew.jobs.engine.samples.try_out import try_out  # noqa: PLC0415
 
     folder = resolve_job(arguments.job).parent
     samples = Path(arguments.samples or folder / "samples.jsonl")

@@ -21,7 +21,7 @@ from unskew.grouping.choice.estimates import Estimates
 from unskew.grouping.choice.ways import KEY, LEVEL
 from unskew.grouping.simulation.batch_cost import Constants, Machine
 from unskew.grouping.simulation.loads import HASHED, LOCAL, KeyBatch, Loads, Work, spread
-from unskew.jobs.engine.sample_rows import JobSample, sample_job_in
+from unskew.jobs.engine.samples.sample_rows import JobSample, sample_job_in
 from unskew.jobs.kafka.sample import Limits, sample_source
 
 CLOSE = 1.05

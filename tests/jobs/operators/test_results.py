@@ -19,7 +19,7 @@ from unskew.config.errors import ExternalError, UsageError
 from unskew.config.explain import explain, write_yaml
 from unskew.config.loader import load, load_job
 from unskew.jobs.checkpoint.identity import check_identity, write_identity
-from unskew.jobs.engine.samples import put_sinks_in_memory
+from unskew.jobs.engine.samples.try_out import put_sinks_in_memory
 from unskew.jobs.engine.service import Service
 from unskew.jobs.observe.batches.batch import BatchDone
 from unskew.jobs.observe.follower import Follower

@@ -13,7 +13,7 @@ from tests.support.running.in_process import Ran, write_lines
 from unskew.config.errors import ExternalError
 from unskew.grouping.simulation.loads import KeyBatch
 from unskew.jobs.commands.prediction.table_writers import predict_writers
-from unskew.jobs.engine.sample_rows import sample_job_in
+from unskew.jobs.engine.samples.sample_rows import sample_job_in
 from unskew.jobs.observe.inspection import inspect
 from unskew.jobs.sinks.tables.layout import read_owner
 from unskew.jobs.sinks.tables.log import committed_files

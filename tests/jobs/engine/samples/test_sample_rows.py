@@ -14,7 +14,11 @@ from unskew.config.errors import UsageError
 from unskew.config.types.units import Duration
 from unskew.grouping.simulation.loads import hash_as_spark
 from unskew.jobs.commands.prediction.key_expression import parse_key_expression
-from unskew.jobs.engine.sample_rows import evaluate_keys_in, measure_work, sample_job_in
+from unskew.jobs.engine.samples.sample_rows import (
+    evaluate_keys_in,
+    measure_work,
+    sample_job_in,
+)
 from unskew.jobs.kafka.sample import RawSample
 from unskew.jobs.operators.paced import Paced, PacedOptions
 

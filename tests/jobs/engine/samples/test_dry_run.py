@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from tests.support.running.in_process import job_over
 from unskew.jobs.__main__ import main
-from unskew.jobs.engine.dry_run import describe_rows, prepare_first_rows
+from unskew.jobs.engine.samples.dry_run import describe_rows, prepare_first_rows
 
 
 @pytest.mark.spark

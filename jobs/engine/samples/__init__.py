@@ -1,0 +1,1 @@
+"""A job without a stream: over sample records, or over the first records of its source."""
