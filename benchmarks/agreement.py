@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks.tables import MEETS, UNJUDGED, Row, Table, machine, show
 from unskew.grouping.base import Grouping, UInt64s
 from unskew.grouping.registry import create
-from unskew.grouping.simulation.traces import open_trace
+from unskew.grouping.simulation.streams.traces import open_trace
 from unskew.grouping.spark.agreed_file import agreed_before
 from unskew.grouping.spark.journal import Journal, state_name
 

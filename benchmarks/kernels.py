@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks.tables import machine
 from unskew.grouping.base import Chunk, Feedback, Grouping
 from unskew.grouping.registry import GROUPINGS, create
-from unskew.grouping.simulation.traces import open_trace
+from unskew.grouping.simulation.streams.traces import open_trace
 
 PARTITIONS = (100, 1000)
 TRACE = "zipf:z=1.4,keys=100000,seed=1"

@@ -11,7 +11,7 @@ from unskew.grouping.base import Int64s, UInt64s
 from unskew.grouping.registry import create
 from unskew.grouping.simulation.shares import Cursor
 from unskew.grouping.simulation.simulate import begin_all
-from unskew.grouping.simulation.traces import open_trace
+from unskew.grouping.simulation.streams.traces import open_trace
 
 ZIPFS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 1.9, 2.0)
 BATCHES = 3

@@ -23,8 +23,8 @@ from benchmarks.engine.where import Cell, make_grid
 from unskew.grouping.registry import GROUPINGS
 from unskew.grouping.simulation.batch_cost import Constants, Machine, Prediction, summarise
 from unskew.grouping.simulation.fit_constants import Measured, fit_constants
-from unskew.grouping.simulation.key_files import hash_lines
 from unskew.grouping.simulation.loads import KeyBatch, Loads, Work, spread
+from unskew.grouping.simulation.streams.key_files import hash_lines
 from unskew.jobs.local.machine_constants import read_constants
 
 RESULTS = Path(__file__).resolve().parent / "results"

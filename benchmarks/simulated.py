@@ -10,7 +10,7 @@ from unskew.grouping.registry import GROUPINGS
 from unskew.grouping.simulation.reports import SimulationReport
 from unskew.grouping.simulation.scenario import Scenario
 from unskew.grouping.simulation.simulate import GroupingSpec, simulate
-from unskew.grouping.simulation.traces import TRACES, open_trace
+from unskew.grouping.simulation.streams.traces import TRACES, open_trace
 
 DRIFT_RECORDS = 2_000_000
 DRIFT_RUNS = (10, 1)

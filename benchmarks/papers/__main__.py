@@ -24,7 +24,7 @@ from benchmarks.papers.real_streams import parse_real, with_real
 from benchmarks.papers.sources import ROOT, sources_of
 from benchmarks.papers.tables.every_grouping import every_run
 from unskew.grouping.errors import GroupingError
-from unskew.grouping.simulation.traces import open_trace
+from unskew.grouping.simulation.streams.traces import open_trace
 
 _CHANGES_SAID = 5
 RESULTS = ROOT / "benchmarks" / "results" / "papers.json"

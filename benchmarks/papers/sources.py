@@ -8,7 +8,7 @@ from pathlib import Path
 
 from unskew.grouping.simulation.specs import parse_spec
 from unskew.grouping.simulation.streams.formats import FORMATS
-from unskew.grouping.simulation.traces import FileTrace
+from unskew.grouping.simulation.streams.traces import FileTrace
 
 ROOT = Path(__file__).resolve().parents[2]
 _PACKAGE = "unskew.grouping"

@@ -4,7 +4,7 @@ import numpy as np
 
 from unskew.grouping.simulation.scenario import BATCHES_MAX, POINTS_MAX, Scenario
 from unskew.grouping.simulation.specs import SpecError
-from unskew.grouping.simulation.traces import Trace
+from unskew.grouping.simulation.streams.traces import Trace
 
 _FEEDBACK_SECONDS = 1.0
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from unskew.grouping.base import Chunk, Float64s, Grouping, Int32s, Int64s
 from unskew.grouping.errors import GroupingError
-from unskew.grouping.simulation.traces import TraceChunk
+from unskew.grouping.simulation.streams.traces import TraceChunk
 
 Clock = Callable[[], float]
 

@@ -48,7 +48,7 @@ from unskew.grouping.simulation.reports import (
 from unskew.grouping.simulation.scenario import Scenario
 from unskew.grouping.simulation.shares import Clock, Cursor, Piece, Segment, seconds_of
 from unskew.grouping.simulation.specs import check_name, check_options, parse_spec
-from unskew.grouping.simulation.traces import Trace
+from unskew.grouping.simulation.streams.traces import Trace
 
 Progress = Callable[[int, float], None]
 """Called with the records so far and their max over mean."""

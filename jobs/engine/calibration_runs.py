@@ -22,8 +22,8 @@ from unskew.config.models.job import Job
 from unskew.grouping.base import Int64s
 from unskew.grouping.simulation.batch_cost import Constants
 from unskew.grouping.simulation.fit_constants import Measured, fit_constants
-from unskew.grouping.simulation.key_files import hash_lines
 from unskew.grouping.simulation.loads import HASHED, LOCAL, KeyBatch, Work, spread
+from unskew.grouping.simulation.streams.key_files import hash_lines
 from unskew.jobs.engine.service import Service
 from unskew.jobs.engine.session import session
 from unskew.jobs.kafka.broker import Broker

@@ -233,7 +233,7 @@ class PostTotals(Totals):
         return estimate([self._hash(user) for user in users.tolist()])
 
     def _hash(self, user: int) -> int:
-        from unskew.grouping.simulation.key_files import hash_text  # noqa: PLC0415 - as above
+        from unskew.grouping.simulation.streams.key_files import hash_text  # noqa: PLC0415 - as above
 
         if user not in self._hashes:
             self._hashes[user] = int(np.uint64(hash_text(f"u{user}")).astype(np.int64))

@@ -12,7 +12,7 @@ from unskew.grouping.choice.key_counts import KeyCounts
 from unskew.grouping.choice.ways import LEVEL, LEVEL_SECONDS, WAYS, MeasuredBatch
 from unskew.grouping.simulation.batch_cost import Constants, Machine
 from unskew.grouping.simulation.loads import KeyBatch, Loads, Work, spread
-from unskew.grouping.simulation.traces import open_trace
+from unskew.grouping.simulation.streams.traces import open_trace
 
 PARTITIONS = 16
 RECORDS = 160_000

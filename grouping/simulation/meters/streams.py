@@ -8,7 +8,7 @@ from unskew.grouping.simulation.reports import SimulationReport, Streams
 from unskew.grouping.simulation.scenario import Scenario
 from unskew.grouping.simulation.shares import Clock
 from unskew.grouping.simulation.simulate import GroupingSpec, Progress, simulate
-from unskew.grouping.simulation.traces import Trace, open_trace
+from unskew.grouping.simulation.streams.traces import Trace, open_trace
 
 
 def simulate_streams(

@@ -1,1 +1,1 @@
-"""What traces are made of: draws, the options of traces like published ones, and files."""
+"""The streams that groupings are compared on: drawn, like published ones, or read from files."""

@@ -1,6 +1,6 @@
 """The keys of files in the usual formats of dumps, as the hashes that Spark's `xxhash64` gives.
 
-- a key a line (`grouping.simulation.key_files`)
+- a key a line (`grouping.simulation.streams.key_files`)
 - text: each word is a key; words are parted by white space
 - CSV: a column, by its number or its name in the first line; a field may be in double quotes, in
   which two of them stand for one; there is no newline in a field
@@ -26,9 +26,9 @@ from unskew.grouping.base import GroupingParams, Int64s, UInt64s
 from unskew.grouping.kernels import kernel
 from unskew.grouping.options.printed import show
 from unskew.grouping.options.suggestions import did_you_mean
-from unskew.grouping.simulation.key_files import SPARK_SEED, hash_lines, hash_text, xxhash64
 from unskew.grouping.simulation.specs import SpecError
 from unskew.grouping.simulation.streams.dumps import first_line
+from unskew.grouping.simulation.streams.key_files import SPARK_SEED, hash_lines, hash_text, xxhash64
 
 Bytes = NDArray[np.uint8]
 HashBlock = Callable[[bytes], UInt64s]

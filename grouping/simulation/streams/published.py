@@ -27,7 +27,7 @@ Reference: [1] M. A. U. Nasir et al., "When two choices are not enough", ICDE 20
 
 from pydantic import Field
 
-from unskew.grouping.simulation.trace_params import ZipfTurnoverParams
+from unskew.grouping.simulation.streams.trace_params import ZipfTurnoverParams
 
 KEYS_MAX = 10**10
 

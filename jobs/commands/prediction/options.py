@@ -15,7 +15,7 @@ from unskew.grouping.simulation.batch_cost import Constants
 from unskew.grouping.simulation.loads import Work
 from unskew.grouping.simulation.scenario import PARTITIONS_MAX, SOURCES_MAX
 from unskew.grouping.simulation.specs import SpecError
-from unskew.grouping.simulation.traces import Trace, open_trace
+from unskew.grouping.simulation.streams.traces import Trace, open_trace
 from unskew.jobs.kafka.sample import Limits
 from unskew.jobs.local.machine_constants import (
     Calibration,

@@ -7,9 +7,9 @@ import numpy as np
 
 from unskew.config.errors import UsageError
 from unskew.grouping.base import Int64s, UInt64s
-from unskew.grouping.simulation.key_files import hash_pieces
 from unskew.grouping.simulation.loads import Work
-from unskew.grouping.simulation.traces import Trace
+from unskew.grouping.simulation.streams.key_files import hash_pieces
+from unskew.grouping.simulation.streams.traces import Trace
 from unskew.jobs.kafka.sample import RawSample
 
 RECORDS_MIN = 1_000

@@ -18,7 +18,7 @@ from unskew.grouping.simulation.pace import batch_size, point_size
 from unskew.grouping.simulation.scenario import Scenario
 from unskew.grouping.simulation.simulate import GroupingSpec
 from unskew.grouping.simulation.specs import SpecError, scalar
-from unskew.grouping.simulation.traces import TRACE_NAMES, FileTrace, Trace, open_trace
+from unskew.grouping.simulation.streams.traces import TRACE_NAMES, FileTrace, Trace, open_trace
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from unskew.grouping.base import Int64s, UInt64s
-from unskew.grouping.simulation.traces import open_trace
+from unskew.grouping.simulation.streams.traces import open_trace
 from unskew.jobs.generator.settings import Settings
 from unskew.jobs.generator.stream import CHUNK_RECORDS, Chunk, Stream
 

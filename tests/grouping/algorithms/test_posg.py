@@ -18,7 +18,7 @@ from unskew.grouping.algorithms.posg import PosgParams
 from unskew.grouping.base import Feedback, Grouping
 from unskew.grouping.errors import GroupingError
 from unskew.grouping.registry import create
-from unskew.grouping.simulation.traces import open_trace
+from unskew.grouping.simulation.streams.traces import open_trace
 
 
 def test_defaults_are_the_papers_but_for_the_tolerance() -> None:

@@ -11,7 +11,7 @@ from unskew.grouping.simulation.batch_cost import Constants, Machine, predict
 from unskew.grouping.simulation.fit_constants import Measured, fit_constants
 from unskew.grouping.simulation.loads import HASHED, LOCAL, WAYS, KeyBatch, Loads, Work, spread
 from unskew.grouping.simulation.scaling import Step, find_knee
-from unskew.grouping.simulation.traces import open_trace
+from unskew.grouping.simulation.streams.traces import open_trace
 
 RECORDS, KEYS, SLOTS = 320_000, 10_000, 16
 COLUMNS = (LOCAL, "level", HASHED)

@@ -5,7 +5,7 @@ import time
 from unskew.grouping.simulation.compare import ranked, verdict
 from unskew.grouping.simulation.scenario import Scenario
 from unskew.grouping.simulation.simulate import GroupingSpec, SimulationReport, simulate
-from unskew.grouping.simulation.traces import open_trace
+from unskew.grouping.simulation.streams.traces import open_trace
 
 
 def reports(trace: str, *names: str, **scenario: object) -> list[SimulationReport]:

@@ -11,7 +11,7 @@ import pytest
 from unskew.grouping.registry import GROUPINGS
 from unskew.grouping.simulation.scenario import Scenario
 from unskew.grouping.simulation.simulate import GroupingSpec, simulate
-from unskew.grouping.simulation.traces import TRACES, open_trace
+from unskew.grouping.simulation.streams.traces import TRACES, open_trace
 
 FOLDER = Path(__file__).parents[2] / "golden" / "simulate"
 REPAIR = "if the change is meant, write it anew with `make golden` and review the diff"

@@ -8,7 +8,7 @@ import pytest
 from unskew.grouping.registry import GROUPINGS
 from unskew.grouping.simulation.scenario import Scenario
 from unskew.grouping.simulation.simulate import GroupingSpec, SimulationReport, simulate
-from unskew.grouping.simulation.traces import TRACES, open_trace
+from unskew.grouping.simulation.streams.traces import TRACES, open_trace
 
 SOURCES = (1, 5, 48)
 

@@ -13,7 +13,7 @@ from unskew.grouping.simulation.reports import SimulationReport
 from unskew.grouping.simulation.scenario import Scenario
 from unskew.grouping.simulation.simulate import GroupingSpec, simulate
 from unskew.grouping.simulation.specs import SpecError
-from unskew.grouping.simulation.traces import open_trace
+from unskew.grouping.simulation.streams.traces import open_trace
 
 
 def run(name: str, trace: str, **scenario: object) -> SimulationReport:

@@ -14,7 +14,7 @@ from unskew.grouping.registry import GROUPINGS, create
 from unskew.grouping.simulation.scenario import Scenario
 from unskew.grouping.simulation.simulate import GroupingSpec, SimulationReport, simulate
 from unskew.grouping.simulation.specs import SpecError
-from unskew.grouping.simulation.traces import Trace, open_trace
+from unskew.grouping.simulation.streams.traces import Trace, open_trace
 
 SEEN: list[tuple[str, int, object]] = []
 

@@ -10,7 +10,7 @@ from unskew.grouping.registry import create
 from unskew.grouping.simulation.reports import SimulationReport
 from unskew.grouping.simulation.scenario import Scenario
 from unskew.grouping.simulation.simulate import GroupingSpec, simulate
-from unskew.grouping.simulation.traces import open_trace
+from unskew.grouping.simulation.streams.traces import open_trace
 
 BATCHES = 10
 SCENARIO = Scenario(partitions=100, sources=48, batch_records=5000, points=BATCHES)

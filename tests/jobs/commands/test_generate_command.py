@@ -16,7 +16,7 @@ import pytest
 
 from tests.support.generated_streams import counted, generated, kafka_rows, read_oracle
 from unskew.config.errors import ExternalError, UsageError
-from unskew.grouping.simulation.traces import open_trace
+from unskew.grouping.simulation.streams.traces import open_trace
 from unskew.jobs.commands import generate
 from unskew.jobs.generator.files import remove
 from unskew.jobs.generator.options import STREAMS, read_plan

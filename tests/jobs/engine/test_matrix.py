@@ -26,7 +26,7 @@ from tests.support.running.plans import (
     read_evaluated,
 )
 from unskew.config.models.grouping import GROUPING_MODELS, UNROUTED
-from unskew.grouping.simulation.key_files import hash_text
+from unskew.grouping.simulation.streams.key_files import hash_text
 from unskew.jobs.kafka.broker import Broker
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark]

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from unskew.config.models.operator import OperatorOptions
 from unskew.config.specs import OPERATORS
 from unskew.config.types.units import Duration
-from unskew.grouping.simulation.key_files import hash_text
+from unskew.grouping.simulation.streams.key_files import hash_text
 from unskew.jobs.operators.base import EVENT_TIME, KEY, KEY_HASH, PANE, RECORDS, Operator, aggregate
 from unskew.jobs.operators.hashtags import Hashtags
 from unskew.jobs.operators.mergeability import mergeability_violations

@@ -16,7 +16,7 @@ from benchmarks.papers.definitions import (
     Value,
 )
 from benchmarks.papers.tables.dynamic_key.over_time import NAMES
-from unskew.grouping.simulation.traces import open_trace
+from unskew.grouping.simulation.streams.traces import open_trace
 
 ELECTION = "flash:share=0.68,begin=0,end=1,z=1.0,keys=270000,records=5000000"
 """A key of 68 % over a long tail, whose number of keys is fitted to the DistCost of SG."""

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from unskew.grouping.errors import GroupingError
-from unskew.grouping.simulation.key_files import hash_text, read_keys
 from unskew.grouping.simulation.specs import SpecError
 from unskew.grouping.simulation.streams.formats import FORMATS, reading_of
-from unskew.grouping.simulation.traces import open_trace
+from unskew.grouping.simulation.streams.key_files import hash_text, read_keys
+from unskew.grouping.simulation.streams.traces import open_trace
 
 LINES = [
     "user,product,text",

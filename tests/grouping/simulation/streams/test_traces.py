@@ -5,11 +5,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
-import unskew.grouping.simulation.traces
+import unskew.grouping.simulation.streams.traces
 from unskew.grouping.errors import GroupingError
-from unskew.grouping.simulation.key_files import hash_text, read_keys, xxhash64
 from unskew.grouping.simulation.specs import SpecError, parse_spec, scalar
-from unskew.grouping.simulation.traces import FURTHER, TRACES, Trace, open_trace
+from unskew.grouping.simulation.streams.key_files import hash_text, read_keys, xxhash64
+from unskew.grouping.simulation.streams.traces import FURTHER, TRACES, Trace, open_trace
 
 
 def keys_of(trace: Trace) -> np.ndarray:
@@ -37,7 +37,7 @@ def test_chunk_size_changes_nothing(name: str, monkeypatch: pytest.MonkeyPatch) 
     trace = open_trace(f"{name}:records=10000")
     whole = keys_of(trace)
 
-    monkeypatch.setattr(unskew.grouping.simulation.traces, "CHUNK_RECORDS", 333)
+    monkeypatch.setattr(unskew.grouping.simulation.streams.traces, "CHUNK_RECORDS", 333)
 
     assert np.array_equal(keys_of(trace), whole)
 

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from unskew.grouping.base import SEED_MAX, Float64s, Int64s, UInt64s
 from unskew.grouping.errors import GroupingError
 from unskew.grouping.hashing import salts
-from unskew.grouping.simulation.key_files import read_keys
 from unskew.grouping.simulation.specs import SpecError, check_name, check_options, parse_spec
 from unskew.grouping.simulation.streams import formats
 from unskew.grouping.simulation.streams.draws import (
@@ -32,8 +31,9 @@ from unskew.grouping.simulation.streams.draws import (
     replace_numbers,
     uniform,
 )
+from unskew.grouping.simulation.streams.key_files import read_keys
 from unskew.grouping.simulation.streams.published import PUBLISHED
-from unskew.grouping.simulation.trace_params import (
+from unskew.grouping.simulation.streams.trace_params import (
     CountryParams,
     FlashParams,
     HotKeyParams,

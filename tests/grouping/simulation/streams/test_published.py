@@ -5,7 +5,7 @@ import pytest
 
 from unskew.grouping.base import Float64s
 from unskew.grouping.simulation.streams.published import PUBLISHED, PublishedParams
-from unskew.grouping.simulation.traces import open_trace
+from unskew.grouping.simulation.streams.traces import open_trace
 
 _EXACT_RANKS = 1 << 12
 _BINS = 1500
