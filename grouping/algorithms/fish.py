@@ -4,7 +4,7 @@ Each record's key is counted in epochs whose counts fade (`grouping.parts.sketch
 with more than theta of the recent records is hot and gets d candidates: all for the hottest, half
 as many for one half as frequent, and so on by powers of two, never fewer than d_min and never fewer
 than it had since it got its counter. All other keys have two. Candidates are the next distinct
-partitions on a consistent-hash ring (`grouping.parts.ring`), so a partition that comes or goes
+partitions on a consistent-hash ring (`grouping.parts.fish.ring`), so a partition that comes or goes
 moves only its arcs. Of its candidates a record takes the one with the shortest estimated waiting
 time: unserved records times the time of a record there, as the partition reported it.
 
@@ -46,8 +46,8 @@ Departures, and why:
 |---|---|
 | N_epoch, alpha, K_max, theta | `epoch_records`, `alpha`, `counters`, `threshold` |
 | c_k, f_k, f_top | `counter_counts`, over `epoch[TOTAL]`, `epoch[TOP]` over it |
-| CHK (Alg. 2): line 1; index, d, M_k | `is_hot`; `chk` (`grouping.parts.fish_candidates`) |
-| HASH(k) mod n (section 5) | `grouping.parts.modulo` |
+| CHK (Alg. 2): line 1; index, d, M_k | `is_hot`; `chk` (`grouping.parts.fish.candidates`) |
+| HASH(k) mod n (section 5) | `grouping.parts.fish.modulo` |
 | d_min, M_k | `candidates_min`, `candidates` |
 | W_num | number of active partitions |
 | A | a prefix of the ring's `walk`, kept in `lists` |
@@ -60,7 +60,7 @@ Departures, and why:
 >>> fish.route(np.full(8, 7, np.uint64)).tolist(), fish.hot_keys().tolist()
 ([2, 0, 1, 3, 0, 1, 2, 3], [7])
 
-The choice among the candidates is in `grouping.parts.fish_candidates`; what all this gains, and
+The choice among the candidates is in `grouping.parts.fish.candidates`; what all this gains, and
 over what, is measured in `docs/fish-findings.md`.
 
 Reference: Y. Huang, "Efficient Time-Evolving Stream Processing at Scale" (paper 000).
@@ -86,10 +86,10 @@ from unskew.grouping.base import (
 from unskew.grouping.contents import ANY_TIME, COUNT_MAX, Bounds
 from unskew.grouping.hashing import salts
 from unskew.grouping.kernels import borrowing_kernel
-from unskew.grouping.parts import ring
 from unskew.grouping.parts.choices import EPSILON, solve_choices
-from unskew.grouping.parts.fish_backlogs import Load, clock_turned
-from unskew.grouping.parts.fish_candidates import (
+from unskew.grouping.parts.fish import ring
+from unskew.grouping.parts.fish.backlogs import Load, clock_turned
+from unskew.grouping.parts.fish.candidates import (
     Everyone,
     Lists,
     Rule,
@@ -104,7 +104,7 @@ from unskew.grouping.parts.fish_candidates import (
     new_lists,
     set_up,
 )
-from unskew.grouping.parts.ring import Ring
+from unskew.grouping.parts.fish.ring import Ring
 from unskew.grouping.parts.sketches import decaying
 from unskew.grouping.parts.sketches.decaying import RECORDS, TOP, TOTAL
 from unskew.grouping.parts.sketches.space_saving import Counters, count

@@ -8,7 +8,7 @@ import pytest
 from unskew.grouping.algorithms.fish import Fish, FishParams
 from unskew.grouping.base import Feedback, Setting
 from unskew.grouping.errors import GroupingError
-from unskew.grouping.parts import ring
+from unskew.grouping.parts.fish import ring
 from unskew.grouping.registry import create
 
 

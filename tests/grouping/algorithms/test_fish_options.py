@@ -10,8 +10,8 @@ from unskew.grouping.algorithms.fish import Fish, FishParams
 from unskew.grouping.base import Feedback, Setting
 from unskew.grouping.errors import GroupingError
 from unskew.grouping.hashing import mix64
-from unskew.grouping.parts import modulo, ring
 from unskew.grouping.parts.choices import solve_choices
+from unskew.grouping.parts.fish import modulo, ring
 from unskew.grouping.registry import create
 
 EPOCH = 50

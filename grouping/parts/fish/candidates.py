@@ -14,8 +14,8 @@ import numpy as np
 from unskew.grouping.base import Float64s, Int32s, Int64s
 from unskew.grouping.hashing import mix64
 from unskew.grouping.kernels import borrowing_kernel
-from unskew.grouping.parts import modulo, ring
-from unskew.grouping.parts.ring import Ring
+from unskew.grouping.parts.fish import modulo, ring
+from unskew.grouping.parts.fish.ring import Ring
 from unskew.grouping.parts.sketches.decaying import TOTAL
 from unskew.grouping.parts.sketches.space_saving import Counters
 

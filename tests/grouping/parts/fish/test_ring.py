@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unskew.grouping.hashing import mix64
-from unskew.grouping.parts import ring
+from unskew.grouping.parts.fish import ring
 
 SALT = np.uint64(12345)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from unskew.grouping.hashing import mix64_each
-from unskew.grouping.parts.modulo import draw, draw_two
+from unskew.grouping.parts.fish.modulo import draw, draw_two
 
 GOLDEN = 0x9E3779B97F4A7C15
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from unskew.grouping.base import Float64s, Int64s
 from unskew.grouping.kernels import borrowing_kernel
-from unskew.grouping.parts.fish_candidates import Rule
+from unskew.grouping.parts.fish.candidates import Rule
 
 _STARTED, _PRIOR, _SINCE = 0, 1, 2  # indices of the clock
 
