@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.jobs.sinks.test_table_log import write_log
+from tests.jobs.sinks.tables.test_log import write_log
 from unskew.config.errors import ExternalError
 from unskew.config.loader import load_job
 from unskew.config.models.job import Job
