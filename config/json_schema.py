@@ -63,7 +63,7 @@ def _make_schema(models: Mapping[str, Sequence[type[Model]]]) -> dict[str, Any]:
         _allow_text(body["properties"][section])
     for section in SECTIONS:
         field = body["properties"][section]
-        _choose_by_type(field.get("items", field), others=True)
+        _choose_by_type(field.get("items", field))
     for section in body["properties"].values():
         for choice in (section, *section.get("anyOf", ())):
             if "discriminator" in choice:
@@ -167,19 +167,18 @@ def _allow_results(body: dict[str, Any], definitions: Mapping[str, Any]) -> None
     body["anyOf"] = [{"required": alone}, {"required": [RESULTS]}]
 
 
-def _choose_by_type(section: dict[str, Any], *, others: bool = False) -> None:
+def _choose_by_type(section: dict[str, Any]) -> None:
     """Write a union as `if` its type is this one `then` this section, which every checker knows.
 
     Editors ignore `discriminator`: they take the branch of a `oneOf` that fits best, and then know
-    the types of that branch alone. With `others` (a user's own operator or sink, with any options)
-    the types are only suggested.
+    the types of that branch alone. An operator or a sink that another package brings is a type of
+    the schema that `unskew schema --installed` writes.
     """
     mapping = section.pop("discriminator")["mapping"]
     named = {reference: name for name, reference in mapping.items()}
     branches = section.pop("oneOf")
-    known: dict[str, Any] = {"enum": [named[branch["$ref"]] for branch in branches]}
     section["type"] = "object"
-    section["properties"] = {"type": {"anyOf": [known, {"type": "string"}]} if others else known}
+    section["properties"] = {"type": {"enum": [named[branch["$ref"]] for branch in branches]}}
     section["required"] = ["type"]
     section["allOf"] = [
         {

@@ -1,7 +1,8 @@
 """Checks many job files, each by itself and all together."""
 
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import NamedTuple
@@ -24,7 +25,9 @@ from unskew.config.yaml.reader import FILE_BYTES_MAX, decode_text
 from unskew.grouping.options.printed import show
 
 STDIN = "-"
-_ENDINGS = ("*.yaml", "*.yml")
+_ENDINGS = (".yaml", ".yml")
+_ENVIRONMENT = "pyvenv.cfg"
+"""A folder that has it is a virtual environment, whose packages have YAML of their own."""
 # What two jobs must not share, and why.
 _SHARED: list[tuple[Path, Callable[[Job], str], str]] = [
     (("name",), lambda job: job.name, "their metrics and logs would mix"),
@@ -87,7 +90,18 @@ def _list_files(given: str) -> list[str]:
     folder = FilePath(given)
     if given == STDIN or not _is_folder(folder):
         return [given]
-    return [str(path) for ending in _ENDINGS for path in folder.rglob(ending)] or [given]
+    return list(_walk(folder)) or [given]
+
+
+def _walk(folder: FilePath) -> Iterator[str]:
+    """The YAML files in a folder, but for what tools keep in hidden folders and environments."""
+    for inner, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if _is_of_jobs(FilePath(inner, name))]
+        yield from (str(FilePath(inner, name)) for name in names if name.endswith(_ENDINGS))
+
+
+def _is_of_jobs(folder: FilePath) -> bool:
+    return not folder.name.startswith(".") and not (folder / _ENVIRONMENT).exists()
 
 
 def _is_folder(path: FilePath) -> bool:

@@ -8,10 +8,11 @@ from typing import Any
 
 from benchmarks.engine.where import HAND, QUICK, WINS_BY, Cell, make_grid
 from benchmarks.tables import Row
+from unskew.jobs.observe.page.palette import LIGHT
 
 PAGE, PICTURE = "when.md", "images/when.svg"
 WAYS = ("local", "level", "none")
-_COLORS = {"local": "#4c9f70", "level": "#3b6fb6", "none": "#c98a2b"}
+_COLORS = {"local": LIGHT["read"], "level": LIGHT["routed"], "none": LIGHT["key"]}
 _MEANING = {
     "local": "work at the source, nothing is routed",
     "level": "routed, equal shares",
@@ -124,7 +125,7 @@ def _draw(outcomes: Sequence[Outcome]) -> str:
     height = _TOP + _HEIGHT * len(bands) + 44
     parts = [
         _SVG.format(width=width, height=height),
-        f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
+        f'<rect width="{width}" height="{height}" fill="{LIGHT["card"]}"/>',
         _text(10, 22, "The fastest way in each cell, and how many times as long the next one takes")
         + _text(_LEFT - 10, 52, "a record's work", "end")
         + _text(_LEFT - 10, 72, "skew z", "end"),
@@ -171,7 +172,8 @@ def _draw_cell(outcome: Outcome, left: int, top: int) -> str:
 def _text(x: int, y: int, words: str, anchor: str = "start", *, bold: bool = False) -> str:
     weight = ' font-weight="bold"' if bold else ""
     return (
-        f'<text x="{x}" y="{y}" text-anchor="{anchor}"{weight} fill="#111">{escape(words)}</text>'
+        f'<text x="{x}" y="{y}" text-anchor="{anchor}"{weight} fill="{LIGHT["text"]}">'
+        f"{escape(words)}</text>"
     )
 
 

@@ -5,11 +5,15 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from benchmarks.papers.definitions import Plot, Results
+from unskew.jobs.observe.page.palette import LIGHT
 
-COLORS = (
-    "#3b6fb6", "#4c9f70", "#c98a2b", "#a5456b", "#6b5b95", "#5f6b73", "#2a9d9d", "#b5533c",
-    "#8a8d2f", "#1f3a5f",
-)  # fmt: skip
+COLORS = tuple(
+    LIGHT[name]
+    for name in (
+        *("read", "routed", "key", "route", "merge"),
+        *("commit", "bad", "rest", "good", "text"),
+    )
+)
 _WIDTH, _HEIGHT = 760, 380
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 590, 40, 330
 _FLOOR = 1e-9
@@ -61,7 +65,7 @@ def draw(plot: Plot, results: Results) -> str:
     up = _Axis([y for points in lines.values() for _, y in points], _BOTTOM, _TOP, log=plot.log)
     parts = [
         _SVG,
-        f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="#ffffff"/>',
+        f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="{LIGHT["card"]}"/>',
         _text(_LEFT, 22, plot.title, bold=True),
         *_grid(across, up),
         _text((_LEFT + _RIGHT) / 2, _HEIGHT - 12, plot.x, "middle"),
@@ -80,13 +84,13 @@ def number_text(value: float) -> str:
 def _grid(across: _Axis, up: _Axis) -> Iterator[str]:
     for value in up.ticks():
         y = up.at(value)
-        yield f'<path d="M{_LEFT} {y}H{_RIGHT}" stroke="#dddddd"/>'
+        yield f'<path d="M{_LEFT} {y}H{_RIGHT}" stroke="{LIGHT["line"]}"/>'
         yield _text(_LEFT - 6, y + 4, number_text(value), "end")
     for value in across.ticks():
         x = across.at(value)
-        yield f'<path d="M{x} {_BOTTOM}v5" stroke="#777777"/>'
+        yield f'<path d="M{x} {_BOTTOM}v5" stroke="{LIGHT["muted"]}"/>'
         yield _text(x, _BOTTOM + 18, number_text(value), "middle")
-    yield f'<path d="M{_LEFT} {_TOP}V{_BOTTOM}H{_RIGHT}" stroke="#777777" fill="none"/>'
+    yield f'<path d="M{_LEFT} {_TOP}V{_BOTTOM}H{_RIGHT}" stroke="{LIGHT["muted"]}" fill="none"/>'
 
 
 def _line(number: int, label: str, points: Sequence[tuple[float, float]]) -> Iterator[str]:
@@ -104,7 +108,8 @@ def _line(number: int, label: str, points: Sequence[tuple[float, float]]) -> Ite
 def _text(x: float, y: float, words: str, anchor: str = "start", *, bold: bool = False) -> str:
     weight = ' font-weight="bold"' if bold else ""
     return (
-        f'<text x="{x}" y="{y}" text-anchor="{anchor}"{weight} fill="#111">{escape(words)}</text>'
+        f'<text x="{x}" y="{y}" text-anchor="{anchor}"{weight} fill="{LIGHT["text"]}">'
+        f"{escape(words)}</text>"
     )
 
 

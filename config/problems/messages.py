@@ -21,6 +21,8 @@ from unskew.grouping.options.broken_rules import (
 from unskew.grouping.options.suggestions import did_you_mean, nearest, one_of
 
 PROBLEMS_MAX = 100
+RESULTS_LIST = "operators"
+"""What a job may have in the place of `operator` and `sinks`: no field of its own."""
 
 
 def describe_errors(
@@ -157,7 +159,7 @@ def _describe_unknown_key(
     model: type[BaseModel], root: Node, path: Path, options: Mapping[str, str] | None
 ) -> tuple[str, str]:
     key, parents = str(path[-1]), path[:-1]
-    known = list(find_fields(model, root, parents) if options is None else options)
+    known = _list_known_keys(model, root, parents) if options is None else list(options)
     parent, _ = find(root, parents)
     others = [
         other
@@ -179,6 +181,14 @@ def _describe_unknown_key(
     if near is None and (there := nearest(key, known, cutoff=0.8)):
         return rule, f'did you mean "{there}"? It is there already'
     return rule, advice
+
+
+def _list_known_keys(model: type[BaseModel], root: Node, path: Path) -> list[str]:
+    """The keys that the file may have at `path`, also those that are written out as others."""
+    known = list(find_fields(model, root, path))
+    if not path:
+        return [*known, RESULTS_LIST]
+    return [*known, "sinks"] if path[:-1] == ("operator", "results") else known
 
 
 def _list_some(types: list[str]) -> str:

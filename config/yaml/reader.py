@@ -66,7 +66,7 @@ def read_text(path: Path) -> str:
         advice = f'did you mean the shipped job "{near}"?' if near else "check the path"
         raise _make_file_error("does not exist", advice) from None
     except IsADirectoryError:
-        raise _make_file_error("is a folder", "name the YAML files in it") from None
+        raise _make_file_error("is a folder without YAML files", "name a file") from None
     except PermissionError:
         raise _make_file_error("may not be read", "check its permissions") from None
     except (OSError, ValueError) as error:

@@ -9,11 +9,11 @@ means `operator: {type: results, results: [...]}`, and in `sinks` each sink with
 from collections.abc import Iterator
 from dataclasses import replace
 
-from unskew.config.problems.messages import show_got
+from unskew.config.problems.messages import RESULTS_LIST, show_got
 from unskew.config.problems.problem import Position, Problem
 from unskew.config.yaml.reader import Node
 
-SECTION = "operators"
+SECTION = RESULTS_LIST
 
 
 def write_out_results(root: Node) -> tuple[list[Problem], dict[str, str]]:

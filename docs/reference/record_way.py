@@ -61,9 +61,13 @@ OMITTED = {
     Call("jobs/engine/service.py", "Service._publish"): "writes rejected records",
     Call("jobs/engine/stage_times.py", "SparkJobs.read_stages"): "asks Spark when its stages ran",
     Call("jobs/engine/stage_times.py", "StageTimes.of_batch"): "takes the stages' times",
+    Call("jobs/engine/service.py", "Service._publish_newest"): "writes rejected records",
     Call(
-        "jobs/observe/batches/rejected_samples.py", "read_rejected_samples"
+        "jobs/observe/batches/rejected_samples.py", "read_rejected_rows"
     ): "reads some rejected records for the live page",
+    Call(
+        "jobs/observe/batches/rejected_samples.py", "make_samples"
+    ): "makes them for the live page",
     Call("jobs/observe/health.py", "Health.state"): "tells the query's state",
 }
 PASSED_OVER = (

@@ -16,7 +16,7 @@ defaults are of sixteen slots on two quiet cores (`make bench-model` compares th
 measured, `unskew calibrate` measures those of another machine).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -25,6 +25,7 @@ from unskew.grouping.base import UInt64s
 from unskew.grouping.simulation.loads import HASHED, LOCAL, WAYS, KeyBatch, Loads, Work, spread
 
 __all__ = ["HASHED", "LOCAL", "WAYS", "Constants", "Machine", "Parts", "Prediction", "Work"]
+Begun = Callable[[str], None]
 _MICRO, _NANO = 1e-6, 1e-9
 
 
@@ -125,11 +126,16 @@ def predict(
     sources: int,
     work: Work,
     machine: Machine,
+    begun: Begun = lambda _: None,
 ) -> list[Prediction]:
-    """What batches of these key hashes take under each way; the first of several only teaches."""
+    """What batches of these key hashes take under each way; the first of several only teaches.
+
+    `begun` is called with each way: the first use of one compiles its kernels.
+    """
     numbered = [KeyBatch.of(hashes) for hashes in batches]
     predictions = []
     for way in ways:
+        begun(way)
         loads = list(spread(way, numbered, partitions, sources, work))
         predictions.append(summarise(way, loads[1:] or loads, work, machine))
     return predictions

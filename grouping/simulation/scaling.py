@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from unskew.grouping.base import UInt64s
-from unskew.grouping.simulation.batch_cost import Constants, Machine, predict
+from unskew.grouping.simulation.batch_cost import Begun, Constants, Machine, predict
 from unskew.grouping.simulation.loads import Work
 
 KNEE_GAIN = 1.1
@@ -28,12 +28,13 @@ def scale(
     partitions: int,
     work: Work,
     constants: Constants,
+    begun: Begun = lambda _: None,
 ) -> list[Step]:
     """Batches with 1, 2, 4, ... partitions, up to four times as many as there are to be."""
     steps, count = [], 1
     while count <= min(4 * partitions, PARTITIONS_MAX):
         machine = Machine(count, constants)
-        predicted = predict(ways, batches, count, min(count, 64), work, machine)
+        predicted = predict(ways, batches, count, min(count, 64), work, machine, begun)
         steps.append(Step(count, {each.way: each.seconds for each in predicted}))
         count *= 2
     return steps

@@ -1,7 +1,8 @@
 """Checks before a query starts: master, folders, brokers, topics, databases, checkpoint.
 
-They come before Spark starts, which takes seconds. But where a job has SQL expressions, what Spark
-says of those comes first: it needs no other service, and brokers that are away are waited for.
+They come before Spark starts, which takes seconds. But where a job has SQL expressions, or columns
+of types that its operator may not take, what Spark says of those comes first: it needs no other
+service, and brokers that are away are waited for.
 
 Only what is certainly wrong is an error here. Where Kafka asks for SASL or TLS, the options are
 those of the Java client, which no client here reads: there Spark's own error must do, as
@@ -28,7 +29,7 @@ from unskew.jobs.checkpoint.files import names_in
 from unskew.jobs.checkpoint.identity import routing_changed, unusable_message
 from unskew.jobs.kafka.admin import NoBrokerError, admin, no_answer, no_such_topic
 from unskew.jobs.kafka.options import find_security_options
-from unskew.jobs.query.check_expressions import check_expressions, has_expressions
+from unskew.jobs.query.check_expressions import check_expressions, needs_spark_first
 from unskew.jobs.query.pipeline import Pipeline
 from unskew.jobs.sinks.registry import targets_of
 from unskew.jobs.sinks.writer import read_last_written
@@ -43,7 +44,7 @@ _CHECKPOINT = "checkpoint: "
 
 def check_before_spark(pipeline: Pipeline) -> None:
     """The checks, unless Spark has something to judge first."""
-    if not has_expressions(pipeline.job):
+    if not needs_spark_first(pipeline.job):
         check(pipeline)
     elif problems := list(_check_master(pipeline.job)):
         raise ExternalError(*problems)
@@ -52,7 +53,7 @@ def check_before_spark(pipeline: Pipeline) -> None:
 def check_expressions_first(spark: SparkSession, pipeline: Pipeline) -> None:
     """What Spark says of the job's expressions, and then the checks that waited for that."""
     check_expressions(spark, pipeline.job)
-    if has_expressions(pipeline.job):
+    if needs_spark_first(pipeline.job):
         check(pipeline)
 
 

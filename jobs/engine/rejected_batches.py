@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from unskew.jobs.checkpoint.files import names_in
 from unskew.jobs.checkpoint.spark_log import SourceRange, read_source_range
+from unskew.jobs.observe.batches.rejected_samples import SAMPLES
 from unskew.jobs.query.pipeline import REJECTED_RECORDS, Pipeline
 from unskew.jobs.sinks import dead_letters
 
@@ -28,6 +29,7 @@ class RejectedBatches:
         self._journal = pipeline.journal
         self._job = pipeline.job
         self._written: int | None = None
+        self._first_rows: tuple[int, list[dict[str, Any]]] = (-1, [])
         self._first = _count_former_batches(self._job.checkpoint)
 
     def write(
@@ -44,6 +46,11 @@ class RejectedBatches:
             self._journal.mark_dead_letters_written(batch)
             self._written = batch
         return counts
+
+    def first_of(self, batch: int) -> list[dict[str, Any]]:
+        """The first records that `batch` rejected, if it is the newest that was written."""
+        of, rows = self._first_rows
+        return rows if of == batch else []
 
     def _find_written(self) -> int:
         if self._written is None:
@@ -65,6 +72,7 @@ class RejectedBatches:
             if counts:
                 # Not under the number of a batch of the query of an earlier version.
                 dead_letters.write_dead_letters(kept, self._job, self._first + batch)
+                self._first_rows = batch, [row.asDict() for row in kept.limit(SAMPLES).collect()]
         finally:
             kept.unpersist()
         return counts

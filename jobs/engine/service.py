@@ -32,7 +32,11 @@ from unskew.jobs.engine.table_writers import TableWriters
 from unskew.jobs.local.signals import GRACE_SECONDS, Stop
 from unskew.jobs.observe.batches.batch import BatchDone, compute_lag, read_routing
 from unskew.jobs.observe.batches.batch_stats import read_batch_stats
-from unskew.jobs.observe.batches.rejected_samples import read_rejected_samples
+from unskew.jobs.observe.batches.rejected_samples import (
+    RejectedSample,
+    make_samples,
+    read_rejected_rows,
+)
 from unskew.jobs.observe.batches.spark_counts import keep_spark_counts
 from unskew.jobs.observe.follower import Follower
 from unskew.jobs.operators.registry import computed_by_spark
@@ -189,13 +193,7 @@ class Service:
 
     def _after_batch(self, batch: int, progress: dict[str, Any]) -> None:
         """Publish a finished batch's dead letters, and show its figures to the followers."""
-        samples = read_rejected_samples(
-            self.job.checkpoint,
-            self.journal,
-            batch,
-            values=self.job.metrics.dead_letter_values,
-        )
-        self._publish(batch, progress)
+        samples = self._publish_newest(batch, progress)
         # A size that cannot be read now is only missing from the displays: the job goes on.
         with suppress(OSError, pa.ArrowException):
             self._sizes = (
@@ -215,7 +213,7 @@ class Service:
             read_routing(self.journal, batch),
             *self._sizes,
             written,
-            self._stage_times.of_batch(stages, self._pipeline.job.grouping),
+            self._stage_times.of_batch(stages, self._pipeline.job),
             samples,
         )
         done = replace(done, choice=self._chooser.take_batch(done))
@@ -225,6 +223,16 @@ class Service:
         self.journal.purge(batch - KEPT_BATCHES)
         rejected = done.stats.rejected if done.stats else self._rejected
         self._rejected_share.add(done.source_records, rejected)
+
+    def _publish_newest(self, batch: int, progress: dict[str, Any]) -> tuple[RejectedSample, ...]:
+        """Publish a finished batch's dead letters; the first of them, for displays."""
+        by_spark = computed_by_spark(self._pipeline.job)
+        rows = [] if by_spark else read_rejected_rows(self.journal, batch)
+        self._publish(batch, progress)
+        if by_spark:
+            rows = self._rejected_batches.first_of(batch)
+        shown = self.job.metrics.dead_letter_values
+        return make_samples(self.job.checkpoint, rows, values=shown)
 
     def _publish(self, newest: int, progress: Mapping[str, Any] | None = None) -> None:
         """Write the rejected records of committed batches; a crash may have left several."""

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from unskew.config.models.grouping import LocalGrouping
 from unskew.config.models.job import Job
 from unskew.jobs.observe.batches.stages import BatchStages, StageTime
-from unskew.jobs.operators.registry import operator_for
+from unskew.jobs.operators.registry import computed_by_spark, operator_for
 
 _LISTENERS_MS = 500
 _WAIT_SECONDS = 10.0
@@ -124,16 +124,16 @@ class StageTimes:
         self._spark = spark
         self._merges = operator_for(job.operator).merges
 
-    def of_batch(self, stages: Sequence[Data], grouping: object) -> BatchStages | None:
-        """The times of a batch's stages; None if Spark does not say."""
+    def of_batch(self, stages: Sequence[Data], job: Job) -> BatchStages | None:
+        """The times of a batch's stages, of the job as it ran; None if Spark does not say."""
         try:
             times = [_read_times(stage) for stage in stages]
         except (ValueError, KeyError):
             return None
         ran = sorted((stage for stage in times if stage), key=lambda stage: stage.started)
         slots = self._spark.sparkContext.defaultParallelism
-        shuffled = not isinstance(grouping, LocalGrouping)
-        return BatchStages(tuple(ran), slots, shuffled, self._merges) if ran else None
+        shuffled, native = not isinstance(job.grouping, LocalGrouping), computed_by_spark(job)
+        return BatchStages(tuple(ran), slots, shuffled, self._merges, native) if ran else None
 
 
 def read_writer_seconds(jobs: SparkJobs, stages: Sequence[Data]) -> dict[int, float]:

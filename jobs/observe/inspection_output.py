@@ -1,23 +1,20 @@
 """The tables and the plot of an inspection."""
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
+from unskew.jobs.local.terminal_tables import make_console, print_fitting
 from unskew.jobs.observe.figure import PARTITION, Figure
 from unskew.jobs.observe.inspection import Inspection
 
-_PIPE_WIDTH = 250
-_BAR = 30
+_DEAD_LETTERS, _BAR, _BAR_WIDTH = "dead letters", "", 30
 
 
 def print_tables(inspection: Inspection) -> None:
     """Print batches, partitions, hot keys and the merge, a table each."""
-    console = Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH)
+    console = make_console()
     data = inspection.data()
     journal = data["journal"]
     console.print(
@@ -27,7 +24,6 @@ def print_tables(inspection: Inspection) -> None:
         f" journal {journal['bytes']:,} bytes in {journal['batches']} batches,"
         f" routing state {journal['routing_state_bytes']:,} bytes",
         markup=False,
-        highlight=False,
     )
     columns = [figure for figure in inspection.figures if figure.inspect and figure.column[0]]
     whole = [figure for figure in columns if figure.labels != PARTITION]
@@ -35,27 +31,38 @@ def print_tables(inspection: Inspection) -> None:
     _print_results(console, data["batches"])
     by_partition = [figure for figure in columns if figure.labels == PARTITION]
     _print_partitions(console, by_partition, data["partitions"])
-    if data["hot_keys"]:
-        table = _table("hot key", "records", "share")
-        for key in data["hot_keys"]:
-            table.add_row(key["name"] or key["hash"], f"{key['records']:,}", f"{key['share']:.2%}")
-        console.print(table, markup=False)
-    if data["merge"]:
-        table = _table("merge partition", "rows", "bytes")
-        for part in data["merge"]:
-            rows = "no snapshot yet" if part["rows"] is None else f"{part['rows']:,}"
-            table.add_row(str(part["partition"]), rows, f"{part['bytes']:,}")
-        console.print(table)
+    _print_hot_keys(console, data["hot_keys"])
+    _print_merge(console, data["merge"])
+
+
+def _print_hot_keys(console: Console, keys: list[dict[str, Any]]) -> None:
+    rows = [
+        (key["name"] or key["hash"], f"{key['records']:,}", f"{key['share']:.2%}") for key in keys
+    ]
+    if rows:
+        print_fitting(console, ("hot key", "records", "share"), rows)
+
+
+def _print_merge(console: Console, parts: list[dict[str, Any]]) -> None:
+    rows = [
+        (
+            str(part["partition"]),
+            "no snapshot yet" if part["rows"] is None else f"{part['rows']:,}",
+            f"{part['bytes']:,}",
+        )
+        for part in parts
+    ]
+    if rows:
+        print_fitting(console, ("merge partition", "rows", "bytes"), rows)
 
 
 def _print_batches(
     console: Console, columns: Sequence[Figure], batches: list[dict[str, Any]]
 ) -> None:
     columns = _with_values(columns, batches)
-    table = _table(*(figure.column[0] for figure in columns), "dead letters")
-    for batch in batches:
-        table.add_row(*_cells(columns, batch), _dead_letters(batch))
-    console.print(table)
+    headings = [*(figure.column[0] for figure in columns), _DEAD_LETTERS]
+    rows = [[*_cells(columns, batch), _dead_letters(batch)] for batch in batches]
+    print_fitting(console, headings, rows, texts=(_DEAD_LETTERS,))
 
 
 def _print_results(console: Console, batches: list[dict[str, Any]]) -> None:
@@ -64,11 +71,11 @@ def _print_results(console: Console, batches: list[dict[str, Any]]) -> None:
     if not accounts:
         return
     words = list(next(iter(accounts[-1].values())))
-    table = _table("result", *words)
+    rows = []
     for name in accounts[-1]:
         sums = [sum(each[name][word] for each in accounts if name in each) for word in words]
-        table.add_row(name, *(f"{count:,}" for count in sums))
-    console.print(table)
+        rows.append([name, *(f"{count:,}" for count in sums)])
+    print_fitting(console, ["result", *words], rows)
 
 
 def _with_values(columns: Sequence[Figure], rows: list[dict[str, Any]]) -> list[Figure]:
@@ -92,29 +99,23 @@ def _print_partitions(
 ) -> None:
     columns = _with_values(columns, [part["last_batch"] for part in partitions])
     headings = [figure.column[0] for figure in columns]
-    table = _table("partition", "records", "", "busy s", "latency p99 s", *headings)
-    table.columns[2].justify = "left"
+    headings = ["partition", "records", _BAR, "busy s", "latency p99 s", *headings]
+    rows = []
     most = max((part["records"] for part in partitions), default=0)
     for part in partitions:
         latency = part["latency_p99_seconds"]
-        width = round(_BAR * part["records"] / most) if most else 0
-        table.add_row(
-            str(part["partition"]),
-            f"{part['records']:,}",
-            "█" * width,
-            f"{part['busy_seconds']:.3f}",
-            "-" if latency is None else f"{latency:g}",
-            *_cells(columns, part["last_batch"]),
+        width = round(_BAR_WIDTH * part["records"] / most) if most else 0
+        rows.append(
+            [
+                str(part["partition"]),
+                f"{part['records']:,}",
+                "█" * width,
+                f"{part['busy_seconds']:.3f}",
+                "-" if latency is None else f"{latency:g}",
+                *_cells(columns, part["last_batch"]),
+            ]
         )
-    console.print(table)
-
-
-def _table(first: str, *others: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column(first, overflow="fold")
-    for name in others:
-        table.add_column(name, justify="right")
-    return table
+    print_fitting(console, headings, rows, texts=(_BAR,))
 
 
 def draw(path: str, inspection: Inspection) -> None:

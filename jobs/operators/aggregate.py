@@ -81,6 +81,7 @@ class Aggregate(Operator):
             )
             for function in functions
         ]
+        self.has_partials = all(function.has_partials for function in functions)
 
     @property
     def key(self) -> str:

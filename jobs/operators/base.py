@@ -63,6 +63,9 @@ class Operator(ABC):
     """Can plain Spark do all of the work by `direct`? If not, `grouping: none` partitions by the
     key's hash, as Spark does, and then calls `partial` too."""
 
+    has_partials: bool = True
+    """Can a part of the rows become partials? If not, only plain Spark computes it, as one."""
+
     def __init__(self, options: Any) -> None:
         self.options = options
 

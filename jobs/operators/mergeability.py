@@ -7,6 +7,7 @@ of plain Spark over all rows. An operator without a native form is held against 
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,19 +21,53 @@ from unskew.jobs.operators.base import EVENT_TIME, KEY, PANE, RECORDS, Operator
 Results = dict[tuple[str, int], dict[str, Any]]
 """The columns of a result, by key and pane."""
 
+Case = tuple[pa.Table, Sequence[Int64s]]
+"""Rows, and the ways to split them: of each row the number of its piece."""
+
 _CASE = "case"
 _GROUP = (_CASE, PANE, KEY)
+_TRIED_MAX = 64
+"""Candidates for a smaller counter-example that are tried at once."""
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A result of one way to split a case that is not the direct one."""
+
+    case: int
+    way: int
+    key: str
+    pane: int
+    merged: Mapping[str, Any] | None
+    direct: Mapping[str, Any] | None
+
+    def __str__(self) -> str:
+        where = f"case {self.case}: key {self.key!r}, pane {self.pane}"
+        return f"{where}: merged {self.merged}, direct {self.direct}"
+
+
+@dataclass(frozen=True)
+class CounterExample:
+    """Rows by their numbers, the piece of each, and what they give merged and at once."""
+
+    rows: tuple[int, ...]
+    pieces: tuple[int, ...]
+    merged: Mapping[str, Any] | None
+    direct: Mapping[str, Any] | None
 
 
 def mergeability_violations(
-    spark: SparkSession,
-    operator: Operator,
-    cases: Sequence[tuple[pa.Table, Sequence[Int64s]]],
+    spark: SparkSession, operator: Operator, cases: Sequence[Case]
 ) -> list[str]:
-    """How merged results differ from direct ones, a line each: none of a mergeable operator.
+    """How merged results differ from direct ones, a line each: none of a mergeable operator."""
+    violations, other_types = find_violations(spark, operator, cases)
+    return [*([other_types] if other_types else []), *map(str, violations)]
 
-    A case is a table of rows and the ways to split it: for each row, the number of its piece.
-    """
+
+def find_violations(
+    spark: SparkSession, operator: Operator, cases: Sequence[Case]
+) -> tuple[list[Violation], str | None]:
+    """Each result that is not the direct one; and how the columns' types differ, if they do."""
     splits = [(rows, pieces) for rows, ways in cases for pieces in ways]
     wholes = [index for index, (_, ways) in enumerate(cases) for _ in ways]
     merged, merged_types = merged_results(spark, operator, splits)
@@ -43,11 +78,40 @@ def mergeability_violations(
         whole = [(rows, np.zeros(rows.num_rows, np.int64)) for rows, _ in cases]
         direct, direct_types = merged_results(spark, operator, whole)
     violations = []
-    if merged_types != direct_types:
-        violations.append(f"types: merged {merged_types}, direct {direct_types}")
     for index, results in enumerate(merged):
-        violations += _differences(f"case {wholes[index]}", results, direct[wholes[index]])
-    return violations
+        case = wholes[index]
+        violations += _differences(case, index - wholes.index(case), results, direct[case])
+    if merged_types == direct_types:
+        return violations, None
+    return violations, f"types: merged {merged_types}, direct {direct_types}"
+
+
+def shrink(
+    spark: SparkSession, operator: Operator, case: Case, violation: Violation
+) -> CounterExample:
+    """As few rows of a case as still violate the law, split as they were, that were looked for.
+
+    Parts of the rows are left out, ever smaller ones, as long as something differs.
+    """
+    rows, pieces = case[0], case[1][violation.way]
+
+    def find(candidates: Sequence[Int64s]) -> tuple[Int64s, Violation] | None:
+        tried = [(rows.take(pa.array(each)), [pieces[each]]) for each in candidates]
+        violations, _ = find_violations(spark, operator, tried)
+        return (candidates[violations[0].case], violations[0]) if violations else None
+
+    groups = zip(rows[KEY].to_pylist(), rows[PANE].to_pylist(), strict=True)
+    own = [row for row, group in enumerate(groups) if group == (violation.key, violation.pane)]
+    chosen, found = find([np.array(own)]) or (np.arange(rows.num_rows), violation)
+    left_out = chosen.size // 2
+    while left_out:
+        starts = range(0, chosen.size, left_out)[:_TRIED_MAX]
+        smaller = find([np.delete(chosen, slice(at, at + left_out)) for at in starts])
+        chosen, found = smaller or (chosen, found)
+        left_out = min(left_out if smaller else left_out // 2, chosen.size // 2)
+    return CounterExample(
+        tuple(chosen.tolist()), tuple(pieces[chosen].tolist()), found.merged, found.direct
+    )
 
 
 def merged_results(
@@ -92,10 +156,9 @@ def _collected(
     return results, types
 
 
-def _differences(case: str, merged: Results, direct: Results) -> list[str]:
+def _differences(case: int, way: int, merged: Results, direct: Results) -> list[Violation]:
     return [
-        f"{case}: key {group[0]!r}, pane {group[1]}: merged {merged.get(group)},"
-        f" direct {direct.get(group)}"
+        Violation(case, way, *group, merged.get(group), direct.get(group))
         for group in sorted(merged.keys() | direct.keys())
         if merged.get(group) != direct.get(group)
     ]

@@ -122,6 +122,7 @@ class Results(Operator):
             result.name: Aggregate(result, section=Section(("operators", index), prefix_of(index)))
             for index, result in enumerate(options.results)
         }
+        self.has_partials = all(part.has_partials for part in self.parts.values())
         self.wheres: Mapping[str, str] = {
             name: part.where for name, part in self.parts.items() if part.where is not None
         }

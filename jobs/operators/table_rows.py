@@ -60,7 +60,7 @@ class RowsOptions(OperatorOptions):
         default=None, examples=[{"country": "country", "amount": "amount", "ts": "ts"}]
     )
     """The columns of a row, each with the SQL expression that it is, over the decoded columns;
-    without it, all decoded columns as they are."""
+    without it, all decoded and selected columns as they are."""
     where: Expression | None = Field(default=None, examples=["amount > 0"])
     """Only records for which this holds are written; the others are no dead letters."""
 

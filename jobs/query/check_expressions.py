@@ -21,8 +21,13 @@ from unskew.jobs.query.source import COLUMNS, read_static
 _CONDITION = "where"
 
 
-def has_expressions(job: Job) -> bool:
-    """Does the job have SQL that only Spark can judge? A column by its name lint has judged."""
+def needs_spark_first(job: Job) -> bool:
+    """Does the job have SQL or types that only Spark can judge?
+
+    A column by its name lint has judged; whether its type is one to aggregate, it has not.
+    """
+    if type(operator_for(job.operator)).bound is not Operator.bound:
+        return True
     texts = [job.where, job.event_time, *(job.select or {}).values()]
     texts += [text for _, text in _list_expressions(job)]
     return any(text is not None and bare_column(text) is None for text in texts)

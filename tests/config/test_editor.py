@@ -36,15 +36,24 @@ TYPES = {
     "source": ["kafka", "files"],
     "sinks": ["kafka", "files", "table", "postgres", "console", "python", "memory"],
 }
+OPERATORS = ["aggregate", "results", "word_count", "vwap", "hashtags", "rows", "python", "paced"]
+
+
+def not_accepted(values: list[str]) -> list[str]:
+    """What the server says of a value that is none of these."""
+    named = ", ".join(f'"{value}"' for value in values)
+    return [f"Value is not accepted. Valid values: {named}."]
+
+
 CASES = [
     (
         "decode: {type: jsn}",
-        ['Value is not accepted. Valid values: "text", "json", "csv", "avro".'],
+        not_accepted(TYPES["decode"]),
         TYPES["decode"],
     ),
     (
         "source: {type: kafak, subscribe: [lines]}",
-        ['Value is not accepted. Valid values: "kafka", "files".'],
+        not_accepted(TYPES["source"]),
         TYPES["source"],
     ),
     (
@@ -70,7 +79,17 @@ CASES = [
     (
         "operator: {type: word_count, txt: value}",
         ["Property txt is not allowed."],
-        ["aggregate", "results", "word_count", "vwap", "hashtags", "rows", "python", "paced"],
+        OPERATORS,
+    ),
+    (
+        "operator: {type: word_cuont}",
+        not_accepted(OPERATORS),
+        OPERATORS,
+    ),
+    (
+        "sinks: [{type: kafak}]",
+        not_accepted(TYPES["sinks"]),
+        TYPES["sinks"],
     ),
     (
         "grouping: {type: level, slak: 0.1}",
@@ -83,9 +102,23 @@ CASES = [
         TYPES["sinks"],
     ),
     ("partitions: many", ['Incorrect type. Expected "integer".'], ["16"]),
-    ("partition: 3", ["Property partition is not allowed."], []),
-    ("merge: {output: complete}", ['Value is not accepted. Valid values: "update", "append".'], []),
+    ("partition: 3", ["Property partition is not allowed."], ["partitions"]),
+    (
+        "merge: {output: complete}",
+        not_accepted(["update", "append"]),
+        ["update", "append"],
+    ),
 ]
+
+
+def find_start(wrong: str) -> int:
+    """Where the value stands that is to be completed; of an unknown key, that key."""
+    if wrong.startswith("partition:"):
+        return len("partition")
+    for name in ("type: ", "output: ", ": "):
+        if name in wrong:
+            return wrong.find(name) + len(name)
+    raise AssertionError(wrong)
 
 
 @pytest.mark.parametrize(("wrong", "said", "offered"), CASES)
@@ -95,8 +128,8 @@ def test_of_a_wrong_file_it_says_what_is_wrong_and_offers_what_is_right(
     file = tmp_path / "job.yaml"
     file.write_text(FIRST + with_the_rest(f"{wrong}\n"))
     assert server.find_problems(file) == [f"2: {text}" for text in said]
-    start = wrong.find("type: ") + len("type: ") if "type: " in wrong else wrong.find(": ") + 2
-    words = server.complete(file, 1, start)
+    words = server.complete(file, 1, find_start(wrong))
+    assert offered, "nothing would be offered where something is wrong"
     assert set(offered) <= set(words)
     if wrong.startswith(tuple(TYPES)):
         assert sorted(words) == sorted(offered)

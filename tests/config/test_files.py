@@ -55,7 +55,7 @@ def test_missing_file_named_nearly_as_a_shipped_job() -> None:
 def test_folder() -> None:
     Path("jobs").mkdir()
 
-    assert lint(["jobs"]) == ["jobs:1:1: file: is a folder; name the YAML files in it"]
+    assert lint(["jobs"]) == ["jobs:1:1: file: is a folder without YAML files; name a file"]
 
 
 def test_file_without_permission() -> None:
@@ -100,7 +100,7 @@ def test_name_with_a_zero_byte() -> None:
 
 
 def test_empty_name() -> None:
-    assert lint([""]) == [".:1:1: file: is a folder; name the YAML files in it"]
+    assert lint([""]) == [".:1:1: file: is a folder without YAML files; name a file"]
 
 
 def test_binary_file() -> None:

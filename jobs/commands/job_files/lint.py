@@ -43,10 +43,13 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.against and len(arguments.files) != 1:
         raise UsageError("lint: --against: compares one FILE with a checkpoint")
     checked = examine(arguments.files)
+    if arguments.against and len(checked) != 1:
+        of = f"{len(checked)} of them are in {arguments.files[0]}"
+        raise UsageError(f"lint: --against: compares one FILE with a checkpoint; {of}")
     problems = [finding for each in checked for finding in each.problems]
     notes = [finding for each in checked for finding in each.warnings]
     if arguments.against and not problems:
-        more, restart = _compare(arguments.files[0], arguments.against)
+        more, restart = _compare(checked[0], arguments.against)
         problems += [Finding(line) for line in more]
         notes += [Finding(line) for line in restart]
     _print_findings(problems, _RED)
@@ -91,14 +94,14 @@ def _paint(text: str, colour: str, out: TextIO | None = None) -> str:
     return f"\x1b[{colour}m{text}\x1b[0m"
 
 
-def _compare(file: str, checkpoint: str) -> tuple[list[str], list[str]]:
+def _compare(checked: Checked, checkpoint: str) -> tuple[list[str], list[str]]:
     """What of the job the checkpoint does not take, and what the job's restart there means."""
     # On use: a lint alone must not wait for pyarrow.
-    from unskew.config.loader import load_job  # noqa: PLC0415
     from unskew.jobs.checkpoint.identity import compare_identity  # noqa: PLC0415
 
-    job = load_job(file).model_copy(update={"checkpoint": checkpoint})
+    assert checked.job is not None, "there would be a problem"
+    job = checked.job.model_copy(update={"checkpoint": checkpoint})
     try:
         return [], compare_identity(job)
     except ExternalError as error:
-        return [f"{file}: {problem}" for problem in error.problems], []
+        return [f"{checked.file}: {problem}" for problem in error.problems], []

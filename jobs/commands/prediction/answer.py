@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from unskew.grouping.simulation.batch_cost import Machine, Prediction, predict
+from unskew.grouping.simulation.batch_cost import Begun, Machine, Prediction, predict
 from unskew.grouping.simulation.key_profile import KeyProfile, profile_keys
 from unskew.grouping.simulation.loads import HASHED, WAYS, Work
 from unskew.grouping.simulation.scaling import Step, find_knee, scale
@@ -97,8 +97,8 @@ def _to_row(prediction: Prediction) -> dict[str, Any]:
     }
 
 
-def answer(question: Question, asked: Asked) -> Answer:
-    """Predict every way of the sample's batches."""
+def answer(question: Question, asked: Asked, begun: Begun = lambda _: None) -> Answer:
+    """Predict every way of the sample's batches; `begun` is called with each."""
     sample, partitions = asked.sample, asked.partitions
     work = question.work or sample.work
     assert work is not None
@@ -107,7 +107,7 @@ def answer(question: Question, asked: Asked) -> Answer:
     slots = question.slots or partitions
     machine = Machine(slots, question.constants)
     sources = question.sources or min(slots, SOURCES_MAX)
-    predictions = predict(WAYS, batches, partitions, sources, work, machine)
+    predictions = predict(WAYS, batches, partitions, sources, work, machine, begun)
     predictions.sort(key=lambda each: each.seconds)
     today = asked.today if asked.today in WAYS else HASHED
     chosen = choose(predictions).way
@@ -123,7 +123,7 @@ def answer(question: Question, asked: Asked) -> Answer:
         tuple(predictions),
         profile,
         _name_keys(sample, profile, show=question.show_keys),
-        tuple(scale(compared, batches[:2], partitions, work, question.constants)),
+        tuple(scale(compared, batches[:2], partitions, work, question.constants, begun)),
         (*list_notes(sample), *_describe_profile(profile)),
     )
 

@@ -6,15 +6,17 @@ from html import escape
 
 from unskew.grouping.simulation.batch_cost import Parts
 from unskew.jobs.commands.prediction.answer import Answer
+from unskew.jobs.observe.page.palette import write_css
 
 _COLORS = {
-    "fixed": "#9aa5b1",
-    "read": "#62b6cb",
-    "route": "#3b6fb6",
-    "move": "#7b6fd0",
-    "work": "#4c9f70",
-    "merge": "#d98c3f",
+    "fixed": "waiting",
+    "read": "read",
+    "route": "route",
+    "move": "rest",
+    "work": "work",
+    "merge": "merge",
 }
+"""Of the live page's palette."""
 _MEANING = {
     "fixed": "fixed",
     "read": "read and decode",
@@ -23,26 +25,28 @@ _MEANING = {
     "work": "slowest partition",
     "merge": "merge",
 }
-_LINES = ("#c4453c", "#3b6fb6", "#4c9f70")
+_LINES = ("key", "read", "routed")
 _WIDTH = 860
 _LETTER_WIDTH = 7
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="color-scheme" content="light dark">
 <title>Unskew: {title}</title>
 <style>
-body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 900px; margin: 2em auto; padding: 0 1em;
-  color: #1c2733; background: #fff; }}
+{palette}body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 900px; margin: 2em auto;
+  padding: 0 1em; color: var(--text); background: var(--card); }}
 h1 {{ font-size: 1.4em; }} h2 {{ font-size: 1.1em; margin-top: 2em; }}
-.advice {{ font-size: 1.1em; background: #eef4ee; border-left: 5px solid #4c9f70;
+.advice {{ font-size: 1.1em; background: var(--ground); border-left: 5px solid var(--routed);
   padding: .8em 1em; }}
 table {{ border-collapse: collapse; }} .wide {{ overflow-x: auto; }}
-td, th {{ padding: .2em .9em; text-align: right; border-bottom: 1px solid #dde3e8; }}
+td, th {{ padding: .2em .9em; text-align: right; border-bottom: 1px solid var(--line); }}
 td:first-child, th:first-child {{ text-align: left; overflow-wrap: anywhere; }}
-tr.chosen {{ font-weight: bold; background: #eef4ee; }}
-svg {{ max-width: 100%; height: auto; }} svg text {{ fill: #1c2733; font-size: 13px; }}
-.small {{ color: #52606d; font-size: .9em; }}
+tr.chosen {{ font-weight: bold; background: var(--ground); }}
+svg {{ max-width: 100%; height: auto; }} svg text {{ fill: var(--text); font-size: 13px; }}
+svg path {{ stroke: var(--line); }} svg .knee {{ stroke: var(--muted); }}
+{classes}.small {{ color: var(--muted); font-size: .9em; }}
 </style></head><body>
 <h1>{title}</h1>
 <p class="advice">{advice}</p>
@@ -66,6 +70,12 @@ def make_page(answer: Answer) -> str:
     """The whole page."""
     sample, profile, work = answer.sample, answer.profile, answer.work
     return _PAGE.format(
+        palette=write_css(),
+        classes="".join(
+            f"svg rect.{name} {{ fill: var(--{name}); }}"
+            f" svg .line.{name} {{ stroke: var(--{name}); stroke-width: 3; fill: none; }}\n"
+            for name in dict.fromkeys((*_COLORS.values(), *_LINES))
+        ),
         title=escape(f"{sample.where}, {answer.partitions} partitions"),
         advice=escape(answer.advice),
         notes="".join(f"<p>{escape(note)}</p>" for note in answer.notes),
@@ -106,13 +116,13 @@ def _draw_bars(answer: Answer) -> str:
             width = getattr(each.parts, part.name) * scale
             parts.append(
                 f'<rect x="{at:.1f}" y="{top + 3}" width="{width:.1f}" height="{height - 6}"'
-                f' fill="{_COLORS[part.name]}"/>'
+                f' class="{_COLORS[part.name]}"/>'
             )
             at += width
         parts.append(f'<text x="{at + 6:.1f}" y="{top + 16}">{each.seconds:.2f} s</text>')
     x, y = left, total - 18
     for name, meaning in _MEANING.items():
-        parts.append(f'<rect x="{x}" y="{y}" width="11" height="11" fill="{_COLORS[name]}"/>')
+        parts.append(f'<rect x="{x}" y="{y}" width="11" height="11" class="{_COLORS[name]}"/>')
         parts.append(_label(x + 15, y + 10, meaning))
         x += 36 + _LETTER_WIDTH * len(meaning)
     return "".join([*parts, "</svg>"])
@@ -128,7 +138,7 @@ def _draw_curve(answer: Answer) -> str:
     parts = [_open_svg(height + top + 44, "Speed-up over the number of partitions")]
     for share in (0.0, 0.5, 1.0):
         y = top + height * (1 - share)
-        parts.append(f'<path d="M{left} {y:.1f}H{left + width}" stroke="#dde3e8"/>')
+        parts.append(f'<path d="M{left} {y:.1f}H{left + width}"/>')
         parts.append(_label(left - 8, y + 4, f"{share * most:.1f}x", "end"))
     for number, count in enumerate(counts):
         parts.append(_label(left + number * across, top + height + 20, str(count), "middle"))
@@ -136,7 +146,7 @@ def _draw_curve(answer: Answer) -> str:
     if answer.knee is not None:
         knee = left + counts.index(answer.knee) * across
         parts.append(
-            f'<path d="M{knee:.1f} {top}V{top + height}" stroke="#52606d" stroke-dasharray="4 4"/>'
+            f'<path class="knee" d="M{knee:.1f} {top}V{top + height}" stroke-dasharray="4 4"/>'
         )
         parts.append(_label(knee + 5, top + 10, "enough"))
     for gain, color in zip(gains.values(), _LINES, strict=False):
@@ -144,9 +154,7 @@ def _draw_curve(answer: Answer) -> str:
             f"{left + number * across:.1f},{top + height * (1 - value / most):.1f}"
             for number, value in enumerate(gain)
         ]
-        parts.append(
-            f'<polyline points="{" ".join(points)}" fill="none" stroke="{color}" stroke-width="3"/>'
-        )
+        parts.append(f'<polyline class="line {color}" points="{" ".join(points)}"/>')
     parts += _draw_legend(list(gains), left + width + 20, top)
     return "".join([*parts, "</svg>"])
 
@@ -162,7 +170,7 @@ def _draw_legend(ways: Sequence[str], x: int, y: int) -> list[str]:
     parts = []
     for number, (way, color) in enumerate(zip(ways, _LINES, strict=False)):
         at = y + 10 + number * 20
-        parts.append(f'<path d="M{x} {at}h20" stroke="{color}" stroke-width="3"/>')
+        parts.append(f'<path class="line {color}" d="M{x} {at}h20"/>')
         parts.append(_label(x + 26, at + 4, way))
     return parts
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from unskew.grouping.base import Grouping, Int32s, Int64s
 from unskew.grouping.registry import create
+from unskew.grouping.simulation.batch_cost import Begun
 from unskew.grouping.simulation.loads import KeyBatch, hash_as_spark
 from unskew.grouping.simulation.simulate import begin_all
 
@@ -55,14 +56,15 @@ class Reading:
 
 
 def predict_writers(
-    batches: Sequence[KeyBatch], partitions: int, tasks: int
+    batches: Sequence[KeyBatch], partitions: int, tasks: int, begun: Begun = lambda _: None
 ) -> tuple[Writers, ...]:
-    """What each way writes of these batches."""
+    """What each way writes of these batches; `begun` is called with each."""
     readings = [Reading.of(batch, tasks) for batch in batches]
-    return tuple(
-        _average(way, readings, list(spread(readings, partitions)), partitions)
-        for way, spread in _WAYS.items()
-    )
+    written = []
+    for way, spread in _WAYS.items():
+        begun(way)
+        written.append(_average(way, readings, list(spread(readings, partitions)), partitions))
+    return tuple(written)
 
 
 def advise(predictions: Sequence[Writers]) -> str:

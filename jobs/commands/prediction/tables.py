@@ -1,22 +1,17 @@
 """The answer on a terminal: the predictions, the sentence, and why."""
 
-import sys
-
-from rich import box
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from unskew.jobs.commands.prediction.answer import Answer
+from unskew.jobs.local.terminal_tables import make_console, print_fitting
 
-_PIPE_WIDTH = 120
 _KEYS_SHOWN = 5
 _KEY_WIDTH = 40
 
 
 def print_answer(answer: Answer) -> None:
     """Tables, the sentence, and what is to be known of them."""
-    console = Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH, highlight=False)
+    console = make_console()
     sample, work = answer.sample, answer.work
     console.print(
         f"{sample.where}: {sample.hashes.size:,} of {sample.there:,} records,"
@@ -25,47 +20,45 @@ def print_answer(answer: Answer) -> None:
         f" {_microseconds(work.setup)} a key",
         markup=False,
     )
-    console.print(_make_predictions(answer))
+    _print_predictions(console, answer)
     console.print(answer.advice, markup=False)
     for note in answer.notes:
         console.print(note, markup=False)
-    console.print(_make_keys(answer))
+    _print_keys(console, answer)
     console.print(_describe_head(answer), markup=False)
-    console.print(_make_scaling(answer))
+    _print_scaling(console, answer)
     console.print(f"Constants of {answer.constants_of}.", markup=False)
 
 
-def _make_predictions(answer: Answer) -> Table:
-    table = Table(box=box.SIMPLE_HEAD)
-    columns = ("grouping", "batch s", "records/s", "max/mean", "pairs", "slowest s", "merge s")
-    for name in columns:
-        table.add_column(name, justify="left" if name == "grouping" else "right", no_wrap=True)
-    for each in answer.predictions:
-        chosen = each.way == answer.chosen.way
-        table.add_row(
-            f"{each.way} <" if chosen else each.way,
+def _print_predictions(console: Console, answer: Answer) -> None:
+    headings = ("grouping", "batch s", "records/s", "max/mean", "pairs", "slowest s", "merge s")
+    chosen = [number for number, each in enumerate(answer.predictions) if each is answer.chosen]
+    rows = [
+        (
+            f"{each.way} <" if number in chosen else each.way,
             f"{each.seconds:.2f}",
             f"{each.records_per_second:,.0f}",
             f"{each.max_over_mean:.2f}",
             f"{each.pairs:,.0f}",
             f"{each.parts.work:.2f}",
             f"{each.parts.merge:.2f}",
-            style="bold" if chosen else None,
         )
-    return table
+        for number, each in enumerate(answer.predictions)
+    ]
+    print_fitting(console, headings, rows, bold=chosen)
 
 
-def _make_keys(answer: Answer) -> Table:
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("heaviest keys", overflow="ellipsis", max_width=_KEY_WIDTH, no_wrap=True)
-    for name in ("records", "share", "of a partition"):
-        table.add_column(name, justify="right", no_wrap=True)
+def _print_keys(console: Console, answer: Answer) -> None:
+    headings = ("heaviest keys", "records", "share", "of a partition")
     heaviest = zip(answer.key_names, answer.profile.heaviest, strict=True)
+    rows = []
     for name, key in list(heaviest)[:_KEYS_SHOWN]:
         shown = "".join(letter if letter.isprintable() else "?" for letter in name)
+        if len(shown) > _KEY_WIDTH:
+            shown = f"{shown[: _KEY_WIDTH - 1]}\N{HORIZONTAL ELLIPSIS}"
         fair = key.share * answer.partitions
-        table.add_row(escape(shown), f"{key.records:,}", f"{key.share:.2%}", f"{fair:.0%}")
-    return table
+        rows.append((shown, f"{key.records:,}", f"{key.share:.2%}", f"{fair:.0%}"))
+    print_fitting(console, headings, rows)
 
 
 def _describe_head(answer: Answer) -> str:
@@ -76,14 +69,11 @@ def _describe_head(answer: Answer) -> str:
     )
 
 
-def _make_scaling(answer: Answer) -> Table:
+def _print_scaling(console: Console, answer: Answer) -> None:
     ways = list(answer.steps[0].seconds)
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("partitions", justify="right")
-    for way in ways:
-        table.add_column(f"{way}: batch s", justify="right", no_wrap=True)
-        table.add_column("faster", justify="right", no_wrap=True)
+    headings = ["partitions", *(text for way in ways for text in (f"{way}: batch s", "faster"))]
     first = answer.steps[0].seconds
+    rows = []
     for step in answer.steps:
         knee = " <- enough" if step.partitions == answer.knee else ""
         cells = [
@@ -91,8 +81,8 @@ def _make_scaling(answer: Answer) -> Table:
             for way in ways
             for text in (f"{step.seconds[way]:.2f}", f"{first[way] / step.seconds[way]:.1f}x")
         ]
-        table.add_row(f"{step.partitions}", *cells[:-1], f"{cells[-1]}{knee}")
-    return table
+        rows.append([f"{step.partitions}", *cells[:-1], f"{cells[-1]}{knee}"])
+    print_fitting(console, headings, rows)
 
 
 def _microseconds(seconds: float) -> str:

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from unskew.config.errors import UsageError
+from unskew.config.shipped import SCHEMA_FILE
 
 TEMPLATE = Path(__file__).parent / "template"
 
@@ -12,8 +13,9 @@ TEMPLATE = Path(__file__).parent / "template"
 def configure(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
     parser.description = (
-        "Write a small project: a job, an operator in a Python file beside it, sample records and"
-        " the results that they must give. Nothing that is there is overwritten."
+        "Write a small project: a job, an operator in a Python file beside it, sample records, the"
+        " results that they must give, and the schema by which editors check the job. Nothing that"
+        " is there is overwritten."
     )
     parser.add_argument(
         "folder", nargs="?", default=".", metavar="DIR", help="where (default: this folder)"
@@ -24,6 +26,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the files that are not there; all problems at once."""
     folder = Path(arguments.folder)
     files = {path.name.removesuffix(".txt"): path for path in sorted(TEMPLATE.iterdir())}
+    # Its name is in the job's first line: an editor then checks and completes.
+    files[SCHEMA_FILE.name] = SCHEMA_FILE
     there = [name for name in files if (folder / name).exists()]
     if there:
         raise UsageError(*(f"init: {folder / name}: is there already" for name in there))

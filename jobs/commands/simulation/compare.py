@@ -9,6 +9,7 @@ from unskew.config.errors import ExternalError
 from unskew.grouping.registry import GROUPINGS
 from unskew.grouping.simulation.compare import ranked, verdict
 from unskew.jobs.commands.prediction import options
+from unskew.jobs.commands.simulation.compiling import show_steps
 from unskew.jobs.commands.simulation.options import Experiment, add_options, read_options
 from unskew.jobs.commands.simulation.output import draw, print_table, run_all
 
@@ -48,7 +49,9 @@ def _predict(arguments: argparse.Namespace) -> int:
     from unskew.jobs.commands.prediction.sampling import take_sample  # noqa: PLC0415
     from unskew.jobs.commands.prediction.tables import print_answer  # noqa: PLC0415
 
-    given = answer(question, take_sample(question))
+    asked = take_sample(question)
+    with show_steps("predicting") as begun:
+        given = answer(question, asked, begun)
     if question.html is not None:
         _write(question.html, make_page(given))
     if arguments.json:
@@ -63,7 +66,9 @@ def _predict_writers(question: options.Question, *, as_json: bool) -> int:
     from unskew.jobs.commands.prediction.sampling import take_sample  # noqa: PLC0415
     from unskew.jobs.commands.prediction.table_answer import answer, print_answer  # noqa: PLC0415
 
-    given = answer(question, take_sample(question))
+    asked = take_sample(question)
+    with show_steps("predicting") as begun:
+        given = answer(question, asked, begun)
     if as_json:
         print(json.dumps(given.to_json(), indent=2))
     else:

@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from rich import box
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -14,24 +13,24 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
 
 from unskew.grouping.simulation.meters.streams import simulate_streams
 from unskew.grouping.simulation.reports import SimulationReport
 from unskew.grouping.simulation.simulate import Progress as Report_Progress
+from unskew.jobs.commands.simulation.compiling import compile_kernels, tell_compiling
 from unskew.jobs.commands.simulation.options import Experiment
+from unskew.jobs.local.terminal_tables import make_console, print_fitting
 
-_PIPE_WIDTH = 250
 _NAME = "grouping"
-_NAME_WIDTH = 26
 
 
 def run_all(experiment: Experiment) -> list[SimulationReport]:
     """Simulate every grouping in turn, with a live bar where someone watches."""
     reports = []
-    with _bars(len(experiment.groupings)) as bars:
+    with _bars(len(experiment.groupings)) as bars, tell_compiling():
         for spec in experiment.groupings:
             update = _task(bars, spec.name, experiment.trace.records)
+            compile_kernels(spec, experiment.scenario)
             reports.append(
                 simulate_streams(
                     experiment.trace,
@@ -48,41 +47,15 @@ def run_all(experiment: Experiment) -> list[SimulationReport]:
 def print_table(experiment: Experiment, reports: Sequence[SimulationReport]) -> None:
     """One row a grouping."""
     first = reports[0]
-    console = Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH)
+    console = make_console()
     console.print(
         f"{experiment.trace_spec}: {first.records:,} records, {first.distinct_keys:,} keys;"
         f" {first.head_keys:,} of them are the head with {first.head_share:.1%} of the records;"
         f" {first.partitions} partitions, {first.sources} sources",
         markup=False,
-        highlight=False,
     )
     rows = [_cells(report) for report in reports]
-    for names in _fitting(list(rows[0]), rows, console.width):
-        table = Table(box=box.SIMPLE_HEAD)
-        for name in names:
-            if name == _NAME:
-                table.add_column(name, overflow="fold", max_width=_NAME_WIDTH)
-            else:
-                # A figure that is cut in two cannot be read.
-                table.add_column(name, justify="right", no_wrap=True)
-        for row in rows:
-            table.add_row(*(row[name] for name in names))
-        console.print(table)
-
-
-def _fitting(names: list[str], rows: list[dict[str, str]], width: int) -> list[list[str]]:
-    """Columns for one table below the other, each with the groupings' names and within `width`."""
-    widths = {name: max(len(row[name]) for row in [{name: name}, *rows]) + 2 for name in names}
-    first = min(widths[_NAME], _NAME_WIDTH + 2)
-    tables, used = [[_NAME]], first
-    for name in names[1:]:
-        # A space stands beside each column.
-        if used + widths[name] + len(tables[-1]) + 1 > width and len(tables[-1]) > 1:
-            tables.append([_NAME])
-            used = first
-        tables[-1].append(name)
-        used += widths[name]
-    return tables
+    print_fitting(console, list(rows[0]), [list(row.values()) for row in rows])
 
 
 def draw(path: str, experiment: Experiment, reports: Sequence[SimulationReport]) -> None:

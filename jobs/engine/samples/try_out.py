@@ -4,8 +4,10 @@ The job is as its file says, but for where it reads, writes and keeps its progre
 """
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import combinations, islice
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from unskew.config.loader import load, load_job
+from unskew.config.models.grouping import LocalGrouping
 from unskew.config.models.job import Job
 from unskew.config.problems.messages import find
 from unskew.config.yaml.results_list import SECTION, read_result_names
@@ -24,7 +27,7 @@ from unskew.jobs.engine.service import Service
 from unskew.jobs.engine.session import job_session
 from unskew.jobs.engine.spark_errors import translate_spark_errors
 from unskew.jobs.operators.base import EVENT_TIME, KEY_HASH, PANE, RESULT, Operator
-from unskew.jobs.operators.mergeability import mergeability_violations
+from unskew.jobs.operators.mergeability import Case, CounterExample, find_violations, shrink
 from unskew.jobs.operators.registry import result_key
 from unskew.jobs.query.decode import decode
 from unskew.jobs.query.pipeline import prepare_records
@@ -36,6 +39,9 @@ _TABLE = "unskew_results"
 _ROWS = "rows"
 _PAIRS_MAX = 60
 _SEED = 7
+_LINES_MAX = 10
+_SAMPLED_AT = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
+"""The `timestamp` of sample records: with a time of now, no two runs had the same windows."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +53,8 @@ class Tried:
     rejected: Mapping[str, int]
     """Rejected records by reason."""
     violations: Sequence[str] | None
-    """How merged partials differ from the direct result, the smallest cases first; None where
-    nothing is merged."""
+    """How merged partials differ from the direct result, each with the samples that show it; None
+    where there are no partials."""
 
 
 def try_out(job_file: str, samples: Path, folder: Path) -> Tried:
@@ -60,12 +66,14 @@ def try_out(job_file: str, samples: Path, folder: Path) -> Tried:
         if not operator.merges:
             return Tried(_read_rows(prepared), rejected, None)
         Service(job, spark).run()
-        return Tried(_read_results(spark, job), rejected, _check_law(spark, operator, prepared))
+        return Tried(_read_results(spark, job), rejected, _check_law(spark, job, samples))
 
 
 def _overrides(job_file: str, samples: Path, folder: Path) -> dict[str, object]:
-    (folder / "in").mkdir()
-    (folder / "in" / "samples.jsonl").write_bytes(samples.read_bytes())
+    copy = folder / "in" / "samples.jsonl"
+    copy.parent.mkdir()
+    copy.write_bytes(samples.read_bytes())
+    os.utime(copy, (_SAMPLED_AT, _SAMPLED_AT))
     overrides = {
         "source": {"type": "files", "path": str(folder / "in")},
         "dead_letters": {"type": "files", "path": str(folder / "dead_letters")},
@@ -142,17 +150,58 @@ def _count_rejected(prepared: DataFrame) -> Mapping[str, int]:
     return {row["reason"]: int(row["count"]) for row in reasons.count().collect()}
 
 
-def _check_law(spark: SparkSession, operator: Operator, prepared: DataFrame) -> Sequence[str]:
+def _check_law(spark: SparkSession, job: Job, samples: Path) -> Sequence[str] | None:
     """Pairs of rows of one key, one in each piece, and all rows in random pieces."""
-    accepted = prepared.where(sf.col(f"{REJECTED}.reason").isNull()).drop(REJECTED)
-    rows = accepted.orderBy(KEY_HASH, EVENT_TIME).toArrow()
+    # So that each row has the record that it was made of.
+    traced = {"on_error": "dead_letter", "grouping": LocalGrouping(type="local")}
+    prepared, operator = _prepare_static(spark, job.model_copy(update=traced), samples)
+    if not operator.has_partials:
+        return None
+    accepted = prepared.where(sf.col(f"{REJECTED}.reason").isNull())
+    rows = accepted.orderBy(KEY_HASH, EVENT_TIME, f"{REJECTED}.offset").toArrow()
     if not rows.num_rows:
         return []
+    lines = pc.struct_field(rows[REJECTED], "offset").to_pylist()
+    found, other_types = _find_counter_examples(spark, operator, rows.drop_columns([REJECTED]))
+    texts = samples.read_text("utf-8", errors="replace").splitlines()
+    shown = [_describe(each, lines, texts) for each in found]
+    return [other_types, *shown] if other_types else shown
+
+
+def _find_counter_examples(
+    spark: SparkSession, operator: Operator, rows: pa.Table
+) -> tuple[list[CounterExample], str | None]:
+    """The pairs that differ; if there are none, as few rows as can be found."""
     generator = np.random.default_rng(_SEED)
+    pairs = list(islice(_pairs(rows), _PAIRS_MAX))
     halves = [np.array([0, 1])]
-    cases = [(rows.take(pa.array(pair)), halves) for pair in islice(_pairs(rows), _PAIRS_MAX)]
-    ways = [generator.integers(0, pieces, rows.num_rows) for pieces in (2, 5)]
-    return mergeability_violations(spark, operator, [*cases, (rows, ways)])
+    cases: list[Case] = [(rows.take(pa.array(pair)), halves) for pair in pairs]
+    whole = rows, [generator.integers(0, pieces, rows.num_rows) for pieces in (2, 5)]
+    violations, other_types = find_violations(spark, operator, [*cases, whole])
+    of_pairs = [
+        CounterExample(pairs[each.case], (0, 1), each.merged, each.direct)
+        for each in violations
+        if each.case < len(pairs)
+    ]
+    if of_pairs or not violations:
+        return of_pairs, other_types
+    return [shrink(spark, operator, whole, violations[0])], other_types
+
+
+def _describe(example: CounterExample, lines: Sequence[int], texts: Sequence[str]) -> str:
+    """What the samples of each piece give merged and at once, and these samples."""
+    numbers = [lines[row] for row in example.rows]
+    pieces = [
+        ", ".join(
+            str(number + 1)
+            for number, own in zip(numbers, example.pieces, strict=True)
+            if own == piece
+        )
+        for piece in dict.fromkeys(example.pieces)
+    ]
+    head = f"lines {' | '.join(pieces)}: merged {example.merged}, at once {example.direct}"
+    shown = [f"    {number + 1}: {texts[number]}" for number in sorted(set(numbers))[:_LINES_MAX]]
+    return "\n".join([head, *shown])
 
 
 def _pairs(rows: pa.Table) -> Iterator[tuple[int, int]]:

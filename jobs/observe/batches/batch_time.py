@@ -70,8 +70,7 @@ def _schedule(tasks: Iterable[float], slots: int) -> float:
 
 def _split_by_stages(done: BatchDone, times: BatchStages) -> dict[str, float]:
     stages, work = times.stages, times.work
-    before = stages if work is None else stages[:work]
-    after = () if work is None else stages[work + 1 :]
+    before, after = stages[: times.merge if work is None else work], stages[times.merge :]
     parts = {
         READ: _sum_seconds(before),
         MERGE if times.merges else COMMIT: _sum_seconds(after),

@@ -1,6 +1,6 @@
 """A few of the rejected records of a batch, for the live page."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -29,21 +29,24 @@ class RejectedSample:
     """The beginning of the value where the job allows that, else its hash."""
 
 
-def read_rejected_samples(
-    checkpoint: str, journal: Journal, batch: int, *, values: bool
-) -> tuple[RejectedSample, ...]:
+def read_rejected_rows(journal: Journal, batch: int) -> list[dict[str, Any]]:
     """Read the first rejected records of a batch that are still in the journal."""
     # Displays alone need them: one that cannot be read is reported when they are published.
     with suppress(SnapshotError, OSError, pa.ArrowException):
-        key = None if values else read_hash_key(checkpoint)
-        return tuple(_make_sample(row, key, values=values) for row in _read_rows(journal, batch))
+        pieces: Iterator[pa.Table] = iter(journal.rejected(batch))
+        rows = (row for piece in pieces for row in piece.slice(0, SAMPLES).to_pylist())
+        return list(islice(rows, SAMPLES))
+    return []
+
+
+def make_samples(
+    checkpoint: str, rows: Sequence[dict[str, Any]], *, values: bool
+) -> tuple[RejectedSample, ...]:
+    """What a display may show of rejected records."""
+    with suppress(OSError, pa.ArrowException):
+        key = None if values or not rows else read_hash_key(checkpoint)
+        return tuple(_make_sample(row, key, values=values) for row in rows)
     return ()
-
-
-def _read_rows(journal: Journal, batch: int) -> list[dict[str, Any]]:
-    pieces: Iterator[pa.Table] = iter(journal.rejected(batch))
-    rows = (row for piece in pieces for row in piece.slice(0, SAMPLES).to_pylist())
-    return list(islice(rows, SAMPLES))
 
 
 def _make_sample(row: dict[str, Any], key: bytes | None, *, values: bool) -> RejectedSample:

@@ -33,14 +33,30 @@ class BatchStages:
     """Does the work follow a shuffle? With grouping `local` it is done in the tasks that read."""
     merges: bool
     """Is there a merge behind the work? A job that writes rows has none."""
+    native: bool = False
+    """Does Spark compute the operator itself? Then the merge follows the reading at once."""
+
+    @property
+    def merge(self) -> int:
+        """The index of the first stage behind the work."""
+        before = self._find_shuffle_read() if self.native else self.work
+        if before is None:
+            return len(self.stages)
+        return before if self.native else before + 1
 
     @property
     def work(self) -> int | None:
         """The index of the stage in which the partitions work; None if there is none."""
+        if self.native:
+            return None
         indexes = range(len(self.stages))
         if not self.merges:
             writing = [at for at in indexes if self.stages[at].writes]
             return max(writing, key=lambda at: self.stages[at].run_seconds, default=None)
         if not self.shuffled:
             return 0 if self.stages else None
+        return self._find_shuffle_read()
+
+    def _find_shuffle_read(self) -> int | None:
+        indexes = range(len(self.stages))
         return next((at for at in indexes if self.stages[at].reads_shuffle), None)

@@ -1,5 +1,6 @@
 const KEPT = 120, ASK_MS = 1000, RETRY_MS = 2000, HIDDEN_MS = 10000, STALE_MS = 4000, NEWS_MS = 60000, TREND_BATCHES = 12;
-const RUNBOOKS = { failed: 'UnskewQueryDown', stalled: 'UnskewQueryStalled', 'no answer': 'UnskewQueryGone' };
+const RUNBOOKS = { failed: 'UnskewQueryDown', stalled: 'UnskewQueryStalled' };
+const ROUTED_BY = { none: 'by Spark’s hash of the key', local: 'as read, grouping local' };
 let head = null, entries = [], chosen = null, partition = null, heard = Date.now(), restarted = null, timer = 0, refused = 0, asking = false, failing = false, drawn = null;
 
 // Asking: only for what is new, and for everything when the job has been started anew.
@@ -70,8 +71,9 @@ function tell() {
   if (!head) return;
   say('job', head.job);
   const choice = last && last.choice;
-  const taken = choice ? ` takes ${choice.next_way} (${choice.why})` : '';
-  say('what', `grouping ${head.grouping}${taken} · operator ${head.operator} · ${some(head.partitions, 'partition')}`);
+  const taken = choice ? [' ', ['way', 'takes'], ` ${choice.next_way} (${choice.why})`] : [];
+  put('what', ['grouping'], ` ${head.grouping}`, ...taken, ' · ', ['operator'], ` ${head.operator} · ${whole.format(head.partitions)} `,
+    ['partition', head.partitions === 1 ? 'partition' : 'partitions']);
   document.title = `${head.job}: ${state}`;
   if (last) {
     const old = age(head.now - last.at + silent / 1000);
@@ -119,8 +121,8 @@ function verdict(entry) {
     $(`part-${name}`).hidden = !used.includes(name);
     say(`part-${name}-seconds`, text(entry.parts[name]));
     const work = name === 'work' && entry.slowest_busy_seconds !== null
-      ? ` (slowest partition ${text(entry.slowest_busy_seconds)}; mean ${text(entry.mean_busy_seconds)})` : '';
-    say(`part-${name}-more`, work + (name === used[used.length - 1] ? '.' : ','));
+      ? [' (', ['slowest partition'], ` ${text(entry.slowest_busy_seconds)}; `, ['mean'], ` ${text(entry.mean_busy_seconds)})`] : [];
+    put(`part-${name}-more`, ...work, name === used[used.length - 1] ? '.' : ',');
   }
   const under = entry.under_key_seconds, level = entry.level_seconds;
   $('cost').hidden = level === null;
@@ -145,9 +147,10 @@ function tiles(entry) {
   say('trigger', every === null ? '–' : every ? seconds(every) : 'at once');
   say('used', every === null ? 'ends with what is there' : every ? `${percent.format(entry.seconds / every)} of it used` : 'a batch follows the last');
   say('max', entry.partitions ? times(entry.max_over_mean) : '–');
-  say('imbalance', entry.partitions ? `imbalance ${percent.format(entry.imbalance)}` : 'no reports of partitions');
+  put('imbalance', ...(entry.partitions ? [['imbalance'], ` ${percent.format(entry.imbalance)}`] : ['no reports of partitions']));
   say('replication', entry.partitions ? two.format(entry.replication) : '–');
-  say('heads', entry.routing ? `${some(entry.routing.hot_keys, 'hot key')} in use` : 'nothing is routed');
+  const hotKeys = entry.routing && entry.routing.hot_keys;
+  put('heads', ...(entry.routing ? [`${whole.format(hotKeys)} `, ['hot keys', hotKeys === 1 ? 'hot key' : 'hot keys'], ' in use'] : ['nothing is routed']));
   const written = entry.written;
   // What writes rows has no windows.
   $('files-tile').hidden = !written;
@@ -158,7 +161,8 @@ function tiles(entry) {
   say('watermark', behind === null ? '–' : `${age(Math.abs(behind))} ${behind < 0 ? 'ahead' : 'behind'}`);
   say('watermark-at', behind === null ? 'no windows, or not moved yet' : new Date(entry.watermark * 1000).toISOString().slice(0, 19) + 'Z');
   say('dead', short.format(head.dead_letters));
-  say('lost', refusals.length ? refusals.map(([reason, count]) => `${reason} ${whole.format(count)}`).join(', ') : `late partials ${whole.format(head.late_partials)}`);
+  const reasons = refusals.flatMap(([reason, count], r) => [r ? ', ' : '', ['reason', reason], ` ${whole.format(count)}`]);
+  put('lost', ...(reasons.length ? reasons : [['late partials'], ` ${whole.format(head.late_partials)}`]));
 }
 // Records that came into the source from the first of some batches to the last, a second.
 function arrivals(recent) {
@@ -186,8 +190,8 @@ function loads(entry) {
   for (const id of ['routed-by', 'under-by']) $(id).hidden = !own;
   if (!own) return;
   partition = partition === null ? null : Math.min(partition, own.records.length - 1);
-  say('routed-by', `${entry.grouping === 'none' ? 'Spark’s hash of the key' : `as routed by ${entry.grouping}`} ${times(entry.max_over_mean)}`);
-  say('under-by', `under key ${times(entry.under_key_max_over_mean)}`);
+  put('routed-by', ['as routed', ROUTED_BY[entry.grouping] || `as routed by ${entry.grouping}`], ` ${times(entry.max_over_mean)}`);
+  put('under-by', ['under key'], ` ${times(entry.under_key_max_over_mean)}`);
   const each = drawWays(own, partition);
   say('grain', each > 1 ? `A bar is the fullest of ${each} partitions side by side. ` : '');
   readout(own, entry);
@@ -281,7 +285,7 @@ function hot(entry) {
 function letters(entry) {
   const samples = entry.samples || [];
   $('letters').hidden = !samples.length;
-  say('value-head', head.values_shown ? 'Value' : 'Hash of the value');
+  put('value-head', ['value', head.values_shown ? 'Value' : 'Hash of the value']);
   say('allowed', head.values_shown ? 'the first few; values as metrics.dead_letter_values allows' : 'the first few; metrics.dead_letter_values shows the values');
   rows('samples', samples.map((each) => [each.topic === null ? '–' : `${each.topic}/${each.partition} at ${each.offset}`, each.reason, each.value]));
 }
@@ -324,6 +328,6 @@ $('more').addEventListener('toggle', () => { const entry = shown(); if (entry &&
 addEventListener('resize', draw);
 document.addEventListener('visibilitychange', () => { if (!document.hidden) ask(); });
 makeVerdict();
-explain(document);
+document.querySelectorAll('dfn[data-term]').forEach(explain);
 setInterval(tell, 1000);
 ask();

@@ -1,7 +1,7 @@
-"""The colours of the live page and of the demo's picture, light and dark.
+"""The colours of all that is drawn: the live page, reports, the demo's and the docs' pictures.
 
 Green is what runs, orange what `key` would give; the parts of a batch have a colour each, of which
-the work's is the strongest.
+the work's is the strongest. What is drawn on a card is at least 3 to 1 against it.
 """
 
 from unskew.jobs.observe.batches.batch_time import COMMIT, MERGE, READ, REST, ROUTE, WAITING, WORK
@@ -18,13 +18,13 @@ LIGHT = {
     "good": "#0b7a4b",
     "bad": "#b3261e",
     "mark": "#14202b",
-    WAITING: "#aeb9c4",
+    WAITING: "#8693a0",
     READ: "#4f86c6",
     ROUTE: "#8d5fc2",
     WORK: "#0e8478",
-    MERGE: "#c9962b",
-    COMMIT: "#6d7a87",
-    REST: "#86a5c4",
+    MERGE: "#b07d12",
+    COMMIT: "#4f5b66",
+    REST: "#6d92b8",
 }
 DARK = {
     "ground": "#0d1317",
@@ -38,12 +38,12 @@ DARK = {
     "good": "#4fd08f",
     "bad": "#ff8a80",
     "mark": "#ffffff",
-    WAITING: "#56636f",
+    WAITING: "#6b7885",
     READ: "#6fa5e8",
     ROUTE: "#b48ae6",
     WORK: "#2fc3b0",
     MERGE: "#e2b750",
-    COMMIT: "#8f9dab",
+    COMMIT: "#a9b6c2",
     REST: "#5d7e9f",
 }
 

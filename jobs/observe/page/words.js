@@ -41,30 +41,59 @@ const TERMS = {
   throughput: 'Records of the source that the batch read, over its time. Below: how many arrive in the source, by the change of its newest offsets.',
   lag: 'Records in Kafka that were not read yet when the batch began. The trend is that of the last batches.',
   trigger: 'How often a batch is to begin. Batches that take longer make those behind them begin late.',
+  grouping: 'The algorithm that chooses the partition of each record.',
+  way: 'One of the groupings that auto chooses from; before each batch it may take another.',
+  operator: 'What is computed of the records of each key.',
+  'as routed': 'The load of each partition as the records were sent.',
+  mean: 'The mean over all partitions.',
+  'slowest partition': 'For how long the operator worked in the partition where it took longest.',
+  records: 'What the operator was given: a record of the source may become several, one for each of its keys, such as the words of a line.',
+  busy: 'For how long the operator worked in the partition, without fetching rows.',
+  keys: 'Distinct keys of which the partition had records; of each it makes a partial result.',
   'max over mean': 'Records of the fullest partition over the mean: what the work of a batch is stretched by, if records cost the same.',
+  imbalance: 'The greatest load minus the mean, as a part of all records.',
+  'hot keys': 'Keys that the grouping treats as hot now.',
   replication: '(Key, partition) pairs over distinct keys: 1 means that no key was split.',
   files: 'Files that the batch added to the table. Each writer adds one for each value of the columns that the table is partitioned by.',
   watermark: 'Event time behind which windows are closed: records for those are late.',
   result: 'What became of the records that the batch read, for each result of the job: each has them all.',
+  counted: 'Records that are in totals of the result.',
+  filtered: 'Records of which a condition (where) of the job or of the result is not true.',
+  rejected: 'Records that the result could not use: they are dead letters.',
+  late: 'Records whose windows were closed already.',
+  'late partials': 'Partial results whose windows were closed already, so that no total has them; counted since the job started.',
   'dead letters': 'Records that could not be used, kept with the reason; counted since the job started.',
+  record: 'Where the record is: topic, partition and offset.',
+  reason: 'Why the record could not be used; the runbook has what each reason means.',
+  value: 'How the record’s value begins, or a hash of it by a secret of the checkpoint.',
   partition: 'Where a record is sent: one task that works, numbered from 0.',
   key: 'What the operator aggregates by; a grouping sees only its hash.',
   head: 'The keys that the grouping treats as hot; where it treats none so, those of more than a partition’s fair share. All others are the tail.',
+  'of the batch': 'The key’s part of all records of the batch.',
   'fair shares': 'Records of the key over the mean load of a partition: above 1, a partition alone with it is too full.',
 };
 
 // A term's meaning is shown while the pointer or the focus is on it, and told to screen readers.
-function explain(root) {
-  for (const term of root.querySelectorAll('dfn[data-term]')) {
-    term.tabIndex = 0;
-    term.setAttribute('aria-describedby', 'tip');
-  }
+function explain(term) {
+  term.tabIndex = 0;
+  term.setAttribute('aria-describedby', 'tip');
+  return term;
 }
 function makeTerm(name, text) {
   const term = document.createElement('dfn');
   term.dataset.term = name;
   term.textContent = text || name;
-  return term;
+  return explain(term);
+}
+// Texts and terms, each a pair of the term and how it is written. A term that stays keeps its focus.
+function put(id, ...parts) {
+  const at = $(id), nodes = [...at.childNodes];
+  const stays = (part, node) => (Array.isArray(part) ? node.dataset && node.dataset.term === part[0] : node.nodeType === Node.TEXT_NODE);
+  if (nodes.length !== parts.length || !parts.every((part, p) => stays(part, nodes[p]))) {
+    at.replaceChildren(...parts.map((part) => (Array.isArray(part) ? makeTerm(...part) : part)));
+    return;
+  }
+  parts.forEach((part, p) => say(nodes[p], Array.isArray(part) ? part[1] || part[0] : part));
 }
 function showTip(event) {
   const term = event.target.closest && event.target.closest('dfn[data-term]');

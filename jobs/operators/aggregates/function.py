@@ -35,6 +35,8 @@ class Function(ABC):
     """The argument's type, as Spark names it; known once Spark has seen the job."""
     grouped: ClassVar[bool] = False
     """Does `add` need the rows' groups by number?"""
+    has_partials: ClassVar[bool] = True
+    """Has a part of the rows a partial, for Spark's aggregates to merge?"""
 
     @property
     def inputs(self) -> Mapping[str, str]:

@@ -141,6 +141,7 @@ class Top(Function):
     """`top: x, k: 10`: the most frequent values, with estimates of how often each occurs."""
 
     k: int = 10
+    has_partials = False
 
     @property
     def partial_columns(self) -> Mapping[str, str]:

@@ -11,7 +11,7 @@ from unskew.jobs.operators.base import EVENT_TIME, Operator
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_KEY_LENGTH = 80
+_TEXT_LENGTH = 80
 
 
 class OperatorError(Exception):
@@ -63,16 +63,24 @@ def failure_message(operator: Operator, part: Part) -> str:
     what = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return (
         f"operator {type(operator).__name__}: {what} ({frame.filename}:{frame.lineno})"
-        f" {_row(part.rows, tuple(operator.keys))}"
+        f" {_row(part.rows, operator)}"
     )
 
 
-def _row(rows: "pa.Table", keys: tuple[str, ...]) -> str:
+def _row(rows: "pa.Table", operator: Operator) -> str:
     if not rows.num_rows:
         return "without any rows"
-    key, at = read_key(rows, keys), rows[EVENT_TIME][0].as_py()
-    shown = key if len(key) <= _KEY_LENGTH else f"{key[:_KEY_LENGTH]}..."
-    return f'on a row with key "{shown}" at {at.isoformat()}'
+    key, at = read_key(rows, tuple(operator.keys)), rows[EVENT_TIME][0].as_py()
+    inputs = "".join(
+        f", {name} {_shorten(str(rows[name][0].as_py()))}"
+        for name in operator.inputs
+        if name in rows.column_names
+    )
+    return f'on a row with key "{_shorten(key)}" at {at.isoformat()}{inputs}'
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _TEXT_LENGTH else f"{text[:_TEXT_LENGTH]}..."
 
 
 def read_key(rows: "pa.Table", keys: tuple[str, ...]) -> str:

@@ -7,6 +7,7 @@ will often miss.
 """
 
 import time
+import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
@@ -84,8 +85,15 @@ class OpenedKeys:
     def _close_beyond(self, limit: int) -> None:
         while len(self._open) > limit:
             _, opened = self._open.popitem(last=False)
-            if close := getattr(opened, "close", None):
-                close()
+            try:
+                if close := getattr(opened, "close", None):
+                    close()
+            except MemoryError:
+                raise
+            except Exception:  # noqa: BLE001 - whatever a user's code raises
+                # It is given up in any case, and the key that needs its room is another: the
+                # worker's log says what was raised.
+                traceback.print_exc()
 
 
 _OF_THIS_PROCESS: list[OpenedKeys] = []

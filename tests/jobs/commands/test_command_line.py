@@ -23,6 +23,17 @@ def test_help_lists_every_command_and_needs_no_spark() -> None:
     assert printed.splitlines()[-1] == "[]"
 
 
+def test_without_a_word_the_commands_are_listed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["unskew"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    printed = capsys.readouterr()
+    assert (ended.value.code, printed.err) == (0, "")
+    assert all(re.search(rf"^ +{name}( |$)", printed.out, re.MULTILINE) for name in COMMANDS)
+
+
 def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--version"])

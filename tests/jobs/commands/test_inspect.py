@@ -1,4 +1,5 @@
 import json
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -245,3 +246,16 @@ def test_late_records_are_by_the_watermark_of_the_batch_before(
     shown = data(capsys, str(tmp_path))
     # None was late in the first batch; of the last one Spark's log is gone.
     assert [each["late_records"] for each in shown["batches"]] == [0, late, None]  # type: ignore[attr-defined]
+
+
+def test_tables_are_as_wide_as_the_terminal_and_figures_whole(
+    checkpoint: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "dumb")  # 80 columns, no colours
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert main(["inspect", str(checkpoint)]) == 0
+    _, *lines = capsys.readouterr().out.splitlines()
+    headings = [line.split()[0] for line in lines if line.split() and line.split()[0].isalpha()]
+    assert headings.count("batch") > 1
+    assert max(map(len, lines)) <= 80
+    assert any("1.333" in line.split() for line in lines)

@@ -1,5 +1,6 @@
 """`unskew lint --against`: which edits a checkpoint takes, before anything is started."""
 
+import io
 from pathlib import Path
 
 import pytest
@@ -65,3 +66,21 @@ def test_a_checkpoint_that_is_not_there_is_begun(
     assert line.endswith("no query was started there; the job begins anew")
     assert main(["lint", "word_count", "vwap", "--against", f"{tmp_path}/none"]) == 2
     assert "compares one FILE with a checkpoint" in capsys.readouterr().err
+
+
+def test_standard_input_and_a_folder_of_one_file_are_compared_too(
+    tmp_path: Path,
+    checkpoint: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "jobs").mkdir()
+    text = Path(edited(tmp_path / "jobs")).read_bytes()
+    goes_on = f"checkpoint: {checkpoint}: the job goes on from there"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+    assert lint(capsys, "-", "--against", checkpoint) == (0, [goes_on])
+    assert lint(capsys, f"{tmp_path}/jobs", "--against", checkpoint) == (0, [goes_on])
+
+    (tmp_path / "jobs" / "other.yaml").write_bytes(text)
+    assert main(["lint", f"{tmp_path}/jobs", "--against", checkpoint]) == 2
+    assert "compares one FILE with a checkpoint; 2 of them are in" in capsys.readouterr().err

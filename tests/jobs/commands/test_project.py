@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from unskew.config.lint import lint
+from unskew.config.shipped import SCHEMA_FILE
 from unskew.jobs.__main__ import main
 
 
@@ -21,10 +22,13 @@ def test_a_new_project_is_clean_and_nothing_is_overwritten(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["init", str(tmp_path / "new")]) == 0
-    assert lint([str(tmp_path / "new" / "job.yaml")]) == []
+    job = tmp_path / "new" / "job.yaml"
+    assert lint([str(job)]) == []
+    named = job.read_text().splitlines()[0].partition("# yaml-language-server: $schema=")[2]
+    assert (job.parent / named).read_text("utf-8") == SCHEMA_FILE.read_text("utf-8")
     (tmp_path / "new" / "README.md").unlink()
     assert main(["init", str(tmp_path / "new")]) == 2
-    assert len(capsys.readouterr().err.splitlines()) == 4
+    assert len(capsys.readouterr().err.splitlines()) == 5
     assert not (tmp_path / "new" / "README.md").exists()
 
 
@@ -47,8 +51,10 @@ def test_a_new_project_gives_what_it_expects_and_a_broken_operator_does_not(
     broken = unskew("test", str(tmp_path / "job.yaml"))
     assert broken.returncode == 1
     assert "partial results do not merge" in broken.stdout
-    assert "'score': 3000" in broken.stdout
+    assert "  lines 1 | 2: merged {'score': 3000, 'largest': 3000}, at once" in broken.stdout
     assert "'score': 4250" in broken.stdout
+    for number, line in enumerate((tmp_path / "samples.jsonl").read_text().splitlines()[:2], 1):
+        assert f"    {number}: {line}\n" in broken.stdout
 
 
 @pytest.mark.spark
@@ -84,6 +90,31 @@ def test_each_of_several_results_is_compared_by_its_name(tmp_path: Path) -> None
         "rejected: 1 pages_null_key",
         "partial results merge, however the samples are split",
     ], tried.stderr
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_samples_have_one_time_in_every_run(tmp_path: Path) -> None:
+    job = {
+        "name": "by_arrival",
+        "source": {"type": "files", "path": "${env:NOT_SET_HERE}"},
+        "decode": {"type": "text"},
+        "operator": {"type": "word_count"},
+        "event_time": "timestamp",
+        "window": "1 minute",
+        "lateness": "1 minute",
+        "grouping": "level",
+        "sinks": [{"type": "console"}],
+        "checkpoint": str(tmp_path / "checkpoint"),
+        "dead_letters": {"type": "files", "path": str(tmp_path / "dead")},
+    }
+    (tmp_path / "job.yaml").write_text(json.dumps(job))
+    (tmp_path / "samples.jsonl").write_text("a b a")
+    window = {"window_start": "2026-01-01T00:00:00.000Z", "window_end": "2026-01-01T00:01:00.000Z"}
+    rows = [{**window, "key": "a", "count": 2}, {**window, "key": "b", "count": 1}]
+    (tmp_path / "expected.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    tried = unskew("test", str(tmp_path / "job.yaml"))
+    assert tried.stdout.splitlines()[0] == "results: 2, as expected 2", tried.stdout + tried.stderr
 
 
 @pytest.mark.spark

@@ -64,6 +64,9 @@ def test_a_batch_is_read_again_if_it_rejected_something_or_nobody_knows(
     for number, rejected in enumerate([2, 0, 1]):
         write(tmp_path, number, rejected)
     first = run(spark, tmp_path)
+    shown = [[each.reason for each in done.samples] for done in first.batches if done.has_rows]
+    assert shown == [["null_key"] * 2, [], ["null_key"]]
+    assert first.batches[0].samples[0].topic.endswith("%5B0%5D%20a.json")
     assert len(CountsReads.reads) == 2
     assert batches_of(tmp_path) == ["7", "7", "9"]
 

@@ -36,7 +36,12 @@ def test_a_batchs_stages_are_read_once_also_when_the_next_has_begun(spark: Spark
         spark.range(1000, numPartitions=2).repartition(2).groupBy("id").count().collect()
     with batch_of_run(spark, 1):
         spark.range(10, numPartitions=1).collect()
-    read = StageTimes(job, spark).of_batch(jobs.read_stages(RUN, 0), job.grouping)
+    stages = jobs.read_stages(RUN, 0)
+    plain = load_job("word_count", {"grouping": "none"})
+    by_spark = StageTimes(plain, spark).of_batch(stages, plain)
+    assert by_spark is not None
+    assert (by_spark.native, by_spark.work, by_spark.merge) == (True, None, 1)
+    read = StageTimes(job, spark).of_batch(stages, job)
     assert read is not None
     assert (read.shuffled, read.merges) == (True, True)
     assert read.slots == spark.sparkContext.defaultParallelism
@@ -45,7 +50,7 @@ def test_a_batchs_stages_are_read_once_also_when_the_next_has_begun(spark: Spark
     for stage in read.stages:
         assert began - 1 < stage.started <= stage.ended < time.time() + 1
     assert jobs.read_stages(RUN, 0) == []
-    assert StageTimes(job, spark).of_batch([], job.grouping) is None
+    assert StageTimes(job, spark).of_batch([], job) is None
     assert len(jobs.read_stages(RUN, 1)) == 1
 
 

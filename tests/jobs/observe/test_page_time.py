@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.support.live_page import Seen, followed, job, served, skewed
+from unskew.grouping.choice.records import BatchChoice, Expected
 from unskew.jobs.observe.batches.rejected_samples import RejectedSample
 from unskew.jobs.observe.batches.written import WrittenFiles
 
@@ -53,25 +54,63 @@ def test_lag_has_a_trend_and_arrivals_are_beside_the_throughput(running: Browser
 
 def test_every_term_is_explained_on_hover_and_on_focus(running: Browser) -> None:
     settings = job()
-    with served(followed(settings, range(1)), settings) as server:
+    page = followed(settings, range(1))
+    with served(page, settings) as server:
         seen = Seen(running, server.page_url)
         seen.wait("title", "^Batch 0$")
-        terms = seen.page.locator("dfn[data-term]")
-        named = set(terms.evaluate_all("all => all.map(term => term.dataset.term)"))
-        explained = set(seen.page.evaluate("Object.keys(TERMS)"))
-        assert named == explained
         tip = seen.page.locator("#tip")
         assert tip.is_hidden()
         seen.page.locator(".tiles dfn").nth(1).hover()
         assert tip.inner_text().startswith("Records in Kafka that were not read yet")
         seen.page.locator("#job").hover()
         assert tip.is_hidden()
-        seen.page.locator("#part-work dfn").focus()
+        seen.page.locator("#part-work > dfn").focus()
         assert tip.inner_text().startswith(
             "From the first partition\N{RIGHT SINGLE QUOTATION MARK}s"
         )
         seen.page.keyboard.press("Escape")
         assert tip.is_hidden()
+        # What is looked at stays where it is when the next batch comes.
+        seen.page.locator("#imbalance dfn").focus()
+        seen.page.keyboard.press("Escape")
+        page.batch_done(skewed(1))
+        seen.wait("title", "^Batch 1$")
+        assert seen.page.evaluate("document.activeElement.dataset.term") == "imbalance"
+
+
+def test_every_word_that_names_a_figure_is_a_term_and_every_term_is_on_the_page(
+    running: Browser,
+) -> None:
+    settings, plain = job(grouping={"type": "auto"}), skewed(0)
+    page = followed(settings)
+    assert plain.stats is not None
+    choice = BatchChoice("level", "local", "why", {"level": Expected(2.0, 0.1)}, 1.5, 70)
+    counted = replace(plain.stats, results={"a": 1}, rejected={"not_utf8": 3})
+    written = WrittenFiles(np.array([3, 1]), np.array([9_000, 1_000]), None)
+    sample = RejectedSample("not_utf8", "lines", 2, 17, "9f86d081884c7d65")
+    page.batch_done(replace(plain, choice=choice))
+    with served(page, settings) as server:
+        seen = Seen(running, server.page_url)
+        seen.wait("title", "^Batch 0$")
+        named = terms_in(seen, "body")
+        assert terms_in(seen, "#what") == {"grouping", "way", "operator", "partition"}
+        assert terms_in(seen, "#part-work-more") == {"slowest partition", "mean"}
+        page.batch_done(replace(skewed(1), stats=counted, written=written, samples=(sample,)))
+        seen.wait("title", "^Batch 1$")
+        assert terms_in(seen, "#lost") == {"reason"}
+        assert seen.page.locator("#letters, #results-part, #files-tile").count() == 3
+        for selector in ("dt", "thead th", ".legend span", "h2:not(#title)", "#imbalance"):
+            without = seen.page.locator(f"{selector}:visible:not(:has(dfn[data-term]))")
+            assert without.all_inner_texts() == [], selector
+        named |= terms_in(seen, "body")
+        assert named == set(seen.page.evaluate("Object.keys(TERMS)"))
+        assert seen.errors == []
+
+
+def terms_in(seen: Seen, selector: str) -> set[str]:
+    terms = seen.page.locator(f"{selector} dfn[data-term]")
+    assert all(terms.evaluate_all("all => all.map(term => term.tabIndex === 0)"))
+    return set(terms.evaluate_all("all => all.map(term => term.dataset.term)"))
 
 
 def test_each_result_and_what_a_table_got_are_shown_where_there_are_any(running: Browser) -> None:

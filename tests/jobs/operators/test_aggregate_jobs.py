@@ -131,6 +131,43 @@ def test_totals_of_a_users_own_are_those_of_python_and_accounts_balance(
     assert plain.types == routed.types
 
 
+def test_the_most_frequent_values_of_each_window_over_batches(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    pages = {"a": 50, "b": 30, "c": 20, **{f"rare {number}": 2 for number in range(40)}}
+    rows = [
+        {"country": "de", "page": page, "at": (START + timedelta(minutes=late)).isoformat()}
+        for late in (0, 1)
+        for page, count in pages.items()
+        for _ in range(count * (1 + late))
+    ]
+    for batch in range(2):
+        write_lines(tmp_path / "in", f"{batch}.json", rows[batch::2])
+    ran = Ran(
+        spark,
+        tmp_path,
+        "top",
+        decode={"type": "json", "schema": SCHEMA},
+        operator={
+            "type": "aggregate",
+            "key": "country",
+            "columns": {"pages": {"top": "page", "k": 3}, "n": "count(*)"},
+        },
+        grouping={"type": "none"},
+        window=MINUTE,
+        lateness="1 hour",
+    )
+    assert len([done for done in ran.batches if done.has_rows]) == 2
+    last = {row["window_start"]: row for row in ran.rows}
+    assert {
+        at: ([(page["item"], page["count"]) for page in row["pages"]], row["n"])
+        for at, row in last.items()
+    } == {
+        START: ([("a", 50), ("b", 30), ("c", 20)], 180),
+        START + timedelta(minutes=1): ([("a", 100), ("b", 60), ("c", 40)], 360),
+    }
+
+
 def test_a_float_sum_is_refused_by_its_type_before_anything_is_read(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -19,7 +19,7 @@ from unskew.config.types.units import Duration
 from unskew.grouping.simulation.streams.key_files import hash_text
 from unskew.jobs.operators.base import EVENT_TIME, KEY, KEY_HASH, PANE, RECORDS, Operator, aggregate
 from unskew.jobs.operators.hashtags import Hashtags
-from unskew.jobs.operators.mergeability import mergeability_violations
+from unskew.jobs.operators.mergeability import find_violations, mergeability_violations, shrink
 from unskew.jobs.operators.paced import PacedOptions
 from unskew.jobs.operators.user_code.rows import RowOperator
 from unskew.jobs.operators.vwap import Vwap
@@ -237,3 +237,25 @@ def test_a_broken_operator_is_found(spark: SparkSession, broken: type[Operator],
 
     assert mergeability_violations(spark, broken(SHIPPED[name].options), [case])
     assert not mergeability_violations(spark, MERGEABLE[name], [case])
+
+
+class ForgetsPastThree(WordCount):
+    """Counts no more than three records of a key in a piece: no pair of rows shows it."""
+
+    def partial(self, rows: pa.Table) -> pa.Table:
+        made = super().partial(rows)
+        at = made.column_names.index(RECORDS)
+        return made.set_column(at, RECORDS, pc.min_element_wise(made[RECORDS], pa.scalar(3)))
+
+
+def test_a_counter_example_is_made_as_small_as_it_can_be(spark: SparkSession) -> None:
+    rows = [(key, 0, time, 1, 1, time) for time, key in enumerate("ab" * 12)]
+    ways = [np.zeros(24, np.int64), np.arange(24) // 2 % 2]
+    broken, case = ForgetsPastThree(SHIPPED["word_count"].options), (table(rows), ways)
+    violations, other_types = find_violations(spark, broken, [case])
+    assert other_types is None
+    of_two_pieces = next(each for each in violations if each.way == 1)
+    found = shrink(spark, broken, case, of_two_pieces)
+    kept = {rows[row][0] for row in found.rows}
+    assert (kept, len(found.rows), len(set(found.pieces))) == ({of_two_pieces.key}, 4, 1)
+    assert (found.merged, found.direct) == ({"count": 3}, {"count": 4})

@@ -11,8 +11,9 @@ from tests.support.oracles import START
 from tests.support.running.in_process import Ran, run_without_windows
 from unskew.config.errors import UsageError
 from unskew.config.loader import load_job
+from unskew.config.models.job import Job
 from unskew.jobs.checkpoint.files import journal_of
-from unskew.jobs.engine.preflight import check_expressions_first
+from unskew.jobs.engine.preflight import check_before_spark, check_expressions_first
 from unskew.jobs.query.pipeline import Pipeline
 
 pytestmark = pytest.mark.spark
@@ -143,6 +144,28 @@ def test_a_wrong_key_of_a_class_is_named_before_kafka_is_asked(
     section = {"type": "python", "file": str(tmp_path / "counting_by_key.py"), "class": "Counting"}
     nobody = {"source.bootstrap_servers": "127.0.0.1:1", "checkpoint": str(tmp_path / "checkpoint")}
     job = load_job("word_count", {"operator": section, **nobody})
-    with pytest.raises(UsageError, match=problem):
-        check_expressions_first(spark, Pipeline(job, journal_of(job)))
+    assert_refused_before_kafka(spark, job, problem)
     assert not (tmp_path / "checkpoint").exists()
+
+
+def test_a_type_that_cannot_be_summed_is_named_before_kafka_is_asked(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    operator = {"type": "aggregate", "key": "user_id", "columns": {"t": "sum(latency)"}}
+    job = load_job(
+        "word_count",
+        {
+            "decode": {"type": "json", "schema": "user_id BIGINT, latency DOUBLE"},
+            "operator": operator,
+            "source.bootstrap_servers": "127.0.0.1:1",
+            "checkpoint": str(tmp_path / "checkpoint"),
+        },
+    )
+    assert_refused_before_kafka(spark, job, r"operator\.columns\.t: latency: a sum of DOUBLE")
+
+
+def assert_refused_before_kafka(spark: SparkSession, job: Job, problem: str) -> None:
+    pipeline = Pipeline(job, journal_of(job))
+    check_before_spark(pipeline)
+    with pytest.raises(UsageError, match=problem):
+        check_expressions_first(spark, pipeline)

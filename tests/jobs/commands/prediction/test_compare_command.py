@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,6 +15,7 @@ from unskew.grouping.simulation.loads import HASHED, LOCAL, WAYS, Work
 from unskew.jobs.__main__ import main
 from unskew.jobs.commands.prediction.advice import advise
 from unskew.jobs.local.machine_constants import Calibration, write_calibration
+from unskew.jobs.observe.page.palette import write_css
 
 ASKED = ("--partitions", "4", "--cost", "1ms", "--setup", "20ms")
 
@@ -112,6 +114,29 @@ def test_a_file_of_keys_gives_tables_a_sentence_and_the_heaviest_keys_by_hash(
     assert "user-0 " in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("words", [(), ("--table",)])
+def test_tables_are_as_wide_as_the_terminal_and_figures_whole(
+    key_file: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+) -> None:
+    asked = ("--partitions", "4") if words else ASKED
+    assert main(["compare", "--file", str(key_file), *asked, *words, "--json"]) == 0
+    predictions = json.loads(capsys.readouterr().out)["predictions"]
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("COLUMNS", "48")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
+    assert main(["compare", "--file", str(key_file), *asked, *words]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 48
+    figure = "rows_of_file" if words else "records_per_second"
+    shown = {word for line in lines for word in line.split()}
+    for each in predictions:
+        assert f"{each[figure]:,.{1 if words else 0}f}" in shown
+
+
 def test_a_key_expression_over_json_needs_no_spark(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -200,6 +225,7 @@ def test_the_report_is_one_page_that_fetches_nothing(
     assert main(["compare", "--file", str(nasty), *asked]) == 0
 
     text = page.read_text()
+    assert write_css() in text
     reader = _Fetches()
     reader.feed(text)
     assert reader.noted == []

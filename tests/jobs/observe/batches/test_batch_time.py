@@ -48,6 +48,14 @@ def test_parts_follow_from_the_stages() -> None:
     }
 
 
+def test_plain_spark_merges_behind_the_reading() -> None:
+    stages = BatchStages((READ, MERGE), 4, shuffled=True, merges=True, native=True)
+    plain = replace(done(0), stats=None, routing=None, stages=stages)
+    assert split(plain) == {"waiting": 0.7, "read": 0.4, "merge": 0.2, "commit": 0.2}
+    unshuffled = replace(plain, stages=replace(stages, stages=(READ,)))
+    assert split(unshuffled)["read"] == 0.4
+
+
 def test_work_where_the_records_are_read_is_a_share_of_that_stage() -> None:
     local = replace(timed(READ, MERGE, shuffled=False), routing=None)
     parts = split(local)

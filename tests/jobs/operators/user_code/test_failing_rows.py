@@ -207,4 +207,4 @@ def test_by_default_the_job_stops_with_one_line(
     assert "\n" not in message
     assert message.startswith("word_count: operator Fragile: ValueError: cannot read this (")
     assert f"user_fragile.py:{line}) on a row with key " in message
-    assert message.endswith("at 2026-03-01T12:00:00+00:00")
+    assert message.endswith("at 2026-03-01T12:00:00+00:00, text boom")

@@ -157,6 +157,23 @@ def test_a_key_that_cannot_be_opened_is_tried_once_a_task() -> None:
     assert Lengths.opened_in_order == ["a"]
 
 
+def test_a_value_that_cannot_be_closed_is_given_up_and_the_new_key_opened(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = OpenedKeys(Lengths, OperatorOptions(), limit=1)
+
+    def fail(self: Resource) -> None:
+        raise ConnectionError(f"{self.key} is gone")
+
+    monkeypatch.setattr(Resource, "close", fail)
+    for key in ("a", "b"):
+        assert opened.get(key, Resource).key == key
+    assert "ConnectionError: a is gone" in capsys.readouterr().err
+    assert [key in opened for key in ("a", "b")] == [False, True]
+    opened.begin_task(0)
+    assert "b" not in opened
+
+
 CODE = (TEMPLATE / "scoring.py.txt").read_text()
 OPENS = CODE.replace(
     "    def start(", "    def open(self, key):\n        return key\n\n    def start("
