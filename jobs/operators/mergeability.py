@@ -102,15 +102,15 @@ def shrink(
 
     groups = zip(rows[KEY].to_pylist(), rows[PANE].to_pylist(), strict=True)
     own = [row for row, group in enumerate(groups) if group == (violation.key, violation.pane)]
-    chosen, found = find([np.array(own)]) or (np.arange(rows.num_rows), violation)
+    chosen, shown = find([np.array(own)]) or (np.arange(rows.num_rows), violation)
     left_out = chosen.size // 2
     while left_out:
         starts = range(0, chosen.size, left_out)[:_TRIED_MAX]
         smaller = find([np.delete(chosen, slice(at, at + left_out)) for at in starts])
-        chosen, found = smaller or (chosen, found)
+        chosen, shown = smaller or (chosen, shown)
         left_out = min(left_out if smaller else left_out // 2, chosen.size // 2)
     return CounterExample(
-        tuple(chosen.tolist()), tuple(pieces[chosen].tolist()), found.merged, found.direct
+        tuple(chosen.tolist()), tuple(pieces[chosen].tolist()), shown.merged, shown.direct
     )
 
 

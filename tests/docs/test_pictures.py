@@ -15,9 +15,9 @@ def colours_in(paths: list[Path]) -> dict[str, str]:
 def test_the_docs_pictures_have_the_light_colours(root: Path) -> None:
     pictures = [*(root / "docs").rglob("*.svg")]
     assert len(pictures) > 20
-    found = colours_in(pictures)
-    assert {colour: name for colour, name in found.items() if colour not in LIGHT.values()} == {}
-    assert set(found) >= {LIGHT["routed"], LIGHT["key"], LIGHT["read"]}
+    drawn = colours_in(pictures)
+    assert {colour: name for colour, name in drawn.items() if colour not in LIGHT.values()} == {}
+    assert set(drawn) >= {LIGHT["routed"], LIGHT["key"], LIGHT["read"]}
 
 
 def test_nothing_that_draws_has_colours_of_its_own(root: Path) -> None:

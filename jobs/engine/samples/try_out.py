@@ -162,9 +162,9 @@ def _check_law(spark: SparkSession, job: Job, samples: Path) -> Sequence[str] | 
     if not rows.num_rows:
         return []
     lines = pc.struct_field(rows[REJECTED], "offset").to_pylist()
-    found, other_types = _find_counter_examples(spark, operator, rows.drop_columns([REJECTED]))
+    examples, other_types = _find_counter_examples(spark, operator, rows.drop_columns([REJECTED]))
     texts = samples.read_text("utf-8", errors="replace").splitlines()
-    shown = [_describe(each, lines, texts) for each in found]
+    shown = [_describe(each, lines, texts) for each in examples]
     return [other_types, *shown] if other_types else shown
 
 

@@ -37,9 +37,9 @@ def attributes(seen: Seen, selector: str, name: str) -> list[str]:
 
 
 def boxes(path: str) -> list[Box]:
-    found = re.findall(r"M([\d.]+) ([\d.]+)H([\d.]+)V([\d.]+)H\1Z", path)
-    assert "".join(f"M{a} {b}H{c}V{d}H{a}Z" for a, b, c, d in found) == path
-    return [tuple(map(float, each)) for each in found]  # type: ignore[misc]
+    shapes = re.findall(r"M([\d.]+) ([\d.]+)H([\d.]+)V([\d.]+)H\1Z", path)
+    assert "".join(f"M{a} {b}H{c}V{d}H{a}Z" for a, b, c, d in shapes) == path
+    return [tuple(map(float, each)) for each in shapes]  # type: ignore[misc]
 
 
 def size(seen: Seen, selector: str) -> tuple[float, float]:

@@ -255,7 +255,7 @@ def test_a_counter_example_is_made_as_small_as_it_can_be(spark: SparkSession) ->
     violations, other_types = find_violations(spark, broken, [case])
     assert other_types is None
     of_two_pieces = next(each for each in violations if each.way == 1)
-    found = shrink(spark, broken, case, of_two_pieces)
-    kept = {rows[row][0] for row in found.rows}
-    assert (kept, len(found.rows), len(set(found.pieces))) == ({of_two_pieces.key}, 4, 1)
-    assert (found.merged, found.direct) == ({"count": 3}, {"count": 4})
+    example = shrink(spark, broken, case, of_two_pieces)
+    kept = {rows[row][0] for row in example.rows}
+    assert (kept, len(example.rows), len(set(example.pieces))) == ({of_two_pieces.key}, 4, 1)
+    assert (example.merged, example.direct) == ({"count": 3}, {"count": 4})

@@ -94,8 +94,10 @@ def test_a_table_gets_the_selected_columns_or_those_that_its_job_names(
     rows = spark.read.parquet(str(tmp_path / "table"))
     if columns is None:
         assert set(rows.columns) == {"name", "user", "amount", "second", "doubled", "at"}
-        found = sorted((row["name"] or "", row["amount"], row["doubled"]) for row in rows.collect())
-        assert found == [
+        written = sorted(
+            (row["name"] or "", row["amount"], row["doubled"]) for row in rows.collect()
+        )
+        assert written == [
             ("", 90, 18),
             ("ANNA", 30, 6),
             ("ANNA", 40, 8),
@@ -103,5 +105,5 @@ def test_a_table_gets_the_selected_columns_or_those_that_its_job_names(
             ("BERT", 20, 4),
         ]
     else:
-        found = sorted((row["who"] or "", row["amount"]) for row in rows.collect())
-        assert found == [("", 108), ("anna", 36), ("anna", 48), ("anna", 60), ("bert", 24)]
+        written = sorted((row["who"] or "", row["amount"]) for row in rows.collect())
+        assert written == [("", 108), ("anna", 36), ("anna", 48), ("anna", 60), ("bert", 24)]
