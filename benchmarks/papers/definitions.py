@@ -7,13 +7,16 @@ JSON. A `Row` sets one figure that a paper prints beside ours, which is an expre
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, Protocol
 
 Figures = Mapping[str, float]
 """By name, as `unskew simulate --json` has them; `batches.` and `signals.` before their own, and
 with the number of an item behind the name of a list, from 0 on."""
+
+
+QUICK_STREAMS = 5
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,8 @@ class Run:
     more: str = ""
     """Further words of the command."""
     quick: int | None = None
-    """Records in `make papers-quick`; all of them where there is none."""
+    """Records in `make papers-quick`; all of them where there is none. What changes at a record
+    changes earlier then, and there are few streams."""
     series: tuple[str, ...] = ()
     """Lists of its figures that are kept as well."""
 
@@ -52,7 +56,14 @@ class Run:
         if self.quick is None:
             return self
         trace = re.sub(r"records=\d+", f"records={self.quick}", self.trace)
-        return replace(self, trace=trace, quick=None)
+        share = self.quick / int(re.findall(r"records=(\d+)", self.trace)[0])
+        more = re.sub(
+            r"(--active |--speeds )(\d+):",
+            lambda at: f"{at[1]}{int(at[2]) * share:.0f}:",
+            self.more,
+        )
+        more = re.sub(r"--streams \d+", f"--streams {QUICK_STREAMS}", more)
+        return replace(self, trace=trace, more=more, quick=None)
 
 
 Results = Mapping[Run, Figures]
@@ -275,8 +286,6 @@ class Paper:
     """What the comparison shows, in sentences."""
     real: tuple[RealStream, ...] = ()
     """Its streams for which others stand in."""
-    missing: tuple[str, ...] = field(default=())
-    """Its figures that are not measured, and why."""
     large: bool = False
     """Is it left out unless it is asked for?"""
 

@@ -157,10 +157,6 @@ def _section(paper: Paper, results: dict[Run, Figures]) -> Iterator[str]:
             yield f"![{plot.title}]({PLOTS}/{plot.name}.svg)\n"
     yield from _commands(paper, results)
     yield from _real(paper)
-    if paper.missing:
-        yield "Not here yet:\n"
-        yield from (f"- {line}" for line in paper.missing)
-        yield ""
 
 
 def _every_grouping(store: Store) -> Iterator[str]:

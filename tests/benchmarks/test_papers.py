@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks.papers import measured, sources
 from benchmarks.papers.__main__ import main as make_papers
+from benchmarks.papers.bands import BANDS
 from benchmarks.papers.definitions import (
     Extreme,
     Figures,
@@ -63,9 +64,13 @@ def test_a_run_gives_the_figures_of_its_command(capsys: pytest.CaptureFixture[st
     assert not {"routing_seconds", "routing_records_per_second"} & set(figures)
 
 
-def test_shortened_runs_differ_in_their_records_alone() -> None:
+def test_shortened_runs_have_fewer_records_and_streams() -> None:
     assert FAST.shortened().trace == "zipf:z=1,keys=100,records=1000"
     assert replace(FAST, quick=None).shortened() == replace(FAST, quick=None)
+    more = "--active 3 --active 2000:4 --speeds 1,2 --streams 100"
+    assert replace(FAST, more=more).shortened().more == (
+        "--active 3 --active 500:4 --speeds 1,2 --streams 5"
+    )
 
 
 def test_measures_follow_from_figures() -> None:
@@ -113,6 +118,40 @@ def test_a_figure_outside_its_band_fails() -> None:
     assert [line.split(":")[0] for line in said] == ["ok", "OUTSIDE"]
     assert len(problems) == 1
     assert FAST.shortened().command in problems[0]
+
+
+def test_every_band_is_of_one_row() -> None:
+    for paper in PAPERS:
+        names = [(each.figure, each.what) for each in paper.rows]
+        assert [names.count(name) for name in BANDS.get(paper.key, {})] == [
+            1 for _ in BANDS.get(paper.key, {})
+        ]
+
+
+BROKEN = (
+    ("001", "D-Choices, n = 20: worst imbalance", "d_choices", "d_choices:choices=2"),
+    ("000", "W-Choices' rule, 64 workers", "fish", "fish:rule=w_choices"),
+    ("000", "without the ring over with it, z = 1, a worker more", "fish:placement=ring",
+     "fish:placement=modulo"),
+    ("004", "speed-up, Zipf-1.0, synchronised by reports", "posg:tolerance=1,synchronise=reports",
+     "posg:tolerance=0"),
+)  # fmt: skip
+"""A grouping that has lost what makes it, in the place of the whole one."""
+
+
+@pytest.mark.parametrize(("key", "what", "whole", "broken"), BROKEN)
+def test_a_broken_grouping_leaves_its_band(key: str, what: str, whole: str, broken: str) -> None:
+    rows = [each for paper in PAPERS if paper.key == key for each in paper.rows]
+    (judged,) = (each for each in rows if what in each.what and each.band is not None)
+
+    results = {
+        run: measure(
+            replace(run, grouping=broken if run.grouping == whole else run.grouping).shortened()
+        ).by_name
+        for run in dict.fromkeys(judged.ours.runs)
+    }
+
+    assert len(judge([Paper(key, "A paper", "", (judged,))], results, lambda line: None)) == 1
 
 
 def test_what_is_kept_is_measured_again_when_its_sources_change(

@@ -152,7 +152,7 @@ def _balance() -> tuple[Row, ...]:
 def _predictor() -> tuple[Row, ...]:
     where = "section VI-B"
     meanings = (
-        ("2^(r-2) records in ten intervals of 2^r / p (the lower bound of table I)", P / 40, 96.0),
+        ("a share of p / 40 (table I)", P / 40, 96.0),
         ("a share of p", P, None),
         ("a share of 2p, from where keys stay hot (theorem 2)", 2 * P, None),
     )
@@ -172,7 +172,6 @@ def _predictor() -> tuple[Row, ...]:
                     f"{value:g}" if value else "96, and no definition of really hot", where, value
                 ),
                 Value(judged(share), "over_time.window_hot_precision.mean", 100),
-                band=(90.0, 99.0) if value else None,
             )
             for what, share, value in meanings
         ),
@@ -223,7 +222,6 @@ def _synopsis() -> tuple[Row, ...]:
                 Printed("below 1", "theorem 3", 1.0, "at most"),
                 size(p),
                 "theorem 3 reckons with half of the rare keys leaving in 1/p updates; fewer do",
-                band=(0.5, 2.0) if p == 0.01 else None,
             )
             for p in DECLINES
         ),

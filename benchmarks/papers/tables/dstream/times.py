@@ -174,7 +174,7 @@ def burst(predictor: str = "") -> Run:
         f"--hot-share 0.05 --points 200 --streams {BURSTS}",
         *([f"--predictor {predictor}"] if predictor else []),
     ]
-    return Run("dstream", trace, WIDTH, 1, " ".join(words))
+    return Run("dstream", trace, WIDTH, 1, " ".join(words), 200_000)
 
 
 def bound_of(r: int, c: int) -> float:

@@ -89,7 +89,7 @@ TABLE_2_ROWS = tuple(
 
 def _ratio(trace: str, figure: str) -> Measure:
     dkg, pkg = (
-        Value(Run(name, trace, 10, 5, "--cost-us 1000"), figure)
+        Value(Run(name, trace, 10, 5, "--cost-us 1000", 500_000), figure)
         for name in ("dynamic_key", "partial_key")
     )
     return Ratio(dkg, pkg)
@@ -98,7 +98,7 @@ def _ratio(trace: str, figure: str) -> Measure:
 def clicks(grouping: str) -> Run:
     """The stream of many keys, with too little memory for more than a pair of each."""
     more = f"--cost-us 1000 --memory-pairs {CLICK_PAIRS} --miss-us {CLICK_MISS_US}"
-    return Run(grouping, CLICKS, 10, 5, more)
+    return Run(grouping, CLICKS, 10, 5, more, 500_000)
 
 
 def _fastest() -> Row:

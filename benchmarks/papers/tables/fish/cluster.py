@@ -114,7 +114,6 @@ def _throughput_rows() -> tuple[Row, ...]:
                 if grouping == "fish"
                 else Printed("plot only", _WHERE),
                 _over(grouping, "shuffle", name),
-                band=(0.9, 1.05) if grouping == "fish" else None,
             )
             for name in REAL
             for grouping in NAMES

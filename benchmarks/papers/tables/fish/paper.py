@@ -82,7 +82,6 @@ def _times() -> tuple[Row, ...]:
             "execution time, FISH over SG, worst of all skews and workers",
             Printed("1.32 at worst", _OVERALL, 1.32, "at most"),
             over(time_of, "fish", "shuffle"),
-            band=(0.95, 1.1),
         ),
         rival("d_choices", Printed("13.57", _OVERALL, 13.57), _NOT_BACK),
         rival("w_choices", Printed("12.05", _OVERALL, 12.05), _NOT_BACK),

@@ -57,7 +57,7 @@ def changed(placement: str, z: float, first: int, second: int, more: str = "") -
     """A worker more or less from the middle on."""
     words = f"--active {first} --active {RECORDS // 2}:{second} {more}".strip()
     trace = f"zipf-drift:z={z:g},keys=100000,records={RECORDS},runs=1"
-    return Run(f"fish:placement={placement}", trace, 128, 5, words)
+    return Run(f"fish:placement={placement}", trace, 128, 5, words, QUICK)
 
 
 def _times(top: Run, bottom: Run) -> Ratio:
@@ -127,7 +127,6 @@ def _speed_rows() -> tuple[Row, ...]:
             gains,
             "equal numbers of records leave the fast workers idle for half of the time: 1.5 at full"
             " load is all that there is to gain",
-            band=(1.3, 1.7),
         ),
     )
 
@@ -163,7 +162,6 @@ def _ring_rows() -> tuple[Row, ...]:
                 f"memory without the ring over with it, z = {z:g}, a worker {what}",
                 printed,
                 _doubled(first, second, z),
-                band=(1.5, 2.3) if z == ZIPFS[0] else None,
             )
             for z, printed in (
                 (ZIPFS[0], Printed("almost twice", where, 2.0)),

@@ -20,7 +20,7 @@ _WHOLE = Exact(lambda: 1.0)
 
 def _makespan(k: int, grouping: str, more: str, figure: str) -> Measure:
     trace = f"posg-costs:z=1,records={RECORDS}"
-    run = Run(grouping, trace, k, 1, f"{more} --streams {STREAMS}")
+    run = Run(grouping, trace, k, 1, f"{more} --streams {STREAMS}", RECORDS)
     return Ratio(_WHOLE, Value(run, f"least.{figure}"))
 
 

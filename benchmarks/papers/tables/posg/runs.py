@@ -27,7 +27,7 @@ def run(grouping: str, options: str = "z=1", over: float = 1.0, k: int = 5) -> R
     trace = f"posg-costs:{'z=1' if options in _AS_USUAL else options},records=32768"
     more = f"--utilisation {1 / over:.7g} --reports completed --feedback-records 64"
     known = " --full-knowledge true" if grouping == "shuffle" else ""
-    return Run(grouping, trace, k, 1, f"{more} --streams {STREAMS}{known}")
+    return Run(grouping, trace, k, 1, f"{more} --streams {STREAMS}{known}", 32_768)
 
 
 def mean_time(grouping: str, options: str = "z=1", over: float = 1.0, k: int = 5) -> Measure:

@@ -11,7 +11,7 @@ _WHERE = "section V, Q1"
 def with_heads(grouping: str) -> Run:
     """The stream, with theta = 1/8n."""
     options = "" if grouping == "partial_key" else f":theta={THETA:g}"
-    return Run(f"{grouping}{options}", _TRACE, WORKERS, 5, f"--head-theta {THETA:g}")
+    return Run(f"{grouping}{options}", _TRACE, WORKERS, 5, f"--head-theta {THETA:g}", 500_000)
 
 
 def _of(figures: Figures, kind: str) -> list[float]:
