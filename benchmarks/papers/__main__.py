@@ -76,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _wanted(papers: Sequence[Paper], store: Store, options: argparse.Namespace) -> list[Run]:
-    """What is not kept or has become stale, first what was never measured."""
+    """What is not kept or has become stale: first what was never measured, then the oldest."""
     chosen = [paper for paper in papers if options.large or not paper.large]
     lacking = lacking_runs(papers, store)
     runs = [
@@ -85,7 +85,7 @@ def _wanted(papers: Sequence[Paper], store: Store, options: argparse.Namespace) 
     if options.real:
         specs = {word.partition("=")[2] for word in options.real}
         runs = [run for run in runs if run.trace in specs]
-    return sorted(runs, key=lambda run: store.get(run) is not None)
+    return sorted(runs, key=lambda run: kept.measured if (kept := store.get(run)) else "")
 
 
 def _papers(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Sequence[Paper]:

@@ -46,6 +46,7 @@ their times include waiting for a batch to be whole, and their reports are those
 before. The last column is what `prompt` balances besides records. It deals all partitions equally
 many keys, but then puts what is left of frequent keys where it fits: `level`'s hash is more even.
 """
+FITTED = "by construction"
 AGREES, EXPLAINED, UNEXPLAINED, ALONE, MISSING = "agrees", "explained", "unexplained", "", "-"
 
 
@@ -192,9 +193,16 @@ def _line(number: int, row: Row, results: dict[Run, Figures]) -> str:
         value = row.ours.of(results)
         ours, ratio = number_text(value), _ratio(row.printed, value)
     printed = f"{row.printed.text} ({row.printed.source})"
-    why = row.why if verdict != UNEXPLAINED or row.why else "unexplained"
+    why = _reason(row, verdict)
     cells = (str(number), row.figure, row.what, printed, ours, ratio, why)
     return f"| {' | '.join(cells)} |"
+
+
+def _reason(row: Row, verdict: str) -> str:
+    # What agrees needs no reason, but for one that made it agree.
+    if verdict == AGREES and not row.why.startswith(FITTED):
+        return ""
+    return row.why or ("unexplained" if verdict == UNEXPLAINED else "")
 
 
 def _ratio(printed: Printed, ours: float) -> str:
