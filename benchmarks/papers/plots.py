@@ -14,7 +14,7 @@ COLORS = tuple(
         *("commit", "bad", "rest", "good", "text"),
     )
 )
-_WIDTH, _HEIGHT = 760, 380
+_WIDTH, _HEIGHT = 860, 380
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 590, 40, 330
 _FLOOR = 1e-9
 _SVG = (
@@ -22,6 +22,7 @@ _SVG = (
     f' width="{_WIDTH}" height="{_HEIGHT}" font-family="sans-serif" font-size="12">'
 )
 _TICKS = 5
+_LEAST_SPAN = 0.05
 
 
 class _Axis:
@@ -31,8 +32,11 @@ class _Axis:
         self._log = log
         scaled = [self._scale(value) for value in values]
         low, high = min(scaled), max(scaled)
-        if high - low < 1e-12:
-            low, high = low - 0.5, high + 0.5
+        # What differs by less than its ticks could say is drawn as nearly flat.
+        least = _LEAST_SPAN * max(abs(low), abs(high)) or 1.0
+        if high - low < least:
+            middle = (low + high) / 2
+            low, high = middle - least / 2, middle + least / 2
         self._low, self._high, self._begin, self._end = low, high, begin, end
 
     def at(self, value: float) -> float:
@@ -40,7 +44,7 @@ class _Axis:
         return round(self._begin + share * (self._end - self._begin), 1)
 
     def ticks(self) -> Iterator[float]:
-        if self._log and self._high - self._low >= 1:
+        if self._log:
             decades = max(1, math.ceil((self._high - self._low) / _TICKS))
             yield from (
                 10.0**n for n in range(math.ceil(self._low), math.floor(self._high) + 1, decades)
@@ -49,7 +53,7 @@ class _Axis:
         step = _round_step((self._high - self._low) / _TICKS)
         first = math.ceil(self._low / step)
         for number in range(first, math.floor(self._high / step + 1e-9) + 1):
-            yield 10 ** (number * step) if self._log else number * step
+            yield number * step
 
     def _scale(self, value: float) -> float:
         return math.log10(max(value, _FLOOR)) if self._log else value
@@ -62,7 +66,10 @@ def draw(plot: Plot, results: Results) -> str:
         for label, points in plot.lines.items()
     }
     across = _Axis([x for points in lines.values() for x, _ in points], _LEFT, _RIGHT, log=False)
-    up = _Axis([y for points in lines.values() for _, y in points], _BOTTOM, _TOP, log=plot.log)
+    heights = [y for points in lines.values() for _, y in points]
+    # Within two decades even steps are easier to read.
+    log = plot.log and max(heights) > 100 * max(min(heights), _FLOOR)
+    up = _Axis(heights, _BOTTOM, _TOP, log=log)
     parts = [
         _SVG,
         f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="{LIGHT["card"]}"/>',

@@ -13,6 +13,7 @@ from benchmarks.papers import measured, sources
 from benchmarks.papers.__main__ import main as make_papers
 from benchmarks.papers.bands import read_bands
 from benchmarks.papers.definitions import (
+    Exact,
     Extreme,
     Figures,
     Paper,
@@ -35,6 +36,7 @@ from benchmarks.papers.page import (
     write_page,
 )
 from benchmarks.papers.papers import PAPERS
+from benchmarks.papers.plots import draw
 from benchmarks.papers.quick import judge
 from benchmarks.papers.real_streams import parse_real, with_real
 from benchmarks.papers.tables.every_grouping import every_run
@@ -285,6 +287,16 @@ def test_the_page_says_what_is_there_and_what_is_not(tmp_path: Path) -> None:
     assert f"unskew simulate --grouping key --grouping shuffle {FAST.setting}  # 1" in page
     assert f"unskew simulate --grouping key --grouping shuffle {FAST.setting}  # p" in page
     ET.fromstring((tmp_path / "papers" / "p.svg").read_text())  # noqa: S314
+
+
+@pytest.mark.parametrize("values", [(1.0001, 1.0), (0.0, 0.0), (3.0, 40.0), (1e-7, 0.3)])
+def test_ticks_of_a_plot_differ(values: tuple[float, float]) -> None:
+    points = tuple((float(x), Exact(lambda value=value: value)) for x, value in enumerate(values))
+    plot = Plot("p", "P", "x", "y", {"line": points})
+
+    labels = re.findall(r'text-anchor="end" fill="#111">([^<]+)<', draw(plot, {}))
+
+    assert len(labels) == len(set(labels)) >= 2
 
 
 def test_lists_that_a_run_keeps_are_figures_by_number(tmp_path: Path) -> None:
