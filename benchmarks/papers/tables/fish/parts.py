@@ -23,7 +23,7 @@ REAL_STREAMS = (
     RealStream(
         "MT",
         REAL["MT"],
-        "words of MemeTracker's quotes, a month of them as published",
+        "words of MemeTracker's quotes, a month as published (with stop words)",
         "text:path=FILE,starts=Q",
     ),
     RealStream(

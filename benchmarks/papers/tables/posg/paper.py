@@ -24,6 +24,7 @@ from benchmarks.papers.tables.posg.runs import (
     REPORTED,
     SLOW,
     STREAMS,
+    TWEET_STREAMS,
     VARIANTS,
     ZIPFS,
     mean_time,
@@ -284,7 +285,8 @@ PAPER = Paper(
     " 0.05, delta = 0.1, 100 % provisioning, completed records reported one by one every 64"
     f" records; means over {STREAMS} streams. A speed-up is the quotient of two means. *To the"
     " letter* is the paper's rule with its mu = 0.05; *synchronised by reports* sends matrices at"
-    " the first check and answers with each report. *Full knowledge* is the greedy rule with exact"
+    " the first check and answers with each report; *every 64 records* does both by the records"
+    f" themselves. Tweets: {TWEET_STREAMS} streams. *Full knowledge* is the greedy rule with exact"
     " costs and queues.",
     (
         *_distribution(),
