@@ -14,7 +14,7 @@ import sys
 from unskew.grouping import kernels
 from unskew.grouping.simulation.scenario import Scenario
 from unskew.grouping.simulation.simulate import GroupingSpec, simulate
-from unskew.grouping.simulation.traces import open_trace
+from unskew.grouping.simulation.streams.traces import open_trace
 from unskew.jobs.commands.simulation.compiling import compile_kernels
 
 compiled = lambda: float(sum(len(each.dispatcher.overloads) for each in kernels._KERNELS))

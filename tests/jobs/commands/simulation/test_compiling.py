@@ -5,7 +5,7 @@ import pytest
 
 from unskew.grouping.simulation.batch_cost import WAYS, Machine, predict
 from unskew.grouping.simulation.loads import Work
-from unskew.grouping.simulation.traces import open_trace
+from unskew.grouping.simulation.streams.traces import open_trace
 from unskew.jobs.commands.simulation.compiling import show_steps, tell_compiling
 
 LINE = "compiling kernels, once on this machine; it may take minutes\n"
