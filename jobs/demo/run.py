@@ -85,7 +85,8 @@ def estimate_seconds(groupings: list[str], lines: int) -> float:
     return _START_SECONDS + sum(BATCHES * _BATCH_SECONDS + work * each for each in longer)
 
 
-def _describe_seconds(seconds: float) -> str:
+def describe_seconds(seconds: float) -> str:
+    """A time as it is told beforehand: roughly."""
     return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} s"
 
 
@@ -103,7 +104,7 @@ def _run(groupings: list[str], lines: int, console: Console) -> list[Outcome]:
         )
         console.print(
             f"{BATCHES} batches under {' and then under '.join(groupings)}: about"
-            f" {_describe_seconds(estimate_seconds(groupings, lines))}; workers and kernels start"
+            f" {describe_seconds(estimate_seconds(groupings, lines))}; workers and kernels start"
             " before the first batch",
             soft_wrap=True,
         )

@@ -1,10 +1,17 @@
 """After `warm_up` there is nothing left to compile."""
 
+import os
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
+
+from unskew.grouping.spark.warm_up import start_workers
 
 # As a query's tasks do it: batch by batch, with a journal, and with reports from the second on.
 TASKS = """
@@ -67,3 +74,24 @@ def test_tasks_find_all_machine_code_in_the_cache(name: str, tmp_path: Path) -> 
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.spark
+def test_each_slot_has_a_worker_that_has_loaded_before_the_first_batch(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    slots = spark.sparkContext.defaultParallelism
+
+    def load() -> None:
+        (tmp_path / str(os.getpid())).touch()
+        time.sleep(1)  # so that each task needs a worker of its own
+
+    def tell(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"pid": [os.getpid()]})
+
+    start_workers(spark, load)
+    started = {int(file.name) for file in tmp_path.iterdir()}
+    assert len(started) == slots
+    batch = spark.range(slots, numPartitions=slots).mapInArrow(tell, "pid BIGINT").collect()
+    assert {row["pid"] for row in batch} <= started

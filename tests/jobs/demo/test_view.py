@@ -8,7 +8,8 @@ from rich.console import Console
 
 from tests.support.batches import done
 from unskew.config.errors import ExternalError
-from unskew.jobs.demo.results import Outcome, draw, summary
+from unskew.jobs.demo.results import Outcome, describe_left_out, draw, summary
+from unskew.jobs.demo.run import describe_seconds, estimate_seconds
 from unskew.jobs.demo.view import View
 
 
@@ -66,3 +67,29 @@ def test_the_picture_is_drawn_or_the_reason_is_one_line(tmp_path: Path) -> None:
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(ExternalError, match="demo: --png: /dev/full: No space left"):
         draw(Path("/dev/full"), outcomes, range(1, 2))
+
+
+def test_what_the_medians_leave_out_is_said() -> None:
+    batches = (done(0), done(1), done(2))
+    both = [Outcome("key", True, 6, batches), Outcome("level", True, 6, batches)]
+    assert describe_left_out(both) == (
+        "batch s and the ratios are medians, slowest and worst the greatest of 2 batches. Left out"
+        " of the times is the first batch of each (key 1.5 s, level 1.5 s), in which Spark opens"
+        " its state and compiles its plan."
+    )
+    alone = [Outcome("key", True, 6, batches[:1])]
+    assert describe_left_out(alone) == (
+        "One batch each: its time has Spark's start of the query in it."
+    )
+
+
+def test_how_long_it_takes_is_estimated_by_the_work_and_who_is_uneven() -> None:
+    # A million words of 100 us over 8 partitions: 12.5 s if all of them are equally full.
+    assert estimate_seconds(["level"], 100_000) == pytest.approx(25 + 7 + 1.1 * 12.5)
+    assert estimate_seconds(["key", "level"], 100_000) == pytest.approx(84)
+    assert [describe_seconds(taken) for taken in (84, 89.6, 90, 150)] == [
+        "84 s",
+        "90 s",
+        "2 minutes",
+        "2 minutes",
+    ]

@@ -140,6 +140,11 @@ def test_any_split_in_any_order_gives_the_direct_result(
     assert mergeability_violations(spark, operator, made) == []
 
 
+def test_only_the_most_frequent_values_have_no_partials() -> None:
+    assert operator_of(COLUMNS).has_partials
+    assert not operator_of({"n": "count(*)", "pages": {"top": "s"}}).has_partials
+
+
 class FirstThatCame(Aggregate):
     """The first row of a piece, whatever its time."""
 
