@@ -26,13 +26,17 @@ Departures:
   a key's partitions (`stream`), never over the whole life: else a new partition gets all records
   of its key until its lifetime load has caught up, and the balance is worse than before.
 - Shares of few records are noise, so the thresholds are looked at only after `sample_records`
-  records since the last change, and one change is one partition (Alg. 4 takes away several at
-  once). After N records the distance from ideal load to threshold is 0.1 sqrt(N) standard
-  deviations of a fair partition's share, whatever n is: 3.2 for 1000. A key that is near its most
-  partitions needs more: with 1000 a key alone gets 29 of its 30 at n = 50, 78 of 83 at n = 200, for
-  its last partitions lie that close to the threshold; 100 n records tell them apart. A source that
-  sees a 48th of the stream looks 48 times as often: it errs more, but the errors of 48 sources
-  cancel out, and waiting would let each reach its width 48 times later.
+  records since the last change, however many batches those take, of which at least 1000 are in the
+  loads, and one change is one partition (Alg. 4 takes away several at once). So with
+  `memory: batch` no key is widened in batches of fewer than 1000 records, and in small shares less:
+  a key of 30 % leaves the fullest of 100 partitions at 2.1 times the mean in batches of 5,000 or
+  50,000 records from one source, at 3.6 and 2.1 from 48. After N records the
+  distance from ideal load to threshold is 0.1 sqrt(N) standard deviations of a fair partition's
+  share, whatever n is: 3.2 for 1000. A key that is near its most partitions needs more: with 1000 a
+  key alone gets 29 of its 30 at n = 50, 78 of 83 at n = 200, for its last partitions lie that close
+  to the threshold; 100 n records tell them apart. A source that sees a 48th of the stream looks 48
+  times as often: it errs more, but the errors of 48 sources cancel out, and waiting would let each
+  reach its width 48 times later.
 - Baby space is unbounded in the paper. Here it holds `baby_keys_max` keys; a cycle with more of
   them thins them out, and a count may then be too low by 2 / baby_keys_max of all records.
 - Key counts are never forgotten in the paper; `decay` below 1 lets new hot keys overtake earlier.
@@ -45,10 +49,11 @@ Departures:
 | N_m (machines of a key) | `widths` |
 | L_i, L_s, T | `threshold_percent` |
 | CM, LLmin | `find_best_candidate` and its load |
-| chooseBestTask, shouldScaleOut, shouldScaleDown (Alg. 4 to 6) | `grouping.parts.key_widths` |
 | OS, TS, BS | old, teenage, baby space of `grouping.parts.key_spaces` |
+| Algorithms 1 to 3 | `teenage_cycle`, `old_cycle`, `_promote`, in the same module |
+| chooseBestTask, shouldScaleOut, shouldScaleDown (Alg. 4 to 6) | `grouping.parts.key_widths` |
 | Key Item | a slot: `keys`, `counts`, `widths`, `checked` |
-| isWarmUp, RT | `warm`, stream time since the first record |
+| isWarmUp, RT | `warming_up`, stream time since the first record |
 
 >>> import numpy as np
 >>> from unskew.grouping.registry import create
@@ -169,7 +174,9 @@ class _Rule(NamedTuple):
     warm_ticks: int
     check_ticks: int
     sample_records: int
-    """Of this source."""
+    """Of this source, since the last change."""
+    loaded_records: int
+    """Of this source, in the loads."""
     stream: bool
     """Do loads begin at zero with a cycle or change, rather than with a batch?"""
     decay: float
@@ -222,7 +229,7 @@ class DynamicKey(Grouping):
 
     @property
     def _rule(self) -> _Rule:
-        params, n = self.params, self.active.size
+        params, n, sources = self.params, self.active.size, self.setting.sources
         return _Rule(
             threshold=threshold_percent(n) / 100,
             width_max=machines_max(n),
@@ -230,7 +237,8 @@ class DynamicKey(Grouping):
             old_ticks=self._ticks(params.old_cycle_seconds),
             warm_ticks=self._ticks(params.warm_up_seconds),
             check_ticks=self._ticks(params.check_seconds) if params.check_seconds else 0,
-            sample_records=max(1, self._sample_records // self.setting.sources),
+            sample_records=max(1, self._sample_records // sources),
+            loaded_records=max(1, min(self._sample_records, SAMPLE_RECORDS_LEAST) // sources),
             stream=params.memory == "stream",
             decay=params.decay,
             babies_kept=(params.expected_keys + 1) // 2,
@@ -260,7 +268,7 @@ class DynamicKey(Grouping):
     def _begin_batch(self, feedback: Feedback | None) -> None:
         if self.params.memory == "batch":
             self.state["loads"][:] = 0
-            self.state["clock"][[_TOTAL, _SINCE]] = 0
+            self.state["clock"][_TOTAL] = 0
 
     def _check_state(self, state: Arrays) -> None:
         check_spaces(state, self._bounds)
@@ -320,13 +328,15 @@ def _route_records(
         spaces.counts[slot] += 1
         start = ring.positions[pick_active(keys[i], spaces.salt, ring.mask, ring.active)]
         width = min(widths[slot] if slot < widths.size else WIDTH_MIN, rule.width_max)
-        looks = slot < widths.size and since >= rule.sample_records
-        if looks and now - checked[slot] >= rule.check_ticks:
+        enough = since >= rule.sample_records and total >= rule.loaded_records
+        if enough and slot < widths.size and now - checked[slot] >= rule.check_ticks:
             checked[slot] = now
-            warm = now - clock[_BEGIN] > rule.warm_ticks
-            may_grow = warm and slot < spaces.bounds[OLD + 1] and width < rule.width_max
+            warming_up = now - clock[_BEGIN] <= rule.warm_ticks
+            is_old = slot < spaces.bounds[OLD + 1]
             least = rule.threshold * total
-            best, new_width = choose_best_task(ring.nodes, start, width, loads, least, may_grow)
+            best, new_width = choose_best_task(
+                ring.nodes, start, width, rule.width_max, loads, least, warming_up, is_old
+            )
             if new_width != width:
                 widths[slot] = new_width
                 since = 0

@@ -30,18 +30,17 @@ def choose_best_task(
     ring: Int32s,
     start: int,
     width: int,
+    width_max: int,
     loads: Int64s,
     threshold: float,
-    may_grow: bool,
+    warming_up: bool,
+    is_old: bool,
 ) -> tuple[np.int32, int]:
-    """Algorithm 4: the partition of a record, and its key's width from now on.
-
-    `may_grow`: the warm-up is over, and the key is in old space and below the most partitions.
-    """
+    """Algorithm 4: the partition of a record, and its key's width from now on."""
     best = find_best_candidate(ring, start, width, loads)
-    if should_scale_out(may_grow, loads[best], threshold):
+    if should_scale_out(warming_up, loads[best], threshold, is_old):
         following = np.int32(ring[start + width])
-        if loads[following] < loads[best]:
+        if width < width_max and loads[following] < loads[best]:
             return following, width + 1
     elif should_scale_down(ring, start, width, loads, threshold):
         return find_best_candidate(ring, start, width - 1, loads), width - 1
@@ -49,9 +48,15 @@ def choose_best_task(
 
 
 @borrowing_kernel
-def should_scale_out(may_grow: bool, least_load: np.int64, threshold: float) -> bool:
-    """Algorithm 5."""
-    return bool(may_grow and least_load >= threshold)
+def should_scale_out(
+    warming_up: bool, least_load: np.int64, threshold: float, is_old: bool
+) -> bool:
+    """Algorithm 5: the warm-up is over, all candidates are above T, and the key is in OS."""
+    if warming_up:
+        return False
+    if least_load < threshold:
+        return False
+    return is_old
 
 
 @borrowing_kernel

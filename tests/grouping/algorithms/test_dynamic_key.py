@@ -219,6 +219,31 @@ def test_balance_of_every_batch_is_near_the_threshold_once_a_key_is_wide() -> No
     assert max(most) < 15
 
 
+@pytest.mark.parametrize(("sources", "worse"), [(1, 1.1), (5, 1.2), (48, 1.8)])
+def test_small_batches_widen_a_hot_key_as_large_ones_do(sources: int, worse: float) -> None:
+    """Each has 50 records a partition; the thresholds wait for 100, whatever the batches are."""
+    rng = np.random.default_rng(7)
+    keys = np.where(rng.random(400_000) < 0.3, 0, rng.integers(1, 5_000, 400_000))
+    times = np.linspace(0, 400 * SECOND, keys.size).astype(np.int64)
+    fullest = {}
+    for records in (5_000, 50_000):
+        members = [
+            create("dynamic_key", partitions=100, source=number, sources=sources, seed=3)
+            for number in range(sources)
+        ]
+        for batch in np.split(np.arange(keys.size), keys.size // records):
+            loads = np.zeros(100)
+            for number, member in enumerate(members):
+                own = batch[number::sources]
+                member.begin_batch()
+                routes = member.route(keys[own].astype(np.uint64), times[own])
+                loads += np.bincount(routes, minlength=100)
+            fullest[records] = loads.max() / loads.mean()
+
+    assert members[0].signals()["width_max"] > 8
+    assert fullest[5_000] < worse * fullest[50_000]
+
+
 def test_checks_once_a_minute_widen_by_one_partition_a_minute() -> None:
     grouping = _make(check_seconds=60.0, memory="stream")
     widths = []

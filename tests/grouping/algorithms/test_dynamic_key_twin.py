@@ -37,11 +37,11 @@ class Twin:
         self.capacity = (params.expected_keys // 10, params.expected_keys * 4 // 10)
         self.begin: int | None = None
         self.now = -(2**61)
+        self.since = 0
         self.begin_batch()
 
     def begin_batch(self) -> None:
         self.loads = dict.fromkeys(self.active, 0)
-        self.since = 0
 
     def route(self, key: int, time: int) -> int:
         self.now = max(self.now, time)
@@ -81,6 +81,7 @@ class Twin:
                 self.old_due += old
         if any(due) and self.params.memory == "stream":
             self.begin_batch()
+            self.since = 0
 
     @staticmethod
     def _sort(space: list[Item]) -> None:
@@ -107,7 +108,8 @@ class Twin:
         best = self._least(ring[:width])
         waited = self.now - item.checked >= self.params.check_seconds * SECOND
         elder = item in self.old or item in self.teenage
-        if not elder or self.since < (self.params.sample_records or 0) or not waited:
+        sample = self.params.sample_records or 0
+        if not elder or not waited or min(self.since, sum(self.loads.values())) < sample:
             return best
         item.checked = self.now
         least = self.threshold / 100 * sum(self.loads.values())
