@@ -34,8 +34,9 @@ ceil((1 + slack) m / n).
 Costs: one look in a hash table a record, a few passes over the distinct keys, and the share must be
 held while it is counted. Bounds: a piece of `chunk_records` records is held at a time, at most
 24 bytes a record and 96 a distinct key of it, and the table stays for the next piece. The state is
-57 bytes a partition and 24 for each of `cost_keys`; with several sources 16 bytes for each key of
-the share, at most 256 KiB, and the plan. A share of several pieces is levelled piece by piece, each
+105 bytes a partition and 24 for each of `cost_keys`; with several sources 16 bytes for each key of
+the share, at most 256 KiB, 20 for each pair away from home that being exact makes, and the plan. A
+share of several pieces is levelled piece by piece, each
 filling up what those before it left uneven; then the bound on pairs holds for each piece, and a
 cut of the share that is not `route_chunks`' is a piece too until `begin_batch`.
 
@@ -146,6 +147,7 @@ from unskew.grouping.parts.sketches.exact_counts import ExactCounts
 from unskew.grouping.snapshot import Arrays, Snapshot
 
 _NO_TICKS = np.empty(0, np.int64)
+_ENDS = {"early_loads", "late_loads"}
 
 
 class LevelParams(GroupingParams):
@@ -190,7 +192,7 @@ class Level(Grouping):
     """Exact counts, homes by hash, and the surplus of the largest keys moved."""
 
     name = "level"
-    version = 3
+    version = 4
     Params = LevelParams
     wants_feedback = True
     growing = agreement.GROWING
@@ -276,11 +278,13 @@ class Level(Grouping):
         agreement.begin(self.state, agreed)
 
     def _upgrade(self, snapshot: Snapshot) -> Snapshot:
-        # Version 1 had no memory of what was counted, version 2 none of plans that failed.
-        if snapshot.grouping != self.name or snapshot.version not in {1, 2}:
+        # Version 1 had no memory of what was counted, version 2 none of plans that failed, version
+        # 3 compared the ends of a batch.
+        if snapshot.grouping != self.name or snapshot.version not in {1, 2, 3}:
             return snapshot
         memory = agreement.empty_memory(self.setting.partitions)
-        arrays = {**memory, **snapshot.arrays}
+        kept = {name: each for name, each in snapshot.arrays.items() if name not in _ENDS}
+        arrays = {**memory, **kept}
         return dataclasses.replace(snapshot, version=self.version, arrays=arrays)
 
     @property

@@ -30,7 +30,7 @@ from unskew.grouping.parts.level.agreed_homes import (
     exact_extra,
     make_plan,
 )
-from unskew.grouping.parts.level.drift import CHANGE, add_ends, departs
+from unskew.grouping.parts.level.drift import PARTS, add_parts, changes
 from unskew.grouping.parts.level.levelled import Levelled, Share
 from unskew.grouping.parts.level.shared_keys import fill_shared
 from unskew.grouping.snapshot import Arrays
@@ -76,8 +76,7 @@ def empty_memory(partitions: int) -> dict[str, NDArray[Any]]:
         "plan_loads": np.zeros(partitions, np.int64),
         "plan_used": np.zeros(1, np.int64),
         "plan_waits": np.zeros(2, np.int64),
-        "early_loads": np.zeros(partitions, np.int64),
-        "late_loads": np.zeros(partitions, np.int64),
+        "part_loads": np.zeros(PARTS * partitions, np.int64),
         "home_keys": np.empty(0, np.uint64),
         "home_partitions": np.empty(0, np.int32),
         "shared_keys": np.empty(0, np.uint64),
@@ -138,7 +137,7 @@ def note_share(
 
     numbers: of each record's key. exact: how the source levels the piece on its own.
     """
-    add_ends(numbers, share.homes, state["early_loads"], state["late_loads"])
+    add_parts(numbers, share.homes, state["part_loads"])
     keys, owners = share.counts.keys, exact.owners()
     note_counts(state, keys, share.records)
     away = exact.segment_partitions != share.homes[owners]
@@ -156,26 +155,40 @@ def note_exact_pairs(
 
 
 def agree(states: Sequence[Arrays], where: Where, slack: float | None) -> dict[str, NDArray[Any]]:
-    """The plan for the batch after the one that left these states; empty if it is better exact."""
-    states = [state for state in states if state["counted_keys"].size]
-    if len(states) < 2:
-        return {}
-    counted = add_counts(states)
-    exact = exact_extra(states, counted)
-    if exact <= (EXACT_MAX - 1.0) * counted.keys.size:
-        return {}
+    """The plan for the batch after the one that left these states; none if it is better exact.
+
+    Plans that failed are remembered in either case.
+    """
+    shares = [state for state in states if state["counted_keys"].size]
+    waits = states[0]["plan_waits"]
+    if len(shares) < 2:
+        return _without_plan(waits)
+    counted = add_counts(shares)
     largest = LARGEST_MAX if slack is None else max(LARGEST_MAX, 1.0 + slack)
-    fair = float(counted.records.sum()) / where.active.size
-    chance = 1.0 / float(np.sqrt(fair))
-    if 1.0 + _CHANCE * chance > largest:
-        return {}
-    plan = make_plan(counted, states[0], len(states), where)
-    if plan.extra > _WORTH * exact or _expected_largest(plan, where) + _CHANCE * chance > largest:
-        return {}
-    good = _was_good(states, where, largest, chance)
-    waits = next_waits(states[0], good)
-    used = np.array([waits[1] == 0 and not _changing(states, where)], np.int64)
+    chance = float(np.sqrt(where.active.size / counted.records.sum()))
+    if shares[0]["whole_records"].size:
+        waits = next_waits(shares[0], _was_good(shares, where, largest, chance))
+    plan = _worthy_plan(shares, counted, where, largest - _CHANCE * chance)
+    if plan is None:
+        return _without_plan(waits)
+    used = np.array([waits[1] == 0 and not _changing(shares, where)], np.int64)
     return {**plan._asdict(), "plan_used": used, "plan_waits": waits}
+
+
+def _without_plan(waits: Int64s) -> dict[str, NDArray[Any]]:
+    return {"plan_waits": waits} if waits.any() else {}
+
+
+def _worthy_plan(
+    states: Sequence[Arrays], counted: Counted, where: Where, largest: float
+) -> Plan | None:
+    """A plan that costs less than being exact and is not above `largest` for what it expects."""
+    exact = exact_extra(states, counted)
+    if exact <= (EXACT_MAX - 1.0) * counted.keys.size or largest < 1.0:
+        return None
+    plan = make_plan(counted, states[0], len(states), where)
+    worthy = plan.extra <= _WORTH * exact and _expected_largest(plan, where) <= largest
+    return plan if worthy else None
 
 
 def _expected_largest(plan: Plan, where: Where) -> float:
@@ -186,9 +199,7 @@ def _expected_largest(plan: Plan, where: Where) -> float:
 
 
 def _was_good(states: Sequence[Arrays], where: Where, largest: float, chance: float) -> bool:
-    """Were loads level under the plan that these states had, used or not; true without one."""
-    if not states[0]["whole_records"].size:
-        return True
+    """Were loads level under the plan that these states had, used or not?"""
     loads = np.sum([state["plan_loads"] for state in states], axis=0)[where.active]
     counted = sum(int(state["counted_records"].sum()) for state in states)
     if loads.sum() < _FITTING * counted:
@@ -200,12 +211,9 @@ def _was_good(states: Sequence[Arrays], where: Where, largest: float, chance: fl
 
 
 def _changing(states: Sequence[Arrays], where: Where) -> bool:
-    """Was the end of the batch another than its beginning, by more than chance?"""
-    early, late = (
-        np.sum([state[name] for state in states], axis=0)[where.active]
-        for name in ("early_loads", "late_loads")
-    )
-    return departs(early, late * (int(early.sum()) / max(int(late.sum()), 1)), 1, CHANGE)
+    """Were the parts of the batch unlike each other, by more than chance?"""
+    loads = np.sum([state["part_loads"] for state in states], axis=0)
+    return changes(loads.reshape(PARTS, -1)[:, where.active])
 
 
 def next_waits(state: Arrays, good: bool) -> Int64s:

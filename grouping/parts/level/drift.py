@@ -8,7 +8,7 @@ steps, each from a share and from what the journal has:
   does not by chance: it is brought down to its part, not only to the slack above it. So a swing
   that many sources see by far costs nothing, and of one that they hardly see each takes a part;
 - what is too little for every source shows in the sum of all: after the batch in the loads that a
-  plan gave, and before a first plan in what was different at the end of a batch (`agreement`).
+  plan gave, and before a first plan in what changed within the batch (`agreement`).
 """
 
 import numpy as np
@@ -20,12 +20,10 @@ OWN_DEVIATIONS = 2.75
 """What the fullest of 100 partitions is above the mean by chance, in standard deviations."""
 _DEPARTURE = 4.5
 """Standard deviations by which a share may depart from what the plan expects: 1 in 300,000."""
-
-
-CHANGE = 3.0
-"""Likewise of a batch's end from its beginning: 1 in 700, since it only costs pairs in a batch."""
-_ENDS = 4
-"""The first and the last records of a piece, of so many equal parts of it, are compared."""
+_CHANGE = 3.0
+"""Likewise of a batch's parts from each other: 1 in 700, since it only costs pairs in a batch."""
+PARTS = 8
+"""So many equal parts of a piece, in the order of its records, are compared."""
 
 
 def own_deviations(records: int, partitions: int) -> float:
@@ -33,9 +31,7 @@ def own_deviations(records: int, partitions: int) -> float:
     return min(1.0, OWN_DEVIATIONS * float(np.sqrt(partitions / max(records, 1))))
 
 
-def departs(
-    records: Int64s, expected: Float64s, sources: int, deviations: float = _DEPARTURE
-) -> bool:
+def departs(records: Int64s, expected: Float64s, sources: int) -> bool:
     """Are these counts others than one of `sources` parts, by chance, of what is expected?
 
     Pearson's chi-squared, its bound by Wilson and Hilferty. It is larger by a source's part since
@@ -43,20 +39,43 @@ def departs(
     """
     if expected.size < 2:
         return False
-    parts = np.maximum(expected, 1.0)
-    squares = float(((records - parts) ** 2 / parts).sum())
-    spread = 2.0 / (9.0 * expected.size)
-    bound = expected.size * (1.0 - spread + deviations * spread**0.5) ** 3
-    return bool(squares > (1.0 + 1.0 / sources) * bound)
+    bound = _chi_squared_bound(expected.size, _DEPARTURE)
+    return _squares(records, expected) > (1.0 + 1.0 / sources) * bound
+
+
+def changes(parts: Int64s) -> bool:
+    """Are the parts of a batch, rows of records by partition, unlike each other beyond chance?
+
+    Pearson's chi-squared, for one distribution behind all of them.
+    """
+    total = int(parts.sum())
+    rows, columns = parts.shape
+    if not total or min(rows, columns) < 2:
+        return False
+    expected = np.outer(parts.sum(axis=1), parts.sum(axis=0)) / total
+    bound = _chi_squared_bound((rows - 1) * (columns - 1), _CHANGE)
+    return _squares(parts, expected) > bound
+
+
+def _squares(records: Int64s, expected: Float64s) -> float:
+    likely = np.maximum(expected, 1.0)
+    return float(((records - likely) ** 2 / likely).sum())
+
+
+def _chi_squared_bound(freedom: int, deviations: float) -> float:
+    spread = 2.0 / (9.0 * freedom)
+    return float(freedom * (1.0 - spread + deviations * spread**0.5) ** 3)
 
 
 @kernel
-def add_ends(numbers: Int32s, homes: Int32s, early: Int64s, late: Int64s) -> None:
-    """Add the first and the last records of a piece to the loads of their keys' homes.
+def add_parts(numbers: Int32s, homes: Int32s, loads: Int64s) -> None:
+    """Add the records of each part of a piece to the loads of their keys' homes.
 
-    `numbers` are by record, those of their keys; `homes` are by key.
+    `numbers` are by record, those of their keys; `homes` are by key; `loads` are by partition, one
+    part after the other.
     """
-    size = numbers.size // _ENDS
-    for i in range(size):
-        early[homes[numbers[i]]] += 1
-        late[homes[numbers[numbers.size - 1 - i]]] += 1
+    partitions = loads.size // PARTS
+    for part in range(PARTS):
+        row = loads[part * partitions : (part + 1) * partitions]
+        for i in range(part * numbers.size // PARTS, (part + 1) * numbers.size // PARTS):
+            row[homes[numbers[i]]] += 1

@@ -15,8 +15,8 @@ from unskew.grouping.simulation.simulate import begin_all
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.router import Router
 
-LATER = ("plan_waits", "early_loads", "late_loads")
-"""What version 3 of the state added."""
+LATER = ("plan_waits", "part_loads")
+"""What versions after 2 of the state added."""
 
 
 @pytest.mark.parametrize(
@@ -132,16 +132,20 @@ def test_a_restored_source_goes_on_by_the_same_plan() -> None:
     assert routers[3].snapshot().checksum() == other.snapshot().checksum()
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_a_job_goes_on_from_states_that_older_versions_left(tmp_path: Path, version: int) -> None:
-    """1: without counts and plan, and without the option `slack`; 2: without plans that failed."""
-    lacking = set(empty_memory(64)) if version == 1 else set(LATER)
+    """1: without counts and plan, and without the option `slack`; 2: without plans that failed;
+    3: with the ends of a batch in place of its parts.
+    """
+    lacking = {1: set(empty_memory(64)), 2: set(LATER), 3: {"part_loads"}}[version]
     batches = [stream(0.0, 120_000, number, KEYS[:3000]) for number in range(3)]
     fresh, journal = make(64, 6, slack=0.2), Journal(str(tmp_path))
     routes = play(fresh, batches[0])
     for source, router in enumerate(fresh):
         now = router.snapshot()
         arrays = {name: array for name, array in now.arrays.items() if name not in lacking}
+        if version == 3:
+            arrays |= dict.fromkeys(("early_loads", "late_loads"), np.ones(64, np.int64))
         options = {name: value for name, value in now.options.items() if name != "slack"}
         older = replace(now, version=version, arrays=arrays, options=options)
         journal.write_state(0, source, older)

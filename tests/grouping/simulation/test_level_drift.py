@@ -13,7 +13,7 @@ from unskew.grouping.algorithms.level import Level
 from unskew.grouping.base import Float64s, UInt64s
 from unskew.grouping.parts.level.agreed_homes import Counted, hash_homes
 from unskew.grouping.parts.level.agreement import WAIT_MAX, next_waits
-from unskew.grouping.parts.level.drift import departs
+from unskew.grouping.parts.level.drift import changes, departs
 from unskew.grouping.simulation.simulate import begin_all
 
 PARTITIONS, SOURCES, RECORDS = 20, 48, 200_000
@@ -92,6 +92,20 @@ def test_a_batch_that_changes_within_itself_is_not_planned_from() -> None:
     assert routers[0].state["whole_records"].size
 
 
+@pytest.mark.parametrize(
+    ("seed", "batches"),
+    [(0, 2), *(pytest.param(seed, 7, marks=pytest.mark.slow) for seed in range(3))],
+)
+def test_a_ranking_that_is_new_every_tenth_of_a_batch_stays_level(seed: int, batches: int) -> None:
+    routers = make(100, SOURCES)
+    rng = np.random.default_rng(seed)
+    for number in range(batches):
+        parts = [
+            stream(0.2, 100_000, 100 * number + part, rng.permutation(KEYS)) for part in range(10)
+        ]
+        assert largest(play(routers, np.concatenate(parts)), 100) <= 1.02
+
+
 @pytest.mark.slow
 def test_of_phases_that_return_fewer_and_fewer_are_met_with_the_wrong_plan() -> None:
     """Two batches of one kind, two of the other: too little for a source to notice."""
@@ -127,6 +141,28 @@ def test_chance_alone_is_no_departure_and_five_deviations_everywhere_are() -> No
     assert not any(departs(share, expected, 48) for share in shares)
     swung = np.where(np.arange(100) % 2, 1.1, 0.9) * expected
     assert all(departs(share, expected, 48) for share in rng.poisson(swung, (100, 100)))
+
+
+def test_parts_of_a_batch_differ_by_chance_or_beyond_it() -> None:
+    rng = np.random.default_rng(2)
+    assert sum(changes(rng.poisson(1000.0, (8, 100))) for _ in range(1000)) <= 10
+    swung = rng.normal(1.0, 0.02, (100, 8, 100))
+    assert all(changes(rng.poisson(1000.0 * parts)) for parts in swung)
+    assert not changes(np.zeros((8, 100), np.int64))
+
+
+def test_a_plan_that_failed_is_remembered_over_a_batch_without_one() -> None:
+    """A batch of one source only, such as a late partition's, makes no plan."""
+    routers = make(PARTITIONS, SOURCES)
+    half = np.random.default_rng(9).random(FEW.size) < 0.5
+    play(routers, weighted(np.ones(FEW.size), 0))
+    play(routers, weighted(np.where(half, 1.6, 1.0), 1))
+    begin_all(routers, None)
+    assert routers[0].state["plan_waits"].tolist() == [1, 1]
+    routers[0].route(weighted(np.ones(FEW.size), 2))
+    begin_all(routers, None)
+    assert routers[0].state["plan_waits"].tolist() == [1, 1]
+    assert routers[0].state["whole_records"].size == 0
 
 
 def test_a_stream_that_stays_is_planned_for_in_every_batch() -> None:
