@@ -14,6 +14,7 @@ from benchmarks.papers.definitions import (
     Run,
     Saving,
     Value,
+    points_of,
 )
 from benchmarks.papers.tables.dstream.times import (
     NAMES,
@@ -31,6 +32,8 @@ WIDTHS = (8, 32, 64, 128)
 ALL = {**NAMES, "key": "KG", "shuffle": "SG"}
 P = 0.01
 DKG = "distribution_aware"
+POINTS = 50
+_DEVIATION, _PRECISION = "over_time.window_stddev", "over_time.window_hot_precision"
 DECLINES = (0.005, 0.01, 0.02, 0.05)
 _STORM = (
     "the paper's cluster has other limits than its workers: what is bound by the hottest worker"
@@ -45,7 +48,8 @@ _ITSELF = "the paper has 2.0x and 1.9x over PKG at 128 in figs. 11 and 14, and 3
 
 def stream(grouping: str, name: str, n: int = 128) -> Run:
     """A stream like one of the applications', all records there from the start."""
-    return Run(grouping, f"{STREAMS[name]},records={RECORDS}", n, 1, "--cost-us 100", QUICK)
+    trace = f"{STREAMS[name]},records={RECORDS}"
+    return Run(grouping, trace, n, 1, "--cost-us 100", QUICK, (_DEVIATION,))
 
 
 def zf(grouping: str, n: int, z: float) -> Run:
@@ -149,6 +153,14 @@ def _balance() -> tuple[Row, ...]:
     return tuple(rows)
 
 
+def judged(share: float, predictor: str = "") -> Run:
+    """The stream of words, whose hot keys are known."""
+    # Points over time are ten intervals of 2^r / p records apart, as in the docs of `dstream`.
+    trace = f"{STREAMS['TW']},records={50 * 64_000}"
+    words = [f"--hot-share {share:g}", *([f"--predictor {predictor}"] if predictor else [])]
+    return Run("dstream", trace, 128, 1, " ".join(words), series=(_PRECISION,))
+
+
 def _predictor() -> tuple[Row, ...]:
     where = "section VI-B"
     meanings = (
@@ -156,12 +168,6 @@ def _predictor() -> tuple[Row, ...]:
         ("a share of p", P, None),
         ("a share of 2p, from where keys stay hot (theorem 2)", 2 * P, None),
     )
-
-    def judged(share: float, predictor: str = "") -> Run:
-        # Points over time are ten intervals of 2^r / p records apart, as in the docs of `dstream`.
-        trace = f"{STREAMS['TW']},records={50 * 64_000}"
-        words = [f"--hot-share {share:g}", *([f"--predictor {predictor}"] if predictor else [])]
-        return Run("dstream", trace, 128, 1, " ".join(words), quick=None)
 
     return (
         *(
@@ -285,6 +291,40 @@ def _plots() -> tuple[Plot, ...]:
     )
 
 
+def _plots_over_time() -> tuple[Plot, ...]:
+    step = RECORDS / POINTS
+    rivals = {
+        label: judged(P / 40, f"{name}:columns=4096,share={P / 40:g}")
+        for name, label in (("count_min", "count-min, 4 x 4096"), ("ada_count_min", "Ada-CMS"))
+    }
+    return (
+        *(
+            Plot(
+                f"002-fig17-{name}",
+                f"Fig. 17: {name}, standard deviation of load by fiftieth of the stream",
+                "records",
+                "percent",
+                {
+                    label: points_of(stream(grouping, name), _DEVIATION, step, step, POINTS)
+                    for grouping, label in NAMES.items()
+                },
+            )
+            for name in ("ST", "HA")
+        ),
+        Plot(
+            "002-fig19",
+            "Fig. 19: TW, precision of the predictors by ten intervals of 2^r / p",
+            "points",
+            "part of the keys taken for hot",
+            {
+                label: points_of(run, _PRECISION, 1, 1, POINTS)
+                for label, run in {"DStream": judged(P / 40), **rivals}.items()
+            },
+            log=False,
+        ),
+    )
+
+
 PAPER = Paper(
     "002",
     "Popularity-aware differentiated stream processing (DStream)",
@@ -294,7 +334,7 @@ PAPER = Paper(
     " 16 half of the keys change, each after 10^6 records (assumed). Latencies: a closed loop of"
     " one source with 10,000 records under way. One seed; p = 0.01, r = 6.",
     (*_throughput(), *_balance(), *_predictor(), *_synopsis(), *TIME_ROWS, *WINDOW_ROWS),
-    (*_plots(), *TIME_PLOTS, *WINDOW_PLOTS),
+    (*_plots(), *_plots_over_time(), *TIME_PLOTS, *WINDOW_PLOTS),
     findings=(
         "A key just under the share 2p = 2 % stays whole, 2.5 times a worker's fair load at 128"
         " workers: that bounds what DStream can gain there, whatever the stream."

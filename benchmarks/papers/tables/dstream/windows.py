@@ -1,4 +1,7 @@
-"""Paper 002's latencies over time, in streams whose keys change: figures 10, 13 and 16."""
+"""Paper 002 over time, in streams whose keys change.
+
+Throughput (figures 8, 11, 14), latency (10, 13, 16).
+"""
 
 from functools import partial
 
@@ -27,7 +30,10 @@ from benchmarks.papers.tables.dstream.times import (
 WINDOWS = 8
 """As many as five minutes are in forty."""
 _KINDS = {"p50": "over_time.window_latency_p50_ms", "p99": "over_time.window_latency_p99_ms"}
+_SECONDS = "over_time.execution_seconds"
 _APPLICATIONS = {"TW": ("10", "word count"), "ST": ("13", "VWAP"), "HA": ("16", "hashtags")}
+_RATES = {"TW": "8", "ST": "11", "HA": "14"}
+"""The figures of throughput."""
 _WHERE = "section VI-B"
 
 
@@ -35,7 +41,7 @@ def drifting(grouping: str, name: str) -> Run:
     """A stream like one of the applications' with keys that change, in the closed loop."""
     trace = f"{DRIFTING[name]},records={RECORDS}"
     more = f"--cost-us 100 --pending {PENDING} --points {WINDOWS}"
-    return Run(grouping, trace, WIDTH, 1, more, QUICK, tuple(_KINDS.values()))
+    return Run(grouping, trace, WIDTH, 1, more, QUICK, (*_KINDS.values(), _SECONDS))
 
 
 def _values(kind: str, figures: Figures) -> list[float]:
@@ -87,24 +93,49 @@ def _rows() -> tuple[Row, ...]:
     return tuple(rows)
 
 
-WINDOW_ROWS = _rows()
-WINDOW_PLOTS = tuple(
-    Plot(
+def _rate(window: int, figures: Figures) -> float:
+    began = figures[f"{_SECONDS}.{window - 1}"] if window else 0.0
+    return RECORDS / WINDOWS / (figures[f"{_SECONDS}.{window}"] - began)
+
+
+def _rate_plot(name: str) -> Plot:
+    what = _APPLICATIONS[name][1]
+    return Plot(
+        f"002-fig{_RATES[name]}",
+        f"Fig. {_RATES[name]}: {what}, throughput by window, keys changing",
+        "records",
+        "records a second",
+        {
+            label: tuple(
+                (
+                    RECORDS / WINDOWS * (window + 1),
+                    Derived(drifting(grouping, name), partial(_rate, window)),
+                )
+                for window in range(WINDOWS)
+            )
+            for grouping, label in NAMES.items()
+        },
+    )
+
+
+def _latency_plot(name: str) -> Plot:
+    number, what = _APPLICATIONS[name]
+    step = RECORDS / WINDOWS
+    return Plot(
         f"002-fig{number}",
         f"Fig. {number}: {what}, latency by window, keys changing",
         "records",
         "ms",
         {
-            f"{label}, {kind}": points_of(
-                drifting(grouping, name),
-                series,
-                RECORDS / WINDOWS,
-                RECORDS / WINDOWS,
-                WINDOWS,
-            )
+            f"{label}, {kind}": points_of(drifting(grouping, name), series, step, step, WINDOWS)
             for grouping, label in NAMES.items()
             for kind, series in _KINDS.items()
         },
     )
-    for name, (number, what) in _APPLICATIONS.items()
+
+
+WINDOW_ROWS = _rows()
+WINDOW_PLOTS = (
+    *(_rate_plot(name) for name in _APPLICATIONS),
+    *(_latency_plot(name) for name in _APPLICATIONS),
 )

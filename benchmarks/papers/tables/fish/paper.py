@@ -26,7 +26,9 @@ from benchmarks.papers.tables.fish.parts import (
     ZIPFS,
 )
 
+_FEWER = "one run of 5 x 10^6 here, so fewer records a key; see the rows of full size"
 RIVALS = {"partial_key": "PKG", "d_choices": "D-Choices", "w_choices": "W-Choices", "fish": "FISH"}
+WHOLE_LIFE = "fish:alpha=1,records_min=0"
 LOW, HIGH = ZIPFS[0], ZIPFS[-1]
 _OVERALL, _PARAMETERS = "section 6.2", "section 6.3"
 _NOT_BACK = (
@@ -99,41 +101,41 @@ def _times() -> tuple[Row, ...]:
 
 
 def _memory() -> tuple[Row, ...]:
-    fewer = "one run of 5 x 10^6 here, so fewer records a key; see the rows of full size"
-
-    def row(figure: str, what: str, printed: Printed, ours: Measure, why: str = fewer) -> Row:
-        return Row(figure, f"memory, {what}", printed, ours, why)
+    def row(what: str, value: float, ours: Measure, why: str = _FEWER) -> Row:
+        printed = Printed(f"{value:g}", _OVERALL, value)
+        return Row("fig. 11", f"memory, {what}", printed, ours, why)
 
     return (
         row(
-            "fig. 11",
             "FISH over FG, 128 workers, largest of the skews",
-            Printed("2.61", _OVERALL, 2.61),
+            2.61,
             over(pairs_of, "fish", "key", (128,)),
             "a key seen less often than twice is not hot here (`records_min`), so less of the tail"
             " is split",
         ),
         row(
-            "fig. 11",
             "FISH over FG, 128 workers, least of the skews",
-            Printed("1.11", _OVERALL, 1.11),
+            1.11,
             least(pairs_of, "fish", "key", 128),
         ),
         row(
-            "fig. 11",
             "SG over FG, 128 workers, largest of the skews",
-            Printed("88.32", _OVERALL, 88.32),
+            88.32,
             over(pairs_of, "shuffle", "key", (128,)),
         ),
         row(
-            "fig. 11",
             "SG over FG, 128 workers, least of the skews",
-            Printed("15.52", _OVERALL, 15.52),
+            15.52,
             least(pairs_of, "shuffle", "key", 128),
         ),
-        row(
+    )
+
+
+def _savings() -> tuple[Row, ...]:
+    return (
+        Row(
             "fig. 20",
-            "FISH over SG, 128 workers, largest of the skews, percent",
+            "memory, FISH over SG, 128 workers, largest of the skews, percent",
             Printed("below 16", "section 6.6", 16.0, "at most"),
             Extreme(
                 tuple(
@@ -143,11 +145,12 @@ def _memory() -> tuple[Row, ...]:
             ),
             "one run of 5 x 10^6 here; SG has fewer pairs the fewer records a key has",
         ),
-        row(
+        Row(
             "fig. 20",
-            "FISH over SG, 128 workers, z = 1.0, percent",
+            "memory, FISH over SG, 128 workers, z = 1.0, percent",
             Printed("3.34", "section 6.6", 3.34),
             Ratio(Value(zf("fish", 128, LOW), "pairs", 100), pairs_of("shuffle", 128, LOW)),
+            _FEWER,
         ),
     )
 
@@ -186,7 +189,7 @@ def _decays() -> tuple[Row, ...]:
             "fig. 14",
             "execution time, counts of the whole life over epochs, best of the workers, z = 2.0",
             Printed("11.91", "section 6.4", 11.91),
-            over(time_of, "fish:alpha=1,records_min=0", "fish", zipfs=(HIGH,)),
+            over(time_of, WHOLE_LIFE, "fish", zipfs=(HIGH,)),
             _NOT_BACK,
         ),
     )
@@ -251,6 +254,17 @@ def _plots() -> tuple[Plot, ...]:
         *(lines(time_of, "shuffle", z) for z in ZIPFS),
         *(lines(pairs_of, "key", z) for z in ZIPFS),
         *_over_parameters(),
+        Plot(
+            "000-fig14",
+            "Fig. 14: execution time of FISH with epochs and without",
+            "workers",
+            "s",
+            {
+                f"z = {z:g}, {label}": tuple((n, time_of(name, n, z)) for n in WIDTHS)
+                for z in ZIPFS
+                for label, name in (("epochs", "fish"), ("whole life", WHOLE_LIFE))
+            },
+        ),
     )
 
 
@@ -285,6 +299,7 @@ PAPER = Paper(
         *MOTIVE_ROWS,
         *_times(),
         *_memory(),
+        *_savings(),
         *_decays(),
         *_thresholds(),
         *PART_ROWS,
