@@ -32,7 +32,7 @@ class LocalGrouping(Model):
 
 
 class AutoGrouping(Model):
-    """Measures each batch and takes what is fastest: `local`, `level`, by seconds too, or `key`."""
+    """Measures each batch and takes what is fastest: `local`, `level` by counts or time, a hash."""
 
     splits: ClassVar[bool] = True
     type: Literal["auto"]

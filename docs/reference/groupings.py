@@ -65,12 +65,13 @@ options.
 
 _ABOUT_UNROUTED = {
     "none": """Where Spark computes the operator itself there are no partial results and no reports
-then: the metrics of partitions stay empty. Another operator runs behind a partitioning by the key's
-hash. A checkpoint made with it cannot go on with another grouping, nor the other way round.""",
+then: the metrics of partitions stay empty. A checkpoint made so cannot go on with another grouping,
+nor the other way round. Any other operator runs behind a partitioning by the key's hash, with
+reports, and its checkpoint may change to every grouping and back.""",
     "local": """Source, operator and the first half of the merge are one stage, and what crosses the
 network is one row for each key and task. Dead letters, reports, metrics, journal and totals are
 those of a routed job; there are no routing seconds, since nothing is routed. A checkpoint may
-change to it and from it at any restart, but for `none`.
+change to it and from it at any restart, but for a `none` that Spark computes itself.
 
 A batch is read in many small pieces, and `coalesce` gives each of the `partitions` tasks as many of
 them as any other. So a topic keyed by the hot key is cut inside its Kafka partitions, and no second
@@ -83,9 +84,9 @@ results a key for the merge, and up to 16 times whatever an operator does when i
 that is a model or a profile to load, or a partial result of kilobytes, a grouping that keeps keys
 together is faster, `level` above all.""",
     "auto": """What is best depends on the operator's cost, on what a key costs a task, on skew and
-on the machine, and all of them change. `auto` takes one of four that share a checkpoint, `local`,
-`level`, `level` with `balance: seconds` (shown as `level_seconds`) and `key`, and changes where
-another is expected to be faster.
+on the machine, and all of them change. `auto` takes one of those that share a checkpoint, `local`,
+`level`, `level` with `balance: seconds` (shown as `level_seconds`), `key` and, of an operator that
+Spark cannot compute, `none`, and changes where another is expected to be faster.
 
 *The beginning.* Up to `sample_records` records are read before the first batch, and the operator is
 measured on them; the cost model of `unskew compare`, with the constants of `unskew calibrate` if
@@ -95,7 +96,9 @@ saves.
 
 *Plain Spark.* Where Spark computes the operator itself, `none` may be the first choice, if no other
 way is more than 5 % faster. It is final for the checkpoint, since the merge then keeps other
-columns, and so is every other first choice: `none` is not taken later. The log says so.
+columns, and so is every other first choice: `none` is not taken later. The log says so. Of any
+other operator `none` is Spark's own hash of the key, without the routing that `key` has: a way like
+the others.
 
 *Every batch* corrects the model, all its constants by what is certain of each (a Kalman filter):
 the reports say what records and keys cost, and how many keys have how many records, from which

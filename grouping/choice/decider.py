@@ -5,7 +5,8 @@ more than the change takes, with the chance that the model is wrong about a way 
 change is made back again after a few batches, and has been paid for twice. Three things keep the
 choice from going to and fro:
 
-- expected seconds are means over the last batches, so that a single batch decides little;
+- what a way would have given the partitions is a mean over the last batches, so that a single batch
+  decides little; what that takes is by all that is known now;
 - another way must be better by `gain_min` of the present one's seconds, in two batches one after
   the other, and by more than what noise alone makes of that difference;
 - each change doubles what the next must gain; that wears off over the following batches.
@@ -14,10 +15,12 @@ choice from going to and fro:
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from math import erf, exp, pi, sqrt
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
 
 from unskew.grouping.base import Float64s
-from unskew.grouping.choice.estimates import Estimates
+from unskew.grouping.choice.estimates import NAMES, Estimates
 from unskew.grouping.choice.unevenness import Unevenness
 from unskew.grouping.choice.ways import WAYS, MeasuredBatch, loads_by_way
 from unskew.grouping.simulation.batch_cost import Constants
@@ -61,8 +64,8 @@ class Decider:
     estimates: Estimates
     gain_min: float = 0.03
     change_seconds: float = CHANGE_SECONDS
-    expected: dict[str, float] = field(default_factory=dict)
-    """Mean seconds by way over the last batches."""
+    products: dict[str, Float64s] = field(default_factory=dict)
+    """What each constant's unit adds to a batch, by way: means over the last batches."""
     unevenness: dict[str, Unevenness] = field(default_factory=dict)
     pairs_ratio: float = 1.0
     """Pairs of `local` over those of records in any order."""
@@ -72,18 +75,27 @@ class Decider:
     """Batches one after the other in which it was."""
     caution: float = 1.0
     """What a change must gain, over `gain_min`."""
+    ways: tuple[str, ...] = WAYS
+    """Those among which the job may change."""
 
     @classmethod
-    def begin(cls, way: str, constants: Constants, work: Work | None, gain_min: float) -> "Decider":
+    def begin(
+        cls,
+        way: str,
+        constants: Constants,
+        work: Work | None,
+        gain_min: float,
+        ways: tuple[str, ...] = WAYS,
+    ) -> "Decider":
         """Before the first batch."""
-        return cls(way, Estimates.begin(constants, work), gain_min)
+        return cls(way, Estimates.begin(constants, work), gain_min, ways=ways)
 
     def decide(self, batch: MeasuredBatch) -> Decision:
         """Learn from a finished batch; the way of the next."""
         self._learn(batch)
-        products = self._products(batch)
-        self._smooth(products)
-        expected = self._compare(products)
+        for way, now in self._products(batch).items():
+            self.products[way] = _mix(self.products.get(way, now), now, _WEIGHT)
+        expected = self._compare()
         self.caution = max(1.0, self.caution * _CHANGE_WEAR)
         better = self._find_better(expected)
         self.asked = self.asked + 1 if better and better == self.candidate else int(bool(better))
@@ -130,30 +142,24 @@ class Decider:
                 self.unevenness.get(way, Unevenness()).factor,
                 Loads(batch.records, batch.opened) if way == batch.way else None,
             )
-            for way in WAYS
+            for way in self.ways
         }
 
-    def _smooth(self, products: Mapping[str, Float64s]) -> None:
-        """Bring the mean seconds of each way up to this batch."""
-        for way, each in products.items():
-            now = self.estimates.seconds(each)[0]
-            self.expected[way] = _mix(self.expected.get(way, now), now, _WEIGHT)
-
-    def _compare(self, products: Mapping[str, Float64s]) -> dict[str, Expected]:
-        own = products[self.way]
+    def _compare(self) -> dict[str, Expected]:
+        own = self.products[self.way]
         return {
             way: Expected(
-                self.expected[way],
-                self.estimates.seconds(own if way == self.way else own - products[way])[1],
+                self.estimates.seconds(each)[0],
+                self.estimates.seconds(own if way == self.way else own - each)[1],
             )
-            for way in WAYS
+            for way, each in self.products.items()
         }
 
     def _find_better(self, expected: Mapping[str, Expected]) -> str | None:
         """The way that is worth a change; None if none is."""
         present = expected[self.way].seconds
         best, most = None, 0.0
-        for way in WAYS:
+        for way in self.ways:
             saved = present - expected[way].seconds
             if way == self.way or saved < self.gain_min * self.caution * present:
                 continue
@@ -175,7 +181,7 @@ class Decider:
     def _describe(self, expected: Mapping[str, Expected], better: str | None) -> str:
         present = expected[self.way]
         if better is None:
-            others = [way for way in WAYS if way != self.way]
+            others = [way for way in self.ways if way != self.way]
             second = min(others, key=lambda way: expected[way].seconds)
             return (
                 f"{self.way} {present.seconds:.2f} s a batch; next {second}"
@@ -192,30 +198,48 @@ class Decider:
         """As plain numbers and texts."""
         return {
             **{name: getattr(self, name) for name in _PLAIN},
-            "expected": dict(self.expected),
+            "products": {way: each.tolist() for way, each in self.products.items()},
             "estimates": self.estimates.to_json(),
             "unevenness": {way: asdict(each) for way, each in self.unevenness.items()},
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], gain_min: float) -> "Decider":
-        """What `to_json` made; a ValueError, TypeError or LookupError if that is no such thing."""
-        if data["way"] not in WAYS or not set(data["expected"]) <= set(WAYS):
+    def from_json(
+        cls, data: Mapping[str, Any], gain_min: float, ways: tuple[str, ...] = WAYS
+    ) -> "Decider | None":
+        """What `to_json` made; a ValueError, TypeError or LookupError if that is no such thing.
+
+        None where another version estimated other things: what it knew is not known here.
+        """
+        if data["way"] not in WAYS:
             raise ValueError("no way of this version")
         uneven = {way: Unevenness(**each) for way, each in data["unevenness"].items()}
         plain = {name: data[name] for name in _PLAIN}
         estimates = Estimates.from_json(data["estimates"])
+        if estimates is None:
+            return None
         return cls(
             **plain,
             gain_min=gain_min,
-            expected=dict(data["expected"]),
+            products=_read_products(data["products"], ways),
             estimates=estimates,
             unevenness=uneven,
+            ways=ways,
         )
 
 
 _PLAIN = ("way", "change_seconds", "pairs_ratio", "candidate", "asked", "caution")
 
 
-def _mix(before: float, now: float, weight: float) -> float:
+def _read_products(data: Mapping[str, Any], ways: tuple[str, ...]) -> dict[str, Float64s]:
+    products = {way: np.array(data[way], float) for way in ways if way in data}
+    if any(each.shape != (len(NAMES),) for each in products.values()):
+        raise ValueError(f"expected {len(NAMES)} products")
+    return products
+
+
+_Mixed = TypeVar("_Mixed", float, Float64s)
+
+
+def _mix(before: _Mixed, now: _Mixed, weight: float) -> _Mixed:
     return (1 - weight) * before + weight * now

@@ -3,7 +3,8 @@
 The model is linear in its constants (`grouping.simulation.batch_cost`), so a Kalman filter follows
 them: each measured batch corrects all of them at once, the more the less certain they were, and a
 way that was never taken is corrected by what it shares with those that were. Each way also has an
-error of its own, a share of its seconds, which only its own batches show.
+error of its own, a share of its seconds, which only its own batches show; both ways of `level` have
+one, since they run the same plan.
 
 | word | meaning |
 |---|---|
@@ -22,12 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew.grouping.base import Float64s
-from unskew.grouping.choice.ways import LEVEL_SECONDS, WAYS
+from unskew.grouping.choice.ways import LEVEL, LEVEL_SECONDS, WAYS
 from unskew.grouping.simulation.batch_cost import Constants, Machine
 from unskew.grouping.simulation.loads import Loads, Work
 
 CONSTANTS = tuple(each.name for each in fields(Constants))
-NAMES = (*CONSTANTS, "cost", "setup", *(f"error of {way}" for way in WAYS))
+_PLANS = tuple(way for way in WAYS if way != LEVEL_SECONDS)
+NAMES = (*CONSTANTS, "cost", "setup", *(f"error of {plan}" for plan in _PLANS))
 _COST, _SETUP = len(CONSTANTS), len(CONSTANTS) + 1
 _ERRORS = _SETUP + 1
 _CONSTANT_SHARE, _WORK_SHARE, _ERROR_SHARE = 0.5, 0.3, 0.08
@@ -53,12 +55,12 @@ class Estimates:
         """Before the first batch: of this machine, and of what the operator takes, if known."""
         known = np.array([getattr(constants, name) for name in CONSTANTS])
         asked = work or Work(0.0)
-        values = np.concatenate([known, [asked.cost, asked.setup], np.zeros(len(WAYS))])
+        values = np.concatenate([known, [asked.cost, asked.setup], np.zeros(len(_PLANS))])
         spread = np.concatenate(
             [
                 known * _CONSTANT_SHARE + 0.01,
                 _work_spread(work),
-                np.full(len(WAYS), _ERROR_SHARE),
+                np.full(len(_PLANS), _ERROR_SHARE),
             ]
         )
         return cls(values, np.diag(spread**2))
@@ -94,14 +96,14 @@ class Estimates:
         the keys whose setup was paid, if those are not all.
         """
         products = np.zeros(len(NAMES))
-        name = "level" if way == LEVEL_SECONDS else way
+        plan = LEVEL if way == LEVEL_SECONDS else way
         carried = Work(0.0, partial_bytes=partial_bytes)
         for number, constant in enumerate(CONSTANTS):
             unit = Machine(slots, _unit_of(constant))
-            products[number] = unit.batch_parts(name, loads, carried).seconds
+            products[number] = unit.batch_parts(plan, loads, carried).seconds
         slowest = _slowest(opened or loads, self.work, slots)
         products[_COST], products[_SETUP] = unevenness * slowest[0], unevenness * slowest[1]
-        products[_ERRORS + WAYS.index(way)] = products[:_ERRORS] @ self.values[:_ERRORS]
+        products[_ERRORS + _PLANS.index(plan)] = products[:_ERRORS] @ self.values[:_ERRORS]
         return products
 
     def take_busy(self, records: Float64s, keys: Float64s, seconds: Float64s) -> "Estimates":
@@ -143,11 +145,13 @@ class Estimates:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "Estimates":
-        """What `to_json` made; a ValueError if it cannot be of this version."""
+    def from_json(cls, data: Mapping[str, Any]) -> "Estimates | None":
+        """What `to_json` made; None of a version that estimated more or less; else a ValueError."""
         values, covariance = np.array(data["values"], float), np.array(data["covariance"], float)
-        if values.shape != (len(NAMES),) or covariance.shape != (len(NAMES), len(NAMES)):
-            raise ValueError(f"expected {len(NAMES)} estimates")
+        if values.ndim != 1 or covariance.shape != (values.size, values.size):
+            raise ValueError("expected estimates and their covariance")
+        if values.size != len(NAMES):
+            return None
         if not (np.isfinite(values).all() and np.isfinite(covariance).all()):
             raise ValueError("estimates are no numbers")
         return cls(values, covariance, float(data["noise"]))

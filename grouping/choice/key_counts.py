@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unskew.grouping.base import Float64s, Int32s, Int64s, UInt64s
+from unskew.grouping.simulation.loads import hash_as_spark
 
 _HASHES = 2.0**64
 
@@ -66,6 +67,25 @@ def merge_reports(reports: Sequence[ReportedKeys], sampled_max: int) -> KeyCount
     weight = _HASHES / (float(bound) + 1.0) if full else 1.0
     counts = np.append(heavy[1].astype(np.float64), tail)
     return KeyCounts(counts, np.append(np.ones(heavy[1].size), np.full(tail.size, weight)))
+
+
+def count_under_hash(reports: Sequence[ReportedKeys], sampled_max: int, records: Int64s) -> Int64s:
+    """The records of each partition under Spark's own hash of the key.
+
+    Heavy keys are placed by it, and all keys where every one was reported; others lie evenly.
+    `records` are those of the partitions as they were.
+    """
+    complete = all(each.sample_hashes.size < sampled_max for each in reports)
+    parts = [
+        (each.sample_hashes, each.sample_records)
+        if complete
+        else (each.heavy_hashes, each.heavy_records)
+        for each in reports
+    ]
+    hashes, counts = _sum_by_hash(parts)
+    placed = np.zeros(records.size, np.int64)
+    np.add.at(placed, hash_as_spark(hashes, records.size), counts)
+    return placed + max(0, int(records.sum() - placed.sum())) // records.size
 
 
 def _sum_by_hash(parts: Sequence[tuple[UInt64s, Int64s | Int32s]]) -> tuple[UInt64s, Int64s]:

@@ -7,10 +7,7 @@ from typing import Any
 
 from unskew.grouping.choice.decider import Expected
 from unskew.grouping.choice.ways import WAYS
-from unskew.grouping.simulation.loads import HASHED
 
-TAKEN_WAYS = (HASHED, *WAYS)
-"""`none` is taken from the first batch on, or never."""
 _FORMAT = 1
 _KEPT = 100
 
@@ -57,6 +54,6 @@ def choices_from_bytes(data: bytes) -> tuple[Choice, ...]:
         raise ValueError(f"format {content['format']!r}")
     choices = tuple(Choice(**each) for each in content["choices"])
     for each in choices:
-        if each.way not in TAKEN_WAYS or type(each.batch) is not int:
+        if each.way not in WAYS or type(each.batch) is not int:
             raise ValueError(f"{each.way!r} from batch {each.batch!r}")
     return choices

@@ -7,11 +7,17 @@ import numpy as np
 
 from unskew.grouping.base import Float64s, Int64s
 from unskew.grouping.choice.key_counts import KeyCounts
-from unskew.grouping.simulation.loads import LOCAL, Loads
+from unskew.grouping.simulation.loads import HASHED, LOCAL, Loads
 
 LEVEL, LEVEL_SECONDS, KEY = "level", "level_seconds", "key"
-WAYS = (LOCAL, LEVEL, LEVEL_SECONDS, KEY)
-"""They share a checkpoint. `level_seconds` is `level` with `balance: seconds`."""
+WAYS = (LOCAL, LEVEL, LEVEL_SECONDS, KEY, HASHED)
+"""They share a checkpoint, `none` where Spark cannot compute the operator itself: it is Spark's own
+hash of the key then. `level_seconds` is `level` with `balance: seconds`."""
+
+
+def list_ways(native: bool) -> tuple[str, ...]:
+    """The ways among which a job may change; `native`: Spark can compute its operator itself."""
+    return tuple(way for way in WAYS if way != HASHED or not native)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +35,8 @@ class MeasuredBatch:
     """With the time of opening."""
     under_key: Int64s
     """Records under the grouping `key`."""
+    under_hash: Int64s
+    """Records under Spark's own hash of the key."""
     key_counts: KeyCounts
     partial_bytes: float
     """Size of a partial result beyond key and count."""
@@ -51,6 +59,7 @@ def loads_by_way(batch: MeasuredBatch, pairs_ratio: float) -> Mapping[str, Loads
         LEVEL: Loads(even, at_home),
         LEVEL_SECONDS: Loads(even, at_home),
         KEY: Loads(batch.under_key, _share_evenly(distinct, partitions)),
+        HASHED: Loads(batch.under_hash, _share_evenly(distinct, partitions)),
     }
     return {**loads, batch.way: Loads(batch.records, batch.keys)}
 

@@ -149,6 +149,7 @@ LINES = (
         ("{type: scor}", "key", LINES[2:3]),
         ("{type: score, model: m.onnx}", "shuffle", LINES[3:4]),
         ("{type: score, model: m.onnx}", "local", [LINES[3].replace("shuffle", "local")]),
+        ("{type: score, model: m.onnx}", "auto", [LINES[3].replace("shuffle", "auto")]),
         ("{type: score, model: m.onnx}", "none", []),
         ("{type: score, model: m.onnx, registry_login: hunter2}", "key", LINES[4:5]),
         ("{type: no_options}", "key", LINES[5:6]),

@@ -9,9 +9,9 @@ import numpy as np
 from unskew.grouping.base import UInt64s
 from unskew.grouping.choice.decider import Decider
 from unskew.grouping.choice.key_counts import KeyCounts
-from unskew.grouping.choice.ways import LEVEL, LEVEL_SECONDS, WAYS, MeasuredBatch
+from unskew.grouping.choice.ways import KEY, LEVEL, LEVEL_SECONDS, WAYS, MeasuredBatch
 from unskew.grouping.simulation.batch_cost import Constants, Machine
-from unskew.grouping.simulation.loads import KeyBatch, Loads, Work, spread
+from unskew.grouping.simulation.loads import HASHED, KeyBatch, Loads, Work, spread
 from unskew.grouping.simulation.streams.traces import open_trace
 
 PARTITIONS = 16
@@ -79,7 +79,8 @@ class World:
             keys=loads.keys,
             opened=loads.keys,
             busy_seconds=busy * np.exp(0.05 * rng.standard_normal(PARTITIONS)),
-            under_key=spread_keys(self.z, self.keys, "key").records,
+            under_key=spread_keys(self.z, self.keys, KEY).records,
+            under_hash=spread_keys(self.z, self.keys, HASHED).records,
             key_counts=count_keys(self.z, self.keys),
             partial_bytes=self.work.partial_bytes,
             slots=PARTITIONS,

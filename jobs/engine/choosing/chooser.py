@@ -18,7 +18,7 @@ from unskew.config.models.source import FilesSource
 from unskew.config.types.secrets import reveal
 from unskew.grouping.choice.decider import Decider
 from unskew.grouping.choice.records import BatchChoice, Choice
-from unskew.grouping.choice.ways import LEVEL, LEVEL_SECONDS
+from unskew.grouping.choice.ways import LEVEL, LEVEL_SECONDS, list_ways
 from unskew.grouping.simulation.batch_cost import Constants
 from unskew.grouping.simulation.loads import HASHED, LOCAL, Work
 from unskew.grouping.spark.choice_file import (
@@ -125,22 +125,20 @@ class AutoChooser:
             self._way = HASHED
             self.why = choices[-1].why if choices else "the checkpoint is plain Spark's"
             return
-        gain = self._job.grouping.gain_min
-        known = read_known(
-            self._journal, written, lambda data: Decider.from_json(data, gain_min=gain)
-        )
+        gain, native = self._job.grouping.gain_min, operator_for(self._job.operator).native
+        ways = list_ways(native)
+        known = read_known(self._journal, written, lambda data: Decider.from_json(data, gain, ways))
         work: Work | None = None
         if known is not None:
-            self.why, self._decider = known[0].why, known[1]
-            self._way = self._decider.way
-        elif choices and (by_spark is None or choices[-1].way != HASHED):
+            self._way, self.why, self._decider = known[0].next_way, known[0].why, known[1]
+        elif choices and (by_spark is None or choices[-1].way in ways):
             self._way, self.why = choices[-1].way, choices[-1].why
         else:
-            alone = by_spark is None and operator_for(self._job.operator).native
+            alone = by_spark is None and native
             first = choose_first(self._job, spark, _read_constants(), spark_alone=alone)
             self._way, self.why, work = first.way, first.why, first.work
-        if self._decider is None and self._way != HASHED:
-            self._decider = Decider.begin(self._way, _read_constants(), work, gain)
+        if self._decider is None and self._way in ways:
+            self._decider = Decider.begin(self._way, _read_constants(), work, gain, ways)
 
     def _set_file_pieces(self, spark: SparkSession) -> None:
         """Files are cut by settings of the session, which a query takes when it starts."""

@@ -3,7 +3,8 @@
 A way other than `level` is taken if it saves more than the standard deviation of what it is
 expected to save: `level` is the one that is never far behind, and measured batches correct it soon.
 Plain Spark (`none`) is taken, where Spark computes the operator itself, if no other way is more
-than a twentieth faster: its choice is final, since its merge keeps other columns.
+than a twentieth faster: its choice is final, since its merge keeps other columns. Of any other
+operator `none` is Spark's own hash of the key, and a way like the others.
 """
 
 from collections.abc import Mapping
@@ -18,9 +19,9 @@ from unskew.config.errors import UnskewError
 from unskew.config.models.job import Job
 from unskew.grouping.base import UInt64s
 from unskew.grouping.choice.estimates import Estimates
-from unskew.grouping.choice.ways import KEY, LEVEL
+from unskew.grouping.choice.ways import LEVEL, LEVEL_SECONDS, list_ways
 from unskew.grouping.simulation.batch_cost import Constants, Machine
-from unskew.grouping.simulation.loads import HASHED, LOCAL, KeyBatch, Loads, Work, spread
+from unskew.grouping.simulation.loads import HASHED, KeyBatch, Loads, Work, spread
 from unskew.jobs.engine.samples.sample_rows import JobSample, sample_job_in
 from unskew.jobs.kafka.sample import Limits, sample_source
 
@@ -68,17 +69,20 @@ def choose_by_model(
     spark_alone: bool,
 ) -> FirstChoice:
     """The way for batches of these keys."""
-    ways = (LOCAL, LEVEL, KEY, *([HASHED] if spark_alone else []))
+    changing = [way for way in list_ways(work.native) if way != LEVEL_SECONDS]
+    ways = (*changing, *([HASHED] if spark_alone and work.native else []))
     batch = [KeyBatch.of(hashes)]
     loads = {way: next(spread(way, batch, partitions, slots, work)) for way in ways}
     machine = Machine(slots, constants)
     seconds = {way: machine.batch_parts(way, loads[way], work).seconds for way in ways}
     said = ", ".join(f"{way} {each:.2f} s" for way, each in seconds.items())
     begin = f"predicted of {hashes.size:,} sampled records a batch: {said}"
-    if spark_alone and seconds[HASHED] <= CLOSE * min(seconds.values()):
+    if spark_alone and work.native and seconds[HASHED] <= CLOSE * min(seconds.values()):
         why = f"{begin}; Spark combines before its shuffle, and this choice is final"
         return FirstChoice(HASHED, f"{why} for the checkpoint", work)
-    way, saved, deviation = _find_surest(loads, slots, work, constants)
+    way, saved, deviation = _find_surest(
+        {way: loads[way] for way in changing}, slots, work, constants
+    )
     if saved <= deviation:
         return FirstChoice(LEVEL, f"{begin}; no other is surely faster", work)
     why = f"{begin}; {way} saves {saved:.2f} s +- {deviation:.2f} s of level's"
@@ -91,10 +95,9 @@ def _find_surest(
     """The way whose saving is farthest above its deviation, and both."""
     estimates = Estimates.begin(constants, work)
     size = work.partial_bytes
-    products = {
-        way: estimates.products(way, loads[way], slots, size) for way in (LOCAL, LEVEL, KEY)
-    }
-    saved = {way: estimates.seconds(products[LEVEL] - products[way]) for way in (LOCAL, KEY)}
+    products = {way: estimates.products(way, each, slots, size) for way, each in loads.items()}
+    others = products.keys() - {LEVEL}
+    saved = {way: estimates.seconds(products[LEVEL] - products[way]) for way in sorted(others)}
     way = max(saved, key=lambda each: saved[each][0] - saved[each][1])
     return way, *saved[way]
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from unskew.grouping.choice.key_counts import merge_reports
+from unskew.grouping.choice.key_counts import count_under_hash, merge_reports
 from unskew.grouping.choice.ways import MeasuredBatch
 from unskew.grouping.spark.report import SAMPLED_KEYS
 from unskew.jobs.observe.batches.batch import BatchDone
@@ -30,6 +30,7 @@ def measure(done: BatchDone, way: str, slots: int) -> MeasuredBatch | None:
         opened=misses if opens else keys,
         busy_seconds=stats.busy_seconds + stats.numbers["open_seconds"],
         under_key=stats.under_key,
+        under_hash=count_under_hash(stats.reported_keys, SAMPLED_KEYS, stats.records),
         key_counts=merge_reports(stats.reported_keys, SAMPLED_KEYS),
         partial_bytes=max(0.0, carried - _PARTIAL_BYTES_MIN),
         slots=slots,

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from unskew.grouping.choice.records import TAKEN_WAYS, BatchChoice
+from unskew.grouping.choice.records import BatchChoice
+from unskew.grouping.choice.ways import WAYS
 from unskew.jobs.observe.figure import Figure, Value
 
 
@@ -24,7 +25,7 @@ def _expected(name: str) -> Value:
 CHOICE_FIGURES: tuple[Figure, ...] = (
     Figure("grouping_taken", "gauge",
         "With grouping auto: 1 for what the last batch had, otherwise 0.",
-        _choice(lambda choice: {way: int(way == choice.way) for way in TAKEN_WAYS}), ("way",)),
+        _choice(lambda choice: {way: int(way == choice.way) for way in WAYS}), ("way",)),
     Figure("taken", "",
         "What the batch had.",
         _choice(lambda choice: choice.way), page="choice.way", log="taken", line="by {}",

@@ -13,7 +13,8 @@ from tests.support.batches import done, progress
 from tests.support.boards import board, samples
 from unskew import __version__
 from unskew.grouping.choice.decider import Expected
-from unskew.grouping.choice.records import TAKEN_WAYS, BatchChoice
+from unskew.grouping.choice.records import BatchChoice
+from unskew.grouping.choice.ways import WAYS
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.report import PartitionReport
 from unskew.grouping.spark.router import Router
@@ -171,7 +172,7 @@ def test_changes_add_up_and_show_what_they_cost() -> None:
     assert values["unskew_grouping_change_seconds_total", ()] == 1.5
     assert values["unskew_grouping_change_discarded_records_total", ()] == 70
     assert values["unskew_expected_batch_seconds", (("way", "level"),)] == 2.5
-    taken = {way: values["unskew_grouping_taken", (("way", way),)] for way in TAKEN_WAYS}
+    taken = {way: values["unskew_grouping_taken", (("way", way),)] for way in WAYS}
     assert taken == {"none": 0, "local": 1, "level": 0, "level_seconds": 0, "key": 0}
 
 

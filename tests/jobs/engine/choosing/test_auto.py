@@ -23,7 +23,9 @@ from tests.support.running.job_process import (
     totals,
 )
 from tests.support.running.processes import children_named
+from unskew.grouping.choice.estimates import NAMES
 from unskew.grouping.choice.records import BatchChoice
+from unskew.grouping.choice.ways import list_ways
 from unskew.grouping.spark.choice_file import (
     read_batch_choice,
     read_choices,
@@ -94,10 +96,10 @@ def expect_of(journal: Journal, way: str, batch: int) -> None:
     read = read_known(journal, batch, dict)
     assert read is not None
     choice, known = read
-    sure = {
-        each: 1e6 if each != way else 1e-3 for each in ("local", "level", "level_seconds", "key")
-    }
-    eager = {**known, "expected": sure, "candidate": way, "asked": 1}
+    # All others have a fixed cost a million times that of a batch.
+    fixed = {each: 1e-3 if each == way else 1e6 for each in list_ways(native=True)}
+    products = {each: [most, *[0.0] * (len(NAMES) - 1)] for each, most in fixed.items()}
+    eager = {**known, "products": products, "candidate": way, "asked": 1}
     Path(journal.location, f"{batch:012d}", "batch.choice").unlink()
     write_batch_choice(journal, batch, choice, eager)
 

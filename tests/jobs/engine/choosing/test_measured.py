@@ -61,6 +61,7 @@ def test_what_each_way_would_have_given_follows_from_the_reports() -> None:
         "level": [30, 10],  # as it was: not exactly level
         "level_seconds": [20, 20],
         "key": [35, 5],
+        "none": [10, 30],
     }
     # Four keys, each with so many records that both halves of the batch have some.
     assert {way: each.pairs for way, each in loads.items()} == {
@@ -68,6 +69,7 @@ def test_what_each_way_would_have_given_follows_from_the_reports() -> None:
         "level": 4,
         "level_seconds": 5,
         "key": 4,
+        "none": 4,
     }
     assert loads_by_way(measured(), 0.75)["local"].pairs == 6
     assert loads_by_way(measured(), 0.1)["local"].pairs == 4
