@@ -2,8 +2,8 @@
 
     batch = fixed
           + records x read                      read and decode
-          + records x route                     routed ways
-          + records x move                      all but `local`
+          + route_seconds + records x route     routed ways
+          + shuffle_seconds + records x move    all but `local`
           + the slowest partition's (records x cost + keys x setup)
           + pairs x (pair + bytes x byte)       merge
 
@@ -45,6 +45,10 @@ class Constants:
     """Merging a partial result."""
     byte_ns: float = 3.0
     """Merging a byte of one, beyond key and count."""
+    route_seconds: float = 0.02
+    """Routing at all, however few the records are."""
+    shuffle_seconds: float = 0.03
+    """A stage more, behind a shuffle of the records."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +86,8 @@ class Machine:
         return Parts(
             constants.fixed_seconds,
             records * constants.read_us * _MICRO,
-            records * constants.route_us * _MICRO * routed,
-            records * constants.move_us * _MICRO * moved,
+            (constants.route_seconds + records * constants.route_us * _MICRO) * routed,
+            (constants.shuffle_seconds + records * constants.move_us * _MICRO) * moved,
             0.0 if combined else self.work_seconds(loads, work),
             loads.pairs * partial_us * _MICRO,
         )

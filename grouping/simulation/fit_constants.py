@@ -1,8 +1,11 @@
 """The cost model's constants from measured batches, by least squares of relative errors.
 
 The model is linear in its constants: what a batch took, less the work of its slowest partition, is
-a sum of products of a constant and a count. A constant that would be below zero is zero; one of
-which the batches say nothing, such as the bytes of partials where none had any, keeps its default.
+a sum of products of a constant and a count. Constants that the batches do not tell apart, as those
+of reading and of a batch at all where every batch has as many records, stay as near to the defaults
+as what was measured allows, and the nearer the more it scatters (a ridge, whose weight is the
+variance of what is left over that of the constants between machines). One that would be below zero
+is zero.
 """
 
 from collections.abc import Sequence
@@ -26,15 +29,19 @@ class Measured:
     seconds: float
 
 
+_BETWEEN_MACHINES = Constants(1.0, 2.0, 2.0, 1.0, 5.0, 3.0, 0.3, 0.3)
+"""How far the constants of a machine may be from the defaults, about."""
+_EXACT = 1e-12
+
+
 def fit_constants(batches: Sequence[Measured]) -> Constants:
     """The constants with which the model comes nearest to these batches."""
     names = [each.name for each in fields(Constants)]
     products = np.array([[_product(name, batch) for name in names] for batch in batches])
     rest = np.array([batch.seconds - _work_seconds(batch) for batch in batches])
     weights = 1.0 / np.array([batch.seconds for batch in batches])
-    said = [number for number in range(len(names)) if products[:, number].any()]
-    values = _solve(products[:, said] * weights[:, None], rest * weights)
-    return replace(Constants(), **{names[n]: float(v) for n, v in zip(said, values, strict=True)})
+    values = _solve(products * weights[:, None], rest * weights)
+    return replace(Constants(), **dict(zip(names, values.tolist(), strict=True)))
 
 
 def _work_seconds(batch: Measured) -> float:
@@ -49,13 +56,31 @@ def _product(name: str, batch: Measured) -> float:
 
 
 def _solve(products: Float64s, rest: Float64s) -> Float64s:
-    """Least squares without values below zero: the least of those is set to zero until none is."""
+    """The values nearest to the defaults; the least below zero is set to zero until none is."""
+    defaults, spread = _list_values(Constants()), _list_values(_BETWEEN_MACHINES)
     values = np.zeros(products.shape[1])
     kept = list(range(products.shape[1]))
     while kept:
-        solved = np.linalg.lstsq(products[:, kept], rest, rcond=None)[0]
+        scaled = products[:, kept] * spread[kept]
+        steps = _solve_ridge(scaled, rest - products[:, kept] @ defaults[kept])
+        solved = defaults[kept] + spread[kept] * steps
         if (solved >= 0).all():
             values[kept] = solved
             break
         del kept[int(solved.argmin())]
     return values
+
+
+def _solve_ridge(products: Float64s, rest: Float64s) -> Float64s:
+    """Least squares of steps whose standard deviation is one beforehand."""
+    steps, _, rank, _ = np.linalg.lstsq(products, rest, rcond=1e-9)
+    left = rest - products @ steps
+    variance = float(left @ left) / max(1, rest.size - int(rank))
+    if variance < _EXACT:
+        return np.asarray(steps)
+    normal = products.T @ products + variance * np.eye(products.shape[1])
+    return np.asarray(np.linalg.solve(normal, products.T @ rest))
+
+
+def _list_values(constants: Constants) -> Float64s:
+    return np.array([getattr(constants, each.name) for each in fields(Constants)])

@@ -74,7 +74,7 @@ def _parse(file: Path, text: str) -> Calibration:
     except (ValueError, KeyError, TypeError, AttributeError):
         version, numbers = None, {}
     known = {each.name for each in fields(Constants)}
-    if version != FORMAT or set(numbers) != known or not all(map(_is_time, numbers.values())):
+    if version != FORMAT or not set(numbers) <= known or not all(map(_is_time, numbers.values())):
         raise UsageError(f"{file}: is not a calibration of this version; {_AGAIN}")
     return Calibration(Constants(**numbers), cores, str(measured))
 

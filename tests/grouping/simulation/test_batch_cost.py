@@ -56,7 +56,7 @@ def test_predicted_seconds_are_near_the_measured_and_the_best_way_is_the_best(ro
 
 
 def test_a_batch_waits_for_its_slowest_partition_and_for_slots() -> None:
-    machine = Machine(2, Constants(1.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+    machine = Machine(2, Constants(1.0, *[0.0] * 7))
     loads = Loads(np.array([100, 10, 10, 10]), np.array([1, 2, 3, 4]))
 
     assert machine.batch_parts(LOCAL, loads, Work(0.01)).seconds == pytest.approx(2.0)
@@ -65,15 +65,15 @@ def test_a_batch_waits_for_its_slowest_partition_and_for_slots() -> None:
 
 
 def test_each_way_pays_for_what_it_does() -> None:
-    machine = Machine(4, Constants(0.5, 2.0, 3.0, 5.0, 7.0, 11.0))
+    machine = Machine(4, Constants(0.5, 2.0, 3.0, 5.0, 7.0, 11.0, 0.25, 0.125))
     loads = Loads(np.full(4, 250_000), np.full(4, 25_000))
     work = Work(1e-6, partial_bytes=1000)
 
     parts = {way: machine.batch_parts(way, loads, work) for way in (LOCAL, HASHED, "level")}
 
     assert [(p.fixed, p.read) for p in parts.values()] == [(0.5, pytest.approx(2.0))] * 3
-    assert [p.route for p in parts.values()] == pytest.approx([0, 0, 3])
-    assert [p.move for p in parts.values()] == pytest.approx([0, 5, 5])
+    assert [p.route for p in parts.values()] == pytest.approx([0, 0, 3.25])
+    assert [p.move for p in parts.values()] == pytest.approx([0, 5.125, 5.125])
     assert [p.work for p in parts.values()] == pytest.approx([0.25] * 3)
     # 100,000 partial results of 7 us, and 11 ns for each of their 1,000 bytes.
     assert [p.merge for p in parts.values()] == pytest.approx([0.7 + 1.1] * 3)
@@ -84,7 +84,7 @@ def test_each_way_pays_for_what_it_does() -> None:
 
 def test_constants_are_found_again_in_batches_that_they_made() -> None:
     generator = np.random.default_rng(1)
-    constants = Constants(0.4, 2.0, 1.5, 0.5, 8.0, 2.0)
+    constants = Constants(0.4, 2.0, 1.5, 0.5, 8.0, 2.0, 0.1, 0.2)
     batches = []
     for way in (LOCAL, HASHED, "level"):
         for records, keys, size in ((100, 5, 0), (90_000, 50, 0), (90_000, 20_000, 4096)):

@@ -30,6 +30,15 @@ def test_constants_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["machine.json"]
 
 
+def test_a_constant_that_an_older_version_did_not_measure_has_its_default(tmp_path: Path) -> None:
+    file = tmp_path / "machine.json"
+    content = Calibration(Constants(fixed_seconds=1.0), 7, "2026-01-01 00:00").to_json()
+    del content["constants"]["shuffle_seconds"]
+    file.write_text(json.dumps(content))
+
+    assert read_constants(file) == Constants(fixed_seconds=1.0)
+
+
 @pytest.mark.parametrize("value", ["-1", "1e999", '"fast"', "null"])
 def test_a_file_that_is_no_calibration_is_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], value: str
