@@ -3,12 +3,13 @@
 The measured batches are those of the tables `where` and `skew` of the engine's benchmark, their
 loads those of the same records. The constants are fitted to the calibration cells alone, which are
 those of `where` whose work is 1 us a record and one with large partials; or they are the ones that
-`--constants` names, from `unskew calibrate`. Every other cell is predicted, and every error counts.
+`--constants` names, from `unskew calibrate`. Every other cell of the same machine is predicted, and
+every error counts; constants of one machine say nothing of another.
 """
 
 import argparse
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.engine.measure import zipf
+from benchmarks.engine.report import MACHINE, rows_of
 from benchmarks.engine.skew import COST_US, SLOTS
 from benchmarks.engine.where import Cell, make_grid
 from unskew.grouping.registry import GROUPINGS
@@ -36,7 +38,7 @@ CLOSE = 1.05
 _HEAD = """# The cost model, predicted and measured
 
 Written by `make bench-model` from the tables `where` and `skew` of [engine.md](engine.md); `skew`
-is of another day, and has every grouping. The model: `grouping/simulation/batch_cost.py`.
+has every grouping. The model: `grouping/simulation/batch_cost.py`.
 """
 _KAFKA_PARTITIONS = 4
 _BATCHES = 2
@@ -50,6 +52,7 @@ class Case:
     cell: Cell
     records: int
     seconds: Mapping[str, float]
+    machine: str = ""
 
     @property
     def work(self) -> Work:
@@ -91,19 +94,26 @@ def read_cases(tables: Mapping[str, Any]) -> list[Case]:
     """The cells of the two tables."""
     grid = {cell.name: cell for cell in make_grid()}
     cases = [
-        Case("where", grid[row["cell"]], row["records"], {way: row[f"{way} s"] for way in WAYS})
-        for row in tables.get("where", {"rows": []})["rows"]
+        Case("where", grid[row["cell"]], row["records"], _read_seconds(row), row[MACHINE])
+        for row in rows_of(tables, "where")
     ]
-    by_skew: dict[float, dict[str, float]] = defaultdict(dict)
-    for row in tables.get("skew", {"rows": []})["rows"]:
+    by_skew: dict[tuple[float, str], dict[str, float]] = defaultdict(dict)
+    for row in rows_of(tables, "skew"):
         if row["grouping"] in ("none", *GROUPINGS):
-            by_skew[row["z"]][row["grouping"]] = row["p50 s"]
-    skewed = [Case("skew", Cell(z, COST_US), 512_000, ways) for z, ways in by_skew.items()]
+            by_skew[row["z"], row[MACHINE]][row["grouping"]] = row["p50 s"]
+    skewed = [
+        Case("skew", Cell(z, COST_US), 512_000, ways, machine)
+        for (z, machine), ways in by_skew.items()
+    ]
     return cases + skewed
 
 
+def _read_seconds(row: Mapping[str, Any]) -> dict[str, float]:
+    return {way: row[f"{way} s"] for way in WAYS}
+
+
 @lru_cache(maxsize=8)
-def _make_batches(cell: Cell, records: int) -> list[KeyBatch]:
+def make_batches(cell: Cell, records: int) -> list[KeyBatch]:
     """The keys of some of its batches, as they are read."""
     numbers = range(cell.keys)
     hashes = hash_lines("".join(f"w{number}\n" for number in numbers).encode())
@@ -118,7 +128,7 @@ def _make_batches(cell: Cell, records: int) -> list[KeyBatch]:
 def _spread(case: Case, way: str) -> list[Loads]:
     # Of cells that differ in costs alone the batches are the same.
     key = Cell(case.cell.exponent, 0, keys=case.cell.keys, keyed=case.cell.keyed)
-    batches = _make_batches(key, case.records)
+    batches = make_batches(key, case.records)
     # The first batch only taught the groupings that learn.
     return list(spread(way, batches, SLOTS, SLOTS, case.work))[1:]
 
@@ -159,24 +169,51 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     cases = read_cases(json.loads((RESULTS / "engine.json").read_text())["tables"])
     calibration = [case for case in cases if case.calibrates]
+    machine = find_machine(calibration)
     if chosen.constants:
         constants, source = read_constants(chosen.constants), "a file of `unskew calibrate`"
     elif calibration:
         constants, source = fit_constants(list(_measured(calibration))), "the calibration cells"
     else:
         constants, source = Constants(), "the defaults: no calibration cell is measured yet"
-    judged = [case for case in cases if not case.calibrates]
-    text = describe(find_errors(judged, constants), constants, source, len(calibration))
+    others = [case for case in cases if machine and case.machine != machine]
+    judged = [case for case in cases if not case.calibrates and case not in others]
+    errors = find_errors(judged, constants)
+    text = describe(errors, constants, source, len(calibration), others)
     (chosen.out / "model.md").write_text(text)
     print(text)
 
 
-def describe(errors: Sequence[Error], constants: Constants, source: str, calibrating: int) -> str:
+def find_machine(calibration: Sequence[Case]) -> str | None:
+    """The one machine of these cells; constants of two at once would be of neither."""
+    machines = sorted({case.machine for case in calibration})
+    if len(machines) > 1:
+        raise SystemExit(
+            f"the calibration cells are of several machines ({'; '.join(machines)}): measure those"
+            " of one anew with python -m benchmarks.engine where --cells NAME... --again"
+        )
+    return machines[0] if machines else None
+
+
+def _list_others(cases: Sequence[Case]) -> str:
+    """How many cells of which other machine are not judged."""
+    counted = Counter((case.machine, case.table) for case in cases)
+    said = [f"{count} of `{table}` on {machine}" for (machine, table), count in counted.items()]
+    return f"; those of another machine, {', '.join(said)}" if said else ""
+
+
+def describe(
+    errors: Sequence[Error],
+    constants: Constants,
+    source: str,
+    calibrating: int,
+    others: Sequence[Case] = (),
+) -> str:
     """The page."""
     values = ", ".join(f"{name} {value:.3g}" for name, value in asdict(constants).items())
     lines = [
         _HEAD,
-        f"Not judged: {calibrating} cells for calibration.",
+        f"Not judged: {calibrating} cells for calibration{_list_others(others)}.",
         "",
         f"Constants, from {source}: {values}.",
         "",

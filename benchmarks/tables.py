@@ -54,9 +54,13 @@ def cells_left(
     return tuple(
         cell
         for cell in cells
-        if cell.name not in measured
-        and (not patterns or any(fnmatchcase(cell.name, pattern) for pattern in patterns))
+        if cell.name not in measured and (not patterns or is_named(cell.name, patterns))
     )
+
+
+def is_named(cell: str, patterns: Collection[str]) -> bool:
+    """Does one of the patterns match a cell?"""
+    return any(fnmatchcase(cell, pattern) for pattern in patterns)
 
 
 def verdict(checks: Mapping[str, bool | None]) -> str:
@@ -89,9 +93,13 @@ def show(table: Table) -> list[Row]:
 
 def machine() -> str:
     """What the figures were measured on."""
-    cores = os.cpu_count() or 1
     versions = ", ".join(f"{name} {version(name)}" for name in ("numba", "numpy"))
-    return f"{cores} cores, {_processor()}, Python {platform.python_version()}, {versions}"
+    return f"{processor()}, Python {platform.python_version()}, {versions}"
+
+
+def processor() -> str:
+    """The machine without its programs: figures of two of them do not compare."""
+    return f"{os.cpu_count() or 1} cores, {_processor()}"
 
 
 def _processor() -> str:

@@ -6,8 +6,9 @@
 All tables by default, in an hour and a half on two quiet cores, most of it for `where`. Each run
 replaces its tables in `benchmarks/results/engine.json`, from which `engine.md`, `engine.png` and
 `docs/when.md` with its picture follow. `where` and `aggregate` can be measured in pieces:
-`--resume` keeps the rows that are there, `--cells` names some, `--minutes` ends it after the cell
-under way; `--pages` writes the pages anew and measures nothing.
+`--resume` keeps the rows that are there, `--cells` measures those it names and keeps all others,
+with `--again` also those that are there already, `--minutes` ends it after the cell under way;
+`--pages` writes the pages anew and measures nothing.
 """
 
 import argparse
@@ -21,8 +22,8 @@ from typing import Any
 from benchmarks.engine import aggregates, instead, overhead, skew, source, where
 from benchmarks.engine.measure import Bench, bench
 from benchmarks.engine.report import ORDER, Results, description
-from benchmarks.engine.when import write_when
-from benchmarks.tables import Row, Table, show
+from benchmarks.engine.when import write_readme, write_when
+from benchmarks.tables import Row, Table, is_named, show
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 
@@ -61,7 +62,7 @@ DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure the tables that were named, print and keep them."""
-    parser = _make_parser()
+    parser = make_parser()
     chosen = parser.parse_args(arguments)
     wrong = sorted(set(chosen.tables) - set(ORDER))
     if wrong:
@@ -71,6 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for pattern in chosen.cells:
         if not fnmatch.filter(CELLS, pattern):
             parser.error(f"--cells: no cell matches {pattern}; such as {', '.join(CELLS[:3])}")
+    if chosen.again and not chosen.cells:
+        parser.error("--again: name the cells with --cells")
     results = Results(chosen.out or RESULTS)
     if not chosen.pages:
         print(f"{description()}\n", flush=True)
@@ -78,14 +81,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
             _measure(name, results, chosen)
     results.write()
     write_when(results.rows("where"), chosen.out or DOCS)
+    if chosen.out is None:
+        write_readme(results.rows("where"), DOCS.parent / "README.md")
 
 
-def _make_parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """What may be asked for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.engine", description=__doc__)
     parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(ORDER)}")
     parser.add_argument("--quick", action="store_true", help="tiny: shows that it runs, no more")
     parser.add_argument("--resume", action="store_true", help="keep the rows there are")
     parser.add_argument("--cells", nargs="+", default=[], metavar="NAME", help="names, or 'z1.4-*'")
+    parser.add_argument("--again", action="store_true", help="measure --cells that are there, too")
     parser.add_argument("--minutes", type=float, help="begin no cell after so long")
     parser.add_argument("--out", type=Path, default=None, help="folder for results")
     parser.add_argument("--pages", action="store_true", help="write the pages anew, no more")
@@ -95,7 +102,7 @@ def _make_parser() -> argparse.ArgumentParser:
 def _measure(name: str, results: Results, chosen: argparse.Namespace) -> None:
     part = PARTS[name]
     size = part.quick if chosen.quick else part.full
-    kept = results.rows(name) if chosen.resume and part.left else []
+    kept = rows_kept(results.rows(name), chosen) if part.left else []
     if part.left:
         size = part.left(size, kept, chosen.cells)
     with bench() as workspace:
@@ -104,6 +111,13 @@ def _measure(name: str, results: Results, chosen: argparse.Namespace) -> None:
             table = replace(table, rows=_until(table.rows, chosen.minutes * 60))
         show(table)
     results.write()
+
+
+def rows_kept(rows: Sequence[Row], chosen: argparse.Namespace) -> list[Row]:
+    """The rows of a table that stay as they are."""
+    if chosen.again:
+        return [row for row in rows if not is_named(str(row["cell"]), chosen.cells)]
+    return list(rows) if chosen.resume or chosen.cells else []
 
 
 def _until(rows: Iterable[Row], seconds: float) -> Iterator[Row]:

@@ -14,10 +14,12 @@ from typing import Any
 
 import psutil
 
-from benchmarks.tables import Row, Table, machine, show
+from benchmarks.tables import Row, Table, machine, processor, show
 from unskew.jobs.local.java import java_command
 
 ORDER = ("overhead", "tiny", "aggregate", "skew", "source", "instead", "time", "where")
+MACHINE = "machine"
+"""The column that says where a row was measured; a table may be measured in pieces."""
 PACKAGES = ("pyspark", "pyarrow", "pandas", "confluent-kafka")
 
 
@@ -29,6 +31,13 @@ def description() -> str:
     ).stderr.splitlines()[0]
     versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     return f"{machine()}, {versions}, {java}, {memory:.0f} GB RAM, {platform.system()}"
+
+
+def rows_of(tables: Mapping[str, Any], title: str) -> list[Any]:
+    """The rows of a kept table, each with the machine that it was measured on."""
+    entry = tables.get(title, {"rows": []})
+    of_table = entry.get("machine", "").split(", Python ")[0]
+    return [{MACHINE: of_table, **row} for row in entry["rows"]]
 
 
 class Results:
@@ -44,8 +53,8 @@ class Results:
             self.tables = {}
 
     def rows(self, title: str) -> list[Row]:
-        """The rows of a table that are there."""
-        return list(self.tables[title]["rows"]) if title in self.tables else []
+        """The rows of a table that are there, each with the machine that it was measured on."""
+        return rows_of(self.tables, title)
 
     def measured(self, table: Table, earlier: Sequence[Row] = ()) -> Table:
         """`table`, each of whose rows is kept behind `earlier` ones as soon as it is there."""
@@ -62,7 +71,7 @@ class Results:
 
         def rows() -> Iterator[Row]:
             for row in table.rows:
-                kept.append(row)
+                kept.append({**row, MACHINE: processor()})
                 self.tables[table.title] = entry
                 self._json.write_text(json.dumps({"tables": self._ordered()}, indent=1) + "\n")
                 yield row

@@ -18,6 +18,7 @@ from unskew.grouping.registry import GROUPINGS
 from unskew.jobs.engine.service import Service
 from unskew.jobs.observe.batches.batch import BatchDone
 from unskew.jobs.observe.batches.batch_stats import BatchStats
+from unskew.jobs.observe.batches.batch_time import split_seconds
 from unskew.jobs.observe.follower import Follower
 
 SLOTS = 16
@@ -56,6 +57,8 @@ class Cell:
     run: Run
     stats: list[BatchStats] = field(default_factory=list)
     """Of the batches that count."""
+    parts: list[Mapping[str, float]] = field(default_factory=list)
+    """Where their time went."""
 
     @property
     def seconds(self) -> float:
@@ -65,6 +68,11 @@ class Cell:
     def mean(self, name: str) -> float:
         """A figure of the batches' stats."""
         return float(np.mean([getattr(stats, name) for stats in self.stats]))
+
+    def part_seconds(self) -> dict[str, float]:
+        """The median seconds of each part of a batch; empty of a query by hand."""
+        names = self.parts[0] if self.parts else ()
+        return {name: round(middle(each[name] for each in self.parts), 3) for name in names}
 
     @property
     def work_seconds(self) -> float:
@@ -170,18 +178,25 @@ def measure(spark: SparkSession, meter: Meter, job: Job, skip: int = 1) -> Cell:
     Service(job, spark, (stats,)).run()
     run = settle(meter)
     run.skip = skip
-    return Cell(run, [stats.by_batch[batch.number] for batch in run.warm])
+    numbers = [batch.number for batch in run.warm]
+    return Cell(
+        run,
+        [stats.by_batch[number] for number in numbers],
+        [stats.parts_by_batch[number] for number in numbers],
+    )
 
 
 class _KeepStats(Follower):
-    """Keeps what the partitions reported."""
+    """Keeps what the partitions reported, and where the time went."""
 
     def __init__(self) -> None:
         self.by_batch: dict[int, BatchStats] = {}
+        self.parts_by_batch: dict[int, Mapping[str, float]] = {}
 
     def batch_done(self, done: BatchDone) -> None:
         if done.stats is not None:
             self.by_batch[done.batch] = done.stats
+            self.parts_by_batch[done.batch] = split_seconds(done)
 
 
 def _row(exponent: float, name: str, cells: Mapping[str, Cell]) -> Row:

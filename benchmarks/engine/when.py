@@ -25,6 +25,15 @@ _BUSY = """**Measured on two cores at loads up to {loudest}, most of which were 
 sixteen slots. Two warm batches a cell: take ratios below about 1.2 for a draw.**
 
 """
+_MARK, _END = "<!-- cells of docs/when.md -->", "<!-- /cells -->"
+_OF_README = (
+    Cell(1.4, 100.0),
+    Cell(1.4, 10.0),
+    Cell(1.4, 100.0, 1.0),
+    Cell(0.8, 100.0, 1.0),
+    Cell(0.0, 10.0, 1.0),
+    Cell(0.0, 10.0, 10.0, keys=1000),
+)
 _SVG = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}"'
     ' height="{height}" font-family="sans-serif" font-size="12">'
@@ -91,6 +100,38 @@ def write_when(rows: Sequence[Row], folder: Path) -> None:
     (folder / PICTURE).parent.mkdir(exist_ok=True)
     (folder / PICTURE).write_text(_draw(outcomes))
     (folder / PAGE).write_text(_page(outcomes))
+
+
+def write_readme(rows: Sequence[Row], readme: Path) -> None:
+    """Write some of the cells, and what each way costs at worst, between the page's marks."""
+    outcomes = {each.cell: each for each in read_outcomes(rows)}
+    shown = [outcomes[cell] for cell in _OF_README if cell in outcomes]
+    begin, middle, end = readme.read_text().partition(_MARK)
+    if not shown or not middle:
+        return
+    lines = [
+        "| z | a record | a key met in a task | by hand at the source | `local` | `level` | hash |",
+        "|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for each in shown:
+        cell, hand = each.cell, each.row.get(f"{HAND} s")
+        figures = [each.seconds[way] for way in WAYS]
+        best = min(filter(None, [*figures, hand]))
+        words = [
+            "" if seconds is None else f"**{seconds:.2f}**" if seconds == best else f"{seconds:.2f}"
+            for seconds in (hand, *figures)
+        ]
+        key = f"{cell.key_ms:g} ms" if cell.key_ms else ""
+        lines.append(f"| {cell.exponent:g} | {cell.record_us:g} µs | {key} | {' | '.join(words)} |")
+    worst = {way: max(each.behind(way) for each in outcomes.values()) for way in WAYS}
+    lines.append("")
+    lines.append(
+        f"Over all {len(outcomes)} measured cells, of our three ways `local` takes at worst"
+        f" {worst['local']:.1f} times the best, a hash {worst['none']:.1f} times, `level`"
+        f" {worst['level']:.1f} times."
+    )
+    after = end.partition(_END)[2]
+    readme.write_text(f"{begin}{_MARK}\n" + "\n".join(lines) + f"\n{_END}{after}")
 
 
 def read_outcomes(rows: Iterable[Row]) -> list[Outcome]:

@@ -151,6 +151,7 @@ def _measure_cell(bench: Bench, spark: SparkSession, meter: Meter, cell: Cell, s
         row |= {f"{way} s": result.seconds}
         row |= {f"{way} cpu": result.run.cpu_seconds / len(result.run.warm)}
         row |= {f"{way} pairs": result.mean("replication")} if result.stats else {}
+        row |= {f"{way} parts": result.part_seconds()} if result.parts else {}
     return row | {
         "MB of partials": _partial_megabytes(measured[size.ways[0]]),
         "best": ranked[0],

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from benchmarks import model
-from benchmarks.engine.when import WAYS, read_outcomes, write_when
+from benchmarks.engine.__main__ import make_parser, rows_kept
+from benchmarks.engine.when import WAYS, read_outcomes, write_readme, write_when
 from benchmarks.engine.where import Cell, Size, left_of, make_grid
 from unskew.grouping.simulation.batch_cost import Constants
 
@@ -54,6 +55,22 @@ def test_the_page_says_who_wins_and_what_each_way_costs_at_worst(tmp_path: Path)
     assert [each.winners for each in read_outcomes(ROWS)] == [["local", "level"], ["level"]]
 
 
+def test_the_readme_has_cells_of_the_grid_between_its_marks(tmp_path: Path) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text("Before.\n<!-- cells of docs/when.md -->\nold\n<!-- /cells -->\nAfter.\n")
+
+    write_readme([ROWS[0] | {"by hand s": 3.5}, ROWS[1]], readme)
+
+    text = readme.read_text()
+    assert "| 1.4 | 100 µs | 1 ms | **3.50** | 5.00 | 4.00 | 13.00 |" in text
+    assert "Over all 2 measured cells, of our three ways `local` takes at worst 1.2 times" in text
+    assert "old" not in text
+    assert text.startswith("Before.\n<!-- cells")
+    assert text.endswith("<!-- /cells -->\nAfter.\n")
+    write_readme([ROWS[0] | {"by hand s": 3.5}, ROWS[1]], readme)
+    assert readme.read_text() == text
+
+
 def test_a_page_of_a_busy_machine_says_so(tmp_path: Path) -> None:
     write_when(ROWS, tmp_path)
     assert "busy machine" not in (tmp_path / "when.md").read_text()
@@ -90,13 +107,29 @@ def test_a_choice_counts_by_what_was_measured() -> None:
     good, cells = model.count_good_choices(errors)
 
     assert cells == 2
-    chosen = {
-        error.case.cell: min(
-            (e for e in errors if e.case is error.case), key=lambda e: e.prediction.seconds
-        )
-        for error in errors
-    }
-    expected = sum(
-        best.measured <= 1.05 * min(best.case.seconds.values()) for best in chosen.values()
-    )
-    assert good == pytest.approx(expected)
+    # Without fixed costs the model takes `local` for both, which at DEAR is 1.25x the best.
+    assert good == 1
+
+
+def test_constants_are_not_taken_from_two_machines() -> None:
+    of_one = row(Cell(0.0, 1.0), local=0.5, level=0.6, none=0.55) | {"machine": "one"}
+    of_other = row(Cell(1.4, 1.0), local=0.5, level=0.6, none=0.55) | {"machine": "other"}
+    cases = model.read_cases({"where": {"machine": "third, Python 3", "rows": [of_one, of_other]}})
+
+    assert model.find_machine(cases[:1]) == cases[0].machine
+    with pytest.raises(SystemExit, match=r"several machines \(one; other\)"):
+        model.find_machine(cases)
+    text = model.describe([], Constants(), "a test", 1, cases[1:])
+    assert "Not judged: 1 cells for calibration; those of another machine, 1 of `where` on" in text
+    (old,) = model.read_cases({"where": {"machine": "third, Python 3", "rows": ROWS[:1]}})
+    assert old.machine == "third"
+
+
+def test_cells_measured_anew_leave_all_others_as_they_are() -> None:
+    def kept(*given: str) -> list[str]:
+        chosen = make_parser().parse_args(["where", *given])
+        return [str(each["cell"]) for each in rows_kept(ROWS, chosen)]
+
+    assert kept() == []
+    assert kept("--resume") == kept("--cells", "z1.4-*") == [DEAR.name, CHEAP.name]
+    assert kept("--cells", "z1.4-*", "--again") == [CHEAP.name]
