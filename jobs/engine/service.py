@@ -21,6 +21,7 @@ from unskew.jobs.checkpoint.lock import lock_checkpoint
 from unskew.jobs.checkpoint.merge_state import MergePartition, read_merge_state
 from unskew.jobs.checkpoint.spark_log import read_last_commit
 from unskew.jobs.engine.choosing.chooser import make_chooser
+from unskew.jobs.engine.choosing.other_ways import OtherWays
 from unskew.jobs.engine.preflight import check_expressions_first
 from unskew.jobs.engine.rejected_batches import RejectedBatches
 from unskew.jobs.engine.rejected_share import RejectedShare
@@ -68,6 +69,7 @@ class Service:
         self._spark_jobs = SparkJobs(spark)
         self._table_writers = TableWriters(job, self._spark_jobs)
         self._stage_times = StageTimes(job, spark)
+        self._other_ways = OtherWays(spark.sparkContext.defaultParallelism)
         self._followers = followers
         self._stop = stop or Stop()
         self._seen = -1
@@ -216,7 +218,11 @@ class Service:
             self._stage_times.of_batch(stages, self._pipeline.job),
             samples,
         )
-        done = replace(done, choice=self._chooser.take_batch(done))
+        done = replace(
+            done,
+            beside_work=self._other_ways.of_batch(done, self._pipeline.job),
+            choice=self._chooser.take_batch(done),
+        )
         keep_spark_counts(self.journal, done)
         for follower in self._followers:
             follower.batch_done(done)

@@ -26,6 +26,8 @@ PARTS = {
 }
 """Spark's names of a batch's parts, and the names in the figures."""
 
+OWN = "own"
+"""Of several groupings, the batch's own."""
 Lag = dict[tuple[str, str], int]
 """Records behind, by topic and Kafka partition."""
 
@@ -76,6 +78,8 @@ class BatchDone:
     """Some of the rejected records."""
     choice: BatchChoice | None = None
     """What `grouping: auto` had taken, and what it takes next."""
+    beside_work: Mapping[str, float] = field(default_factory=dict)
+    """Seconds beside its work by the cost model, under `OWN` and other groupings; may be empty."""
 
     @property
     def batch(self) -> int:

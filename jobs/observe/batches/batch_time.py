@@ -3,13 +3,17 @@
 The parts add up to the time of the batch. They follow from when Spark's stages ran; within a stage
 that does two things at once, as reading and routing, the time is shared out by what the tasks
 measured of each.
+
+Another grouping has other loads, by the reports; and it routes, moves and merges more or less, by
+the cost model, where its constants are known: those that `auto` has learnt, or a calibration's.
 """
 
 import heapq
 from collections.abc import Iterable
 from itertools import pairwise
 
-from unskew.jobs.observe.batches.batch import BatchDone
+from unskew.grouping.choice.ways import KEY, LEVEL
+from unskew.jobs.observe.batches.batch import OWN, BatchDone
 from unskew.jobs.observe.batches.stages import BatchStages, StageTime
 
 WAITING, READ, ROUTE, WORK, MERGE, COMMIT, REST = (
@@ -41,7 +45,7 @@ def estimate_seconds_under_key(done: BatchDone) -> float | None:
     if stats is None or not stats.total:
         return None
     a_record = float(stats.busy_seconds.sum()) / stats.total
-    return _replace_work(done, (stats.under_key * a_record).tolist())
+    return _replace_work(done, KEY, (stats.under_key * a_record).tolist())
 
 
 def estimate_seconds_level(done: BatchDone) -> float | None:
@@ -49,15 +53,23 @@ def estimate_seconds_level(done: BatchDone) -> float | None:
     stats = done.stats
     if stats is None or not stats.total:
         return None
-    return _replace_work(done, [float(stats.busy_seconds.mean())] * stats.busy_seconds.size)
+    even = [float(stats.busy_seconds.mean())] * stats.busy_seconds.size
+    return _replace_work(done, LEVEL, even)
 
 
-def _replace_work(done: BatchDone, busy_seconds: list[float]) -> float:
-    """The batch's time if its partitions had been busy for so long instead."""
+def _replace_work(done: BatchDone, way: str, busy_seconds: list[float]) -> float:
+    """The batch's time under another way if its partitions had been busy for so long instead."""
     assert done.stats is not None
+    expected = done.choice.expected if done.choice else {}
+    if done.choice and {way, done.choice.way} <= expected.keys():
+        more = expected[way].seconds - expected[done.choice.way].seconds
+        return max(0.0, done.seconds + more)
+    beside = done.beside_work
+    more = beside[way] - beside[OWN] if beside else 0.0
     own = done.stats.busy_seconds.tolist()
     slots = done.stages.slots if done.stages else len(own)
-    return max(0.0, done.seconds - _schedule(own, slots) + _schedule(busy_seconds, slots))
+    work = _schedule(busy_seconds, slots) - _schedule(own, slots)
+    return max(0.0, done.seconds + work + more)
 
 
 def _schedule(tasks: Iterable[float], slots: int) -> float:

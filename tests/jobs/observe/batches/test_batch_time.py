@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from tests.support.batches import done, progress
+from unskew.grouping.choice.decider import Expected
+from unskew.grouping.choice.records import BatchChoice
 from unskew.jobs.observe.batches.batch import BatchDone
 from unskew.jobs.observe.batches.batch_time import (
     estimate_seconds_level,
@@ -93,3 +95,23 @@ def test_with_one_slot_the_order_of_partitions_costs_nothing() -> None:
     assert batch.stats is not None
     idle = replace(batch, stats=replace(batch.stats, records=np.zeros(2, np.int64)))
     assert estimate_seconds_level(idle) is None
+
+
+def test_what_another_grouping_routes_moves_and_merges_is_counted_where_it_is_known() -> None:
+    batch = timed(READ, WORK, MERGE)
+    known = replace(batch, beside_work={"own": 0.5, "key": 0.75, "level": 0.625})
+
+    under_key, level = estimate_seconds_under_key(batch), estimate_seconds_level(batch)
+    assert under_key is not None
+    assert level is not None
+    assert estimate_seconds_under_key(known) == pytest.approx(under_key + 0.25)
+    assert estimate_seconds_level(known) == pytest.approx(level + 0.125)
+
+
+def test_what_auto_expects_of_another_grouping_is_what_is_shown() -> None:
+    expected = {"local": Expected(2.0, 0.1), "key": Expected(5.0, 0.1), "level": Expected(1.5, 0.1)}
+    choice = BatchChoice("local", "level", "a test", expected)
+    batch = replace(done(0), choice=choice)
+
+    assert estimate_seconds_under_key(batch) == pytest.approx(batch.seconds + 3.0)
+    assert estimate_seconds_level(batch) == pytest.approx(batch.seconds - 0.5)

@@ -1,0 +1,39 @@
+"""What a batch takes beside its work under its own grouping and others, by the cost model."""
+
+from collections.abc import Mapping
+
+from unskew.config.errors import UsageError
+from unskew.config.models.job import Job
+from unskew.grouping.choice.ways import KEY, LEVEL, loads_by_way
+from unskew.grouping.simulation.batch_cost import Machine
+from unskew.grouping.simulation.loads import Work
+from unskew.jobs.engine.choosing.measured import measure
+from unskew.jobs.local.machine_constants import calibration_file, read_calibration
+from unskew.jobs.observe.batch import OWN, BatchDone
+from unskew.jobs.operators.registry import operator_for
+
+
+class OtherWays:
+    """Of the batches of a job; where the machine is not calibrated, nothing is known."""
+
+    def __init__(self, slots: int) -> None:
+        try:
+            calibration = read_calibration(calibration_file())
+        except UsageError:
+            calibration = None  # displays alone need it
+        self._machine = Machine(slots, calibration.constants) if calibration else None
+
+    def of_batch(self, done: BatchDone, job: Job) -> Mapping[str, float]:
+        """Seconds by grouping, of the batch's own under `OWN`; empty where they are not known."""
+        machine, own = self._machine, job.grouping.type
+        if machine is None or not operator_for(job.operator).merges:
+            return {}
+        batch = measure(done, own, machine.slots)
+        if batch is None:
+            return {}
+        loads = loads_by_way(batch, 1.0)
+        carried = Work(0.0, partial_bytes=batch.partial_bytes)
+        return {
+            name: machine.batch_parts(way, loads[way], carried).seconds
+            for name, way in ((OWN, own), (KEY, KEY), (LEVEL, LEVEL))
+        }
