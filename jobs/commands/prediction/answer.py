@@ -104,7 +104,7 @@ def answer(question: Question, asked: Asked, begun: Begun = lambda _: None) -> A
     assert work is not None
     size = min(asked.batch_records or -(-sample.hashes.size // BATCHES), sample.hashes.size)
     batches = sample.cut(size)
-    slots = question.slots or partitions
+    slots = question.slots or min(asked.slots or partitions, partitions)
     machine = Machine(slots, question.constants)
     sources = question.sources or min(slots, SOURCES_MAX)
     predictions = predict(WAYS, batches, partitions, sources, work, machine, begun)

@@ -99,7 +99,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         ),
         ("--setup", "T", "its time for each key that a task meets, such as 1ms"),
         ("--partial-bytes", "N", "size of one of its partial results"),
-        ("--slots", "N", "partitions worked on at once; by default all"),
+        ("--slots", "N", "partitions worked on at once (default: a local job's threads, else all)"),
         ("--records", "N", f"sample at most so many (default: {_RECORDS:,})"),
         ("--seconds", "N", f"read for at most so long (default: {_SECONDS})"),
         ("--client-config", "FILE", "librdkafka's options, such as sasl.username=..., one a line"),

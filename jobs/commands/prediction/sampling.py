@@ -1,6 +1,8 @@
 """Takes the sample that a question is about, with a progress bar where somebody watches."""
 
 import itertools
+import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -15,12 +17,14 @@ from unskew.config.loader import load
 from unskew.config.models.job import Job
 from unskew.config.models.source import KafkaSource
 from unskew.config.specs import OPERATORS
+from unskew.config.types.secrets import reveal
 from unskew.jobs.commands.prediction.key_expression import KeyExpression, parse_key_expression
 from unskew.jobs.commands.prediction.options import Question
 from unskew.jobs.commands.prediction.sample import Sample, sample_texts, sample_trace
 from unskew.jobs.kafka.sample import Progress as Report
 from unskew.jobs.kafka.sample import RawSample, sample_source, sample_topics
 
+_LOCAL_MASTER = re.compile(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?")
 _JOB_RECORDS_MAX = 300_000
 """Of a job's records, which are kept as rows."""
 
@@ -34,6 +38,8 @@ class Asked:
     batch_records: int | None
     today: str
     """How the records are spread now."""
+    slots: int | None = None
+    """Partitions that its job works on at once, if that is known."""
 
 
 def take_sample(question: Question) -> Asked:
@@ -129,7 +135,17 @@ def _sample_job(question: Question, name: str) -> Asked:
         question.partitions or job.partitions,
         question.batch_records or batch,
         "level" if job.grouping.type == "auto" else job.grouping.type,
+        count_slots(reveal(job.spark).get("spark.master", "local[*]")),
     )
+
+
+def count_slots(master: str) -> int | None:
+    """The tasks that a local master runs at once; None of a cluster, which is not known here."""
+    match = _LOCAL_MASTER.fullmatch(master)
+    if match is None:
+        return None
+    threads = match[1] or "1"
+    return os.cpu_count() or 1 if threads == "*" else int(threads)
 
 
 def _describe_source(job: Job) -> str:
