@@ -9,7 +9,7 @@ from unskew.grouping.simulation.batch_cost import Machine
 from unskew.grouping.simulation.loads import Work
 from unskew.jobs.engine.choosing.measured import measure
 from unskew.jobs.local.machine_constants import calibration_file, read_calibration
-from unskew.jobs.observe.batch import OWN, BatchDone
+from unskew.jobs.observe.batches.batch import OWN, BatchDone
 from unskew.jobs.operators.registry import operator_for
 
 
