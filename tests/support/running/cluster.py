@@ -18,6 +18,8 @@ import pyspark
 from tests.support.running.processes import children_named
 from unskew.jobs.local.java import java_home
 
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For a JVM: one of a minute spends half of its time on code that it will run no more."""
 _START_SECONDS = 60.0
 _SPARK = Path(pyspark.__file__).parent
 
@@ -28,6 +30,21 @@ class Cluster:
     def __init__(self, url: str, workers: list[int]) -> None:
         self.url = url
         self._workers = workers
+
+    def settings(self) -> dict[str, str]:
+        """Settings of a session that runs its tasks here, whose executors come and go."""
+        return {
+            "spark.master": self.url,
+            "spark.executor.memory": "512m",
+            "spark.executor.extraJavaOptions": SHORT_LIVED,
+            # As with a local master: the executors are on this machine, and have its Python.
+            "spark.python.daemon.module": "unskew.jobs.engine.python_daemon",
+            "spark.python.unix.domain.socket.enabled": "true",
+            "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+            # By default two minutes go by until a lost executor's shuffle files are given up.
+            "spark.shuffle.io.connectionTimeout": "15s",
+            "spark.shuffle.io.retryWait": "1s",
+        }
 
     def executors(self) -> list[psutil.Process]:
         """The JVMs that run tasks now, in the order of their workers."""

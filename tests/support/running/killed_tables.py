@@ -3,10 +3,13 @@
     python -m tests.support.running.killed_tables --rounds 5 [--first N] [--executors] [--record]
 
 A round is six jobs in one driver, of which three write Parquet and three Delta: a kill hits each of
-them at another moment of a batch. Every start has another grouping and number of writers. At the
-end each table is compared, as a multiset, with what went into its job. `--executors` kills the
-executors of a cluster instead of driver, JVM and Python workers. `--record` adds the counts to
-`killed_tables.json` beside this module.
+them at another moment of a batch. Kills come at random moments, or when files of a batch are there
+and its log does not have them, or has them and the checkpoint no commit. Where a job was is looked
+at while all stand still, just before SIGKILL. Every start has another grouping and number of
+writers, but for one job that is under `none` all the time. At the end each table is compared, as a
+multiset, with what went into its job. `--executors` kills the executors of a cluster instead of
+driver, JVM and Python workers: whose tasks those had is not known, so such kills count no points.
+`--record` adds the counts to `killed_tables.json` beside this module.
 """
 
 import argparse
@@ -28,9 +31,10 @@ import numpy as np
 import psutil
 import yaml
 
-from tests.support.running.cluster import Cluster, cluster, python_workers
+from tests.support.running.cluster import SHORT_LIVED, Cluster, cluster, python_workers
 from tests.support.running.processes import children_named, end_process
 from tests.support.running.tables_read import files_outside_of_log, rows_of_table
+from unskew.jobs.sinks.tables.log import has_batch, has_transaction
 from unskew.jobs.sinks.tables.orphans import find_orphans, remove
 from unskew.jobs.sinks.tables.table import DELTA_SETTINGS
 
@@ -46,6 +50,9 @@ GROUPINGS: tuple[dict[str, Any], ...] = (
     {"type": "shuffle"},
     {"type": "local"},
 )
+UNROUTED = {"type": "none"}
+"""Of one job of a round, at all of its starts: a checkpoint is of plain Spark or not."""
+BEGUN, WRITTEN, LOGGED = "begun", "files, not in the log", "in the log, no commit"
 LEDGER = Path(__file__).with_suffix(".json")
 _ROOT = Path(__file__).resolve().parents[3]
 _SETTINGS = {
@@ -59,8 +66,6 @@ _SETTINGS = {
     # By default VACUUM lists a table's folders in 10,000 tasks.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
 }
-# A JVM that lives for a minute spends half of its time on code that it will run no more.
-_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 Records = list[list[tuple[str | None, int]]]
 
 
@@ -70,8 +75,10 @@ class Round:
 
     seed: int
     kills: Counter[str] = field(default_factory=Counter)
-    hit: Counter[str] = field(default_factory=Counter)
-    """Batches that were under way at a kill, by format."""
+    points: Counter[str] = field(default_factory=Counter)
+    """Batches that a kill of the driver or the JVM cut off, by format and how far they were."""
+    lost_tasks: int = 0
+    """Tasks that failed by it, as Spark's log says: those of killed workers and executors."""
     tables: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
     outside: Counter[str] = field(default_factory=Counter)
@@ -97,7 +104,7 @@ def write_records(folder: Path, records: Records) -> None:
         (folder / f"{number}.json").write_text("\n".join(lines) + "\n")
 
 
-def write_job(folder: Path, how: str, rng: np.random.Generator) -> None:
+def write_job(folder: Path, how: str, rng: np.random.Generator, *, routed: bool) -> None:
     """The job's file; grouping and writers are drawn anew at each start."""
     table = {"type": "table", "format": how, "path": str(folder / "table")}
     job = {
@@ -105,7 +112,7 @@ def write_job(folder: Path, how: str, rng: np.random.Generator) -> None:
         "source": {"type": "files", "path": str(folder / "in"), "files_per_batch": 1},
         "decode": {"type": "json", "schema": "country STRING, number INT"},
         "operator": {"type": "rows"},
-        "grouping": GROUPINGS[int(rng.integers(len(GROUPINGS)))],
+        "grouping": GROUPINGS[int(rng.integers(len(GROUPINGS)))] if routed else UNROUTED,
         "partitions": int(rng.integers(2, 5)),
         "sinks": [{**table, "partition_by": ["country"]}],
         "dead_letters": {"type": "files", "path": str(folder / "rejected")},
@@ -121,12 +128,14 @@ class World:
     def __init__(self, folder: Path, seed: int, spark: Cluster | None) -> None:
         self.round = Round(seed)
         self._folder, self._spark = folder, spark
+        self._left: dict[Path, set[str]] = {}
         self._rng = np.random.default_rng([seed, spark is not None])
+        self._unrouted = self.homes()[int(self._rng.integers(len(FORMATS)))]
         self._records = [drawn_records(seed * len(FORMATS) + job) for job in range(len(FORMATS))]
-        for home, records in zip(self._homes(), self._records, strict=True):
+        for home, records in zip(self.homes(), self._records, strict=True):
             write_records(home / "in", records)
-        master = {"spark.master": spark.url, "spark.executor.memory": "512m"} if spark else {}
-        (folder / "spark.json").write_text(json.dumps({**_SETTINGS, **master}))
+        cluster_settings = spark.settings() if spark else {}
+        (folder / "spark.json").write_text(json.dumps({**_SETTINGS, **cluster_settings}))
 
     def run_to_the_end(self) -> None:
         """Start the jobs and kill, again and again; the last start is left alone."""
@@ -134,12 +143,13 @@ class World:
             self._start(self._draw_victims())
         for _ in range(STARTS_MAX):
             if self._start([], "--vacuum") == 0:
-                self._compare()
+                self.compare()
                 return
         print((self._folder / "log").read_text()[-6000:])
         self.round.wrong.append("the jobs did not come to their end")
 
-    def _homes(self) -> list[Path]:
+    def homes(self) -> list[Path]:
+        """The folders of the jobs, in the order of `FORMATS`."""
         return [self._folder / f"{job}-{how}" for job, how in enumerate(FORMATS)]
 
     def _draw_victims(self) -> list[str]:
@@ -150,8 +160,9 @@ class World:
 
     def _start(self, victims: Sequence[str], *words: str) -> int:
         """Run all jobs and kill the victims, one after the other; the exit code."""
-        for home, how in zip(self._homes(), FORMATS, strict=True):
-            write_job(home, how, self._rng)
+        for home, how in zip(self.homes(), FORMATS, strict=True):
+            write_job(home, how, self._rng, routed=home != self._unrouted)
+            self._left[home] = files_outside_of_log(home / "table")
         program = [sys.executable, "-m", "tests.support.running.tables_driver", str(self._folder)]
         with (self._folder / "log").open("a") as log:
             process = subprocess.Popen(
@@ -160,7 +171,7 @@ class World:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                env={**os.environ, "JAVA_TOOL_OPTIONS": _SHORT_LIVED},
+                env={**os.environ, "JAVA_TOOL_OPTIONS": SHORT_LIVED},
             )
             try:
                 for victim in victims:
@@ -173,27 +184,61 @@ class World:
         target = self._begun() + int(self._rng.integers(1, 7))
         while self._begun() < target and process.poll() is None:
             time.sleep(0.02)
-        time.sleep(float(self._rng.uniform(0, 1)))
-        under_way = [how for how, *counts in self._count_batches() if counts[0] > counts[1]]
+        point = str(self._rng.choice((BEGUN, WRITTEN, LOGGED)))
+        if point == BEGUN:
+            time.sleep(float(self._rng.uniform(0, 1)))
+        else:
+            self._wait_for_point(process, str(self._rng.choice(FORMATS)), point)
         if process.poll() is None and self._strike(process.pid, victim):
             self.round.kills[victim] += 1
-            self.round.hit.update(under_way)
+
+    def _wait_for_point(
+        self, process: "subprocess.Popen[bytes]", how: str, point: str, seconds: float = 60.0
+    ) -> None:
+        """Wait until a job of that format is there; it may have gone on when this returns."""
+        deadline = time.monotonic() + seconds
+        homes = [home for home, form in zip(self.homes(), FORMATS, strict=True) if form == how]
+        while process.poll() is None and time.monotonic() < deadline:
+            if any(self.point_of(home, how) == point for home in homes):
+                return
 
     def _strike(self, driver: int, victim: str) -> bool:
         """SIGKILL; was there what it was for?"""
-        if victim == "driver and JVM":
-            os.killpg(driver, signal.SIGKILL)
-            return True
-        if victim == "driver":
-            os.kill(driver, signal.SIGKILL)
-            return True
-        processes = self._processes_of(driver, victim)
-        if not processes:
-            return False
-        with suppress(psutil.NoSuchProcess):
-            processes[int(self._rng.integers(len(processes)))].kill()
-            return True
-        return False
+        if victim not in DRIVERS:
+            processes = self._processes_of(driver, victim)
+            drawn = processes[int(self._rng.integers(len(processes)))] if processes else None
+            return drawn is not None and _signal(drawn, signal.SIGKILL)
+        parts = {"driver": [psutil.Process(driver)], "JVM": children_named("java", driver)}
+        everyone = [process for processes in parts.values() for process in processes]
+        for process in everyone:
+            _signal(process, signal.SIGSTOP)
+        points = [self.point_of(home, how) for home, how in zip(self.homes(), FORMATS, strict=True)]
+        victims = [
+            each for name, processes in parts.items() if name in victim for each in processes
+        ]
+        struck = [_signal(process, signal.SIGKILL) for process in victims]
+        for process in everyone:
+            _signal(process, signal.SIGCONT)
+        if any(struck):
+            pairs = zip(FORMATS, points, strict=True)
+            self.round.points.update(f"{how}: {point}" for how, point in pairs if point)
+        return any(struck)
+
+    def point_of(self, home: Path, how: str) -> str | None:
+        """How far the job's batch is; None between two batches."""
+        checkpoint, table = home / "checkpoint", home / "table"
+        batch = _newest(checkpoint / "offsets")
+        if batch <= _newest(checkpoint / "commits"):
+            return None
+        if how == "parquet":
+            logged = has_batch(str(table), batch)
+        else:
+            query = json.loads((checkpoint / "metadata").read_text())["id"]
+            logged = has_transaction(str(table), query, batch)
+        if logged:
+            return LOGGED
+        new = files_outside_of_log(table) - self._left.get(home, set())
+        return WRITTEN if new else BEGUN
 
     def _processes_of(self, driver: int, victim: str) -> list[psutil.Process]:
         if victim == EXECUTOR:
@@ -204,37 +249,37 @@ class World:
         return machines
 
     def _begun(self) -> int:
-        return sum(begun for _, begun, _ in self._count_batches())
+        return sum(_newest(home / "checkpoint" / "offsets") + 1 for home in self.homes())
 
-    def _count_batches(self) -> list[tuple[str, int, int]]:
-        """Of each job: its format, how many batches were begun, and how many committed."""
-        logs = [
-            (home / "checkpoint" / "offsets", home / "checkpoint" / "commits")
-            for home in self._homes()
-        ]
-        return [
-            (how, _count(offsets), _count(commits))
-            for how, (offsets, commits) in zip(FORMATS, logs, strict=True)
-        ]
-
-    def _compare(self) -> None:
+    def compare(self) -> None:
         """Compare each table with what went into its job, also once it was cleaned up."""
         outside = json.loads((self._folder / "outside.json").read_text())
-        for home, how, records in zip(self._homes(), FORMATS, self._records, strict=True):
+        log = self._folder / "log"
+        self.round.lost_tasks = log.read_text().count("Lost task") if log.exists() else 0
+        for home, how, records in zip(self.homes(), FORMATS, self._records, strict=True):
             table = home / "table"
             if how == "parquet":
                 remove(str(table), find_orphans(str(table), 0))
             self.round.tables[how] += 1
             self.round.outside[how] += outside[home.name]
-            self.round.left += files_outside_of_log(table)
+            self.round.left += len(files_outside_of_log(table))
             if rows_of_table(table) != Counter(row for batch in records for row in batch):
                 self.round.wrong.append(home.name)
 
 
-def _count(log: Path) -> int:
+def _newest(log: Path) -> int:
+    """The newest entry of a log of Spark's; -1 if there is none."""
     with suppress(FileNotFoundError):
-        return sum(file.name.isdecimal() for file in log.iterdir())
-    return 0
+        return max((int(file.name) for file in log.iterdir() if file.name.isdecimal()), default=-1)
+    return -1
+
+
+def _signal(process: psutil.Process, number: signal.Signals) -> bool:
+    """Was it there?"""
+    with suppress(psutil.NoSuchProcess):
+        process.send_signal(number)
+        return True
+    return False
 
 
 def try_round(seed: int, *, executors: bool = False) -> Round:
@@ -251,8 +296,9 @@ def try_round(seed: int, *, executors: bool = False) -> Round:
 def record(done: Round) -> None:
     """Add a round's counts to the ledger."""
     counts = json.loads(LEDGER.read_text()) if LEDGER.exists() else {}
-    for name in ("kills", "hit", "tables", "outside"):
+    for name in ("kills", "points", "tables", "outside"):
         counts[name] = dict(sorted((Counter(counts.get(name)) + getattr(done, name)).items()))
+    counts["lost tasks"] = counts.get("lost tasks", 0) + done.lost_tasks
     counts["rounds"] = counts.get("rounds", 0) + 1
     counts["wrong"] = counts.get("wrong", 0) + len(done.wrong)
     counts["left after cleaning"] = counts.get("left after cleaning", 0) + done.left

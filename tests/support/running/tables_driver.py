@@ -26,7 +26,7 @@ def main(folder: Path, *, vacuum: bool) -> int:
         starts = [Start(spark, file) for file in sorted(folder.glob("*/job.yaml"))]
         failed = [start for start in starts if not start.succeeded()]
         if vacuum and not failed:
-            outside = {start.name: files_outside_of_log(start.table) for start in starts}
+            outside = {start.name: len(files_outside_of_log(start.table)) for start in starts}
             (folder / "outside.json").write_text(json.dumps(outside))
             for start in starts:
                 if (start.table / "_delta_log").exists():

@@ -28,13 +28,14 @@ def files_of_log(table: Path) -> set[str]:
     """The files of a table."""
     if (table / "_delta_log").exists():
         return set(_added_to_delta(table))
-    return committed_files(str(table))
+    return committed_files(str(table)) if table.exists() else set()
 
 
-def files_outside_of_log(table: Path) -> int:
-    """How many files of data are in a table's folder, and not in the table."""
+def files_outside_of_log(table: Path) -> set[str]:
+    """The files of data in a table's folder that are not in the table."""
+    # The files first: one that is committed meanwhile is none of them.
     there = {str(file.relative_to(table)) for file in table.rglob("country=*/*.parquet")}
-    return len(there - files_of_log(table))
+    return there - files_of_log(table)
 
 
 def _added_to_delta(table: Path) -> Iterator[str]:
