@@ -7,8 +7,10 @@
 
 Records of a real Kafka, by a job of `rows` with the grouping `level` and by what users write
 instead. Each way writes the same batches into a table of its own on the local disk, or on a store
-whose every stream is throttled; then one value and all rows are read. The first batch, where all is
-cold, counts nowhere. Each row is kept in `results/tables.json` as soon as it is there, from which
+whose every stream is throttled; then one value and all rows are read. All ways and streams run in
+one session, whose first query, of a few records, counts nowhere; nor does the first batch of each,
+where all is cold; and every stream begins with another way. What was written is looked at when the
+query has ended. Each row is kept in `results/tables.json` as soon as it is there, from which
 `tables.md` follows; `--resume` keeps those that were measured at the same size.
 """
 
@@ -17,10 +19,12 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from statistics import fmean
 
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -40,8 +44,9 @@ from unskew.jobs.query import source
 from unskew.jobs.sinks.tables.table import DELTA_SETTINGS
 
 RESULTS = Path(__file__).resolve().parent / "results"
-COLUMNS = ("store", "rows", "format", "z", "writing")
+COLUMNS = ("store", "rows", "values", "writers", "batches", "format", "z", "writing")
 """What a row is known by."""
+_WARM_UP_RECORDS, _WARM_UP_Z = 20_000, 1.0
 EVEN = 1.05
 PAYLOAD_BYTES = 100
 
@@ -121,34 +126,37 @@ _ROW_BYTES = 130
 
 @dataclass(frozen=True)
 class Written:
-    """What one batch wrote."""
+    """What one batch wrote, by writer."""
 
     seconds: tuple[float, ...]
-    """Of each writer's task."""
     files: int
     bytes: tuple[int, ...]
-    """Of each writer."""
+    rows: tuple[int, ...]
 
 
-class _Writers(Follower):
-    """What the writers of a job did, batch by batch."""
+class _Ended(Follower):
+    """What the writers' tasks of a job took, batch by batch."""
 
     def __init__(self) -> None:
-        self.batches: list[Written] = []
+        self.seconds: list[list[float]] = []
 
     def batch_done(self, done: BatchDone) -> None:
         files = done.written
         if files is None or files.seconds is None:
             raise RuntimeError(f"batch {done.batch}: Spark did not say what its writers took")
-        seconds, sizes = files.seconds.tolist(), files.bytes.tolist()
-        self.batches.append(Written(tuple(seconds), int(files.files.sum()), tuple(sizes)))
+        self.seconds.append(files.seconds.tolist())
 
 
 def by_job(spark: SparkSession, job: Job) -> list[Written]:
     """Run a job of rows to its end."""
-    writers = _Writers()
-    Service(job, spark, (writers,)).run()
-    return writers.batches
+    writers = _Ended()
+    query = Service(job, spark, (writers,))
+    query.run()
+    batches = range(len(writers.seconds))
+    log = Path(job.checkpoint)
+    # A batch ends with its commit: its files are older, those of the next one are not.
+    ends = [(log / "commits" / str(batch)).stat().st_mtime_ns for batch in batches]
+    return written(table_of(job), writers.seconds, [0, *ends])
 
 
 def by_hand(case: Case, spark: SparkSession, job: Job, shuffle: By | None) -> list[Written]:
@@ -158,25 +166,36 @@ def by_hand(case: Case, spark: SparkSession, job: Job, shuffle: By | None) -> li
         sf.col("offset").alias("number"),
         sf.expr(_PAYLOAD).alias("payload"),
     )
-    jobs = SparkJobs(spark)
-    batches: list[Written] = []
-    path = table_of(job)
+    path, begun = table_of(job), []
 
-    def write(batch: DataFrame, number: int) -> None:
-        before = folder_sizes(path)
+    def write(batch: DataFrame, _: int) -> None:
+        begun.append(time.time_ns())
         shuffled = shuffle(batch, case.size) if shuffle else batch
         writer = shuffled.write.format(case.format).mode("append").partitionBy("country")
         writer = writer if shuffle else writer.option("optimizeWrite", "true")
         writer.save(str(path))
-        new = {name: size for name, size in folder_sizes(path).items() if name not in before}
-        run = spark.sparkContext.getLocalProperty("spark.jobGroup.id")
-        seconds = read_writer_seconds(jobs, jobs.read_stages(run or "", number))
-        sizes = bytes_by_writer(new, max(len(seconds), 1))
-        batches.append(Written(tuple(seconds.values()), len(new), sizes))
 
-    query = rows.writeStream.queryName("by hand").foreachBatch(write)
-    query = query.option("checkpointLocation", job.checkpoint).trigger(availableNow=True)
-    query.start().awaitTermination()
+    stream = rows.writeStream.queryName("by hand").foreachBatch(write)
+    stream = stream.option("checkpointLocation", job.checkpoint).trigger(availableNow=True)
+    query = stream.start()
+    query.awaitTermination()
+    jobs = SparkJobs(spark)
+    stages = [jobs.read_stages(str(query.runId), number) for number in range(len(begun))]
+    seconds = [list(read_writer_seconds(jobs, each).values()) for each in stages]
+    return written(path, seconds, [*begun, time.time_ns()])
+
+
+def written(path: Path, seconds: Sequence[list[float]], times: Sequence[int]) -> list[Written]:
+    """What batches wrote: their files are those that were last changed between two times."""
+    files = sorted((file.stat().st_mtime_ns, file) for file in path.rglob("part-*.parquet"))
+    batches = []
+    for own, start, end in zip(seconds, times, times[1:], strict=False):
+        names = [file for changed, file in files if start <= changed < end]
+        sizes = {file: file.stat().st_size for file in names}
+        rows = {file: pq.read_metadata(file).num_rows for file in names}
+        writers = max(len(own), 1)
+        both = (by_writer(values, writers) for values in (sizes, rows))
+        batches.append(Written(tuple(own), len(names), *both))
     return batches
 
 
@@ -185,37 +204,39 @@ def table_of(job: Job) -> Path:
     return Path(job.sinks[0].model_dump()["path"])
 
 
-def folder_sizes(path: Path) -> dict[Path, int]:
-    """The files of data in a folder, with their sizes."""
-    return {file: file.stat().st_size for file in path.rglob("part-*.parquet")}
-
-
-def bytes_by_writer(files: Mapping[Path, int], writers: int) -> tuple[int, ...]:
-    """What each task wrote: its number is in the names of its files."""
-    sizes = dict.fromkeys(range(writers), 0)
-    for file, size in files.items():
+def by_writer(files: Mapping[Path, int], writers: int) -> tuple[int, ...]:
+    """Sums over files of each task that wrote some: its number is in the names of its files."""
+    sums = dict.fromkeys(range(writers), 0)
+    for file, value in files.items():
         writer = int(file.name.split("-")[1])
-        sizes[writer] = sizes.get(writer, 0) + size
-    return tuple(sizes.values())
+        sums[writer] = sums.get(writer, 0) + value
+    return tuple(sums.values())
 
 
 @contextmanager
 def as_a_user_would_set(spark: SparkSession, name: str, size: Size) -> Iterator[None]:
-    """Of REBALANCE: 200 shuffle partitions, and a writer's share as their size."""
+    """Of REBALANCE and of Delta's optimized write: a writer's share as the size of a partition."""
+    share = str(size.records * _ROW_BYTES // size.writers)
     changes = {
-        "spark.sql.shuffle.partitions": "200",
-        "spark.sql.adaptive.advisoryPartitionSizeInBytes": str(
-            size.records * _ROW_BYTES // size.writers
-        ),
-    }
-    before = {key: str(spark.conf.get(key)) for key in changes}
-    for key, value in changes.items() if name == "REBALANCE" else ():
+        "REBALANCE": {
+            "spark.sql.shuffle.partitions": "200",
+            "spark.sql.adaptive.advisoryPartitionSizeInBytes": share,
+        },
+        "Delta's optimized write": {
+            "spark.databricks.delta.optimizeWrite.binSize": share,
+        },
+    }.get(name, {})
+    before = {key: spark.conf.get(key, None) for key in changes}
+    for key, value in changes.items():
         spark.conf.set(key, value)
     try:
         yield
     finally:
-        for key, value in before.items():
-            spark.conf.set(key, value)
+        for key, known in before.items():
+            if known is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, known)
 
 
 def read_seconds(case: Case, spark: SparkSession, path: Path) -> tuple[float, float]:
@@ -238,19 +259,25 @@ def measure(case: Case, name: str, spark: SparkSession, meter: Meter) -> Row:
         batches = by_hand(case, spark, job, BY_HAND[name]) if hand else by_job(spark, job)
     run = settle(meter)
     warm = batches[1:]
-    slowest = middle(max(each.seconds) / fmean(each.seconds) for each in warm)
+    slowest = middle(over_mean(each.seconds) for each in warm)
     files = middle(each.files for each in warm)
     value, scan = read_seconds(case, spark, table)
     shutil.rmtree(table)
+    size = case.size
     return {
-        "store": case.size.store,
-        "rows": case.size.records,
+        "store": size.store,
+        "rows": size.records,
+        "values": size.values,
+        "writers": size.writers,
+        "batches": size.batches,
         "format": case.format,
         "z": case.z,
         "writing": name,
         "batch s": middle(run.seconds),
+        "tasks": middle(len(each.seconds) for each in warm),
         "slowest/mean": slowest,
-        "bytes/mean": middle(max(each.bytes) / fmean(each.bytes) for each in warm),
+        "rows/mean": middle(over_mean(each.rows) for each in warm),
+        "bytes/mean": middle(over_mean(each.bytes) for each in warm),
         "files": files,
         "KB/file": sum(sum(each.bytes) for each in warm) / sum(each.files for each in warm) / 1000,
         "cpu us": run.cpu_us_a_record(),
@@ -259,6 +286,11 @@ def measure(case: Case, name: str, spark: SparkSession, meter: Meter) -> Row:
         "files first": batches[0].files,
         MEETS: verdict({"even": slowest <= EVEN}) if name == LEVEL else UNJUDGED,
     }
+
+
+def over_mean(values: Sequence[float]) -> float:
+    """The largest over the mean."""
+    return max(values) / fmean(values)
 
 
 @dataclass(frozen=True)
@@ -273,39 +305,60 @@ class Cells:
     def left(self, size: Size, form: str, z: float) -> list[str]:
         """The ways of a stream that are not measured yet."""
         ways = [name for name in WAYS if form == "delta" or BY_HAND.get(name, ()) is not None]
-        keys = {name: (size.store, size.records, form, z, name) for name in ways}
-        return [name for name in ways if name in self.only and keys[name] not in self.done]
+        known = (size.store, size.records, size.values, size.writers, size.batches, form, z)
+        return [name for name in ways if name in self.only and (*known, name) not in self.done]
 
 
 def rows(workspace: Bench, size: Size, cells: Cells) -> Iterator[Row]:
-    """The ways that are left of every stream in every format, in one session each."""
+    """The ways that are left of every stream in every format."""
     both = ",".join(str(path) for name in ("spark", "delta") for path in jars(name))
     settings = {"spark.jars": both, **DELTA_SETTINGS}
     if size.throttle:
         settings |= size.throttle.spark_settings(workspace.folder)
-    for z in cells.skews:
-        values = zipf(size.records * size.batches, z, size.values)
-        for form in cells.formats:
+    with workspace.spark(f"local[{size.cores}]", **settings) as (spark, meter):
+        warm_up(workspace, size, cells.formats, spark, meter)
+        for number, (z, form) in enumerate(product(cells.skews, cells.formats)):
             case = Case(workspace, size, z, form)
             left = cells.left(size, form, z)
-            if not left:
-                continue
-            if case.topic not in workspace.filled:
-                workspace.fill(case.topic, values)
-            with workspace.spark(f"local[{size.cores}]", **settings) as (spark, meter):
-                for name in left:
-                    yield measure(case, name, spark, meter)
+            if left and case.topic not in workspace.filled:
+                workspace.fill(case.topic, zipf(size.records * size.batches, z, size.values))
+            for name in rotated(left, number):
+                yield measure(case, name, spark, meter)
+
+
+def warm_up(
+    workspace: Bench, size: Size, formats: Sequence[str], spark: SparkSession, meter: Meter
+) -> None:
+    """A job and a query by hand of few records, so that no way is the first of its session."""
+    few = replace(size, records=_WARM_UP_RECORDS, batches=2, values=min(size.values, 50))
+    for form in formats:
+        case = Case(workspace, few, _WARM_UP_Z, form)
+        if case.topic not in workspace.filled:
+            workspace.fill(case.topic, zipf(few.records * few.batches, case.z, few.values))
+        for name in (LEVEL, "REBALANCE"):
+            measure(case, name, spark, meter)
+
+
+def rotated(names: Sequence[str], number: int) -> list[str]:
+    """The names in their order, beginning with another one each time."""
+    first = number % max(len(names), 1)
+    return [*names[first:], *names[:first]]
 
 
 FORMATS = {
     "store": "<18",
     "rows": "9,.0f",
+    "values": "6,.0f",
+    "writers": "7,.0f",
+    "batches": "7,.0f",
     "format": "<8",
     "z": "4.1f",
     "writing": "<26",
     "batch s": "8.2f",
+    "tasks": "5,.0f",
     "slowest/mean": "12.2f",
-    "bytes/mean": "10.2f",
+    "rows/mean": "9.3f",
+    "bytes/mean": "10.3f",
     "files": "7,.0f",
     "files first": "11,.0f",
     "KB/file": "8,.1f",
@@ -342,11 +395,11 @@ def main(words: Sequence[str] | None = None) -> None:
     cores = given.cores or (given.writers if throttle else 2)
     size = Size(given.records, given.batches, given.values, given.writers, cores, throttle)
     line = (
-        f"{size.values:,} values, {size.batches} batches of which the first counts nowhere,"
-        f" {size.writers} writers, {size.cores} at once; medians. `level` is the whole job, with"
-        f" dead letters and reports; the others are written by hand in `foreachBatch`. Its line:"
-        f" the slowest writer's task within {EVEN} of the mean. `bytes/mean`: of the fullest"
-        f" writer's files; `files first`: of the first batch."
+        f"{size.cores} tasks at once; medians of the batches but the first, which counts nowhere."
+        f" `level` is the whole job, with dead letters and reports; the others are written by hand"
+        f" in `foreachBatch`. Its line: the slowest writer's task within {EVEN} of the mean."
+        f" `rows/mean`, `bytes/mean`: of the fullest writer; `tasks`: those that wrote; `files"
+        f" first`: of the first batch."
     )
     print(f"{description()}\n", flush=True)
     kept = KeptRows(given.out, COLUMNS)
