@@ -34,6 +34,8 @@ class Sample:
     work: Work | None = None
     """What the job's operator takes, measured on these records."""
     notes: tuple[str, ...] = ()
+    sizes: Int64s | None = None
+    """Bytes of the records, where they are rows of a table whose job balances those."""
 
     def check(self) -> "Sample":
         """This sample; an error if it says nothing about a stream."""
@@ -57,16 +59,26 @@ class Sample:
 
     def cut(self, batch_records: int) -> list[UInt64s]:
         """Batches of so many records, each in the order in which its tasks read it."""
+        return [np.ascontiguousarray(self.hashes[batch]) for batch in self._batches(batch_records)]
+
+    def cut_sizes(self, batch_records: int) -> list[Int64s] | None:
+        """The bytes of the records of the same batches; None where they are not known."""
+        if self.sizes is None:
+            return None
+        return [self.sizes[batch] for batch in self._batches(batch_records)]
+
+    def _batches(self, batch_records: int) -> list[Int64s]:
+        """The numbers of the records of each batch."""
         order = self.order()
         batches = []
         for start in range(0, order.size, batch_records):
             batch = order[start : start + batch_records]
             if self.partitions is not None:
                 batch = batch[np.argsort(self.partitions[batch], kind="stable")]
-            batches.append(np.ascontiguousarray(self.hashes[batch]))
+            batches.append(batch)
         # What is left over at the end is no batch of this size.
-        whole = len(batches) > 1 and batches[-1].size < batch_records
-        return batches[:-1] if whole else batches
+        left_over = len(batches) > 1 and batches[-1].size < batch_records
+        return batches[:-1] if left_over else batches
 
     def order(self) -> Int64s:
         """The numbers of the records by time."""

@@ -4,16 +4,18 @@ import itertools
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from unskew.config.errors import UsageError
 from unskew.config.loader import load
+from unskew.config.models.grouping import grouping_options
 from unskew.config.models.job import Job
 from unskew.config.models.source import KafkaSource
 from unskew.config.specs import OPERATORS
@@ -40,6 +42,8 @@ class Asked:
     """How the records are spread now."""
     slots: int | None = None
     """Partitions that its job works on at once, if that is known."""
+    level: Mapping[str, Any] = field(default_factory=dict)
+    """The options of `level` that the job has, if that is its grouping."""
 
 
 def take_sample(question: Question) -> Asked:
@@ -128,6 +132,7 @@ def _sample_job(question: Question, name: str) -> Asked:
         rows.rejected,
         lambda number: str(rows.texts[number].as_py()),
         work=rows.work,
+        sizes=rows.sizes,
     ).check()
     batch = getattr(job.source, "records_per_batch", None)
     return Asked(
@@ -136,6 +141,7 @@ def _sample_job(question: Question, name: str) -> Asked:
         question.batch_records or batch,
         "level" if job.grouping.type == "auto" else job.grouping.type,
         count_slots(reveal(job.spark).get("spark.master", "local[*]")),
+        grouping_options(job.grouping) if job.grouping.type == "level" else {},
     )
 
 

@@ -8,7 +8,9 @@ that read. Its target size is taken to be a writer's share, as one would set it 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +30,9 @@ _SMALL, _MERGED = 0.2, 1.2
 """Spark's factors: what is smaller is merged anyway, what is not larger may be merged."""
 
 
+_Spread = Callable[["Sequence[Reading]", int], Iterator[Int32s]]
+
+
 @dataclass(frozen=True)
 class Writers:
     """What the writers of one way do in a batch, on average."""
@@ -38,7 +43,7 @@ class Writers:
     most_files: float
     """Of one writer."""
     slowest_over_mean: float
-    """Rows of the fullest writer over a batch's even share."""
+    """Rows of the fullest writer over a batch's even share; bytes where the job balances those."""
 
 
 @dataclass(frozen=True)
@@ -48,22 +53,38 @@ class Reading:
     batch: KeyBatch
     task: Int64s
     tasks: int
+    sizes: Int64s | None = None
+    """The bytes of each row, where they are what is balanced."""
 
     @classmethod
-    def of(cls, batch: KeyBatch, tasks: int) -> "Reading":
+    def of(cls, batch: KeyBatch, tasks: int, sizes: Int64s | None = None) -> "Reading":
         """Equal shares of what is read, one behind the other."""
-        return cls(batch, np.arange(batch.hashes.size) * tasks // batch.hashes.size, tasks)
+        return cls(batch, np.arange(batch.hashes.size) * tasks // batch.hashes.size, tasks, sizes)
 
 
 def predict_writers(
-    batches: Sequence[KeyBatch], partitions: int, tasks: int, begun: Begun = lambda _: None
+    batches: Sequence[KeyBatch],
+    partitions: int,
+    tasks: int,
+    begun: Begun = lambda _: None,
+    *,
+    level: Mapping[str, Any] | None = None,
+    sizes: Sequence[Int64s] | None = None,
 ) -> tuple[Writers, ...]:
-    """What each way writes of these batches; `begun` is called with each."""
-    readings = [Reading.of(batch, tasks) for batch in batches]
+    """What each way writes of these batches; `begun` is called with each way.
+
+    `level` are that grouping's options, and `sizes` the bytes of rows, which `balance: bytes`
+    needs.
+    """
+    sized: Sequence[Int64s | None] = sizes or [None] * len(batches)
+    pairs = zip(batches, sized, strict=True)
+    readings = [Reading.of(batch, tasks, size) for batch, size in pairs]
+    ways: Mapping[str, _Spread] = {**_WAYS, LEVEL: partial(_route_by_level, options=level or {})}
     written = []
-    for way, spread in _WAYS.items():
+    for way in _ORDER:
         begun(way)
-        written.append(_average(way, readings, list(spread(readings, partitions)), partitions))
+        routes = list(ways[way](readings, partitions))
+        written.append(_average(way, readings, routes, partitions))
     return tuple(written)
 
 
@@ -105,7 +126,11 @@ def _average(
     files = fmean(each.pairs for each in loads)
     # Without a shuffle the writers are the tasks that read.
     writers = readings[0].tasks if way == NO_SHUFFLE else partitions
-    uneven = [each.records.max() * writers / of for each, of in zip(loads, rows, strict=True)]
+    weights = [
+        np.bincount(chosen, read.sizes) if read.sizes is not None else each.records
+        for read, chosen, each in zip(readings, routes, loads, strict=True)
+    ]
+    uneven = [each.max() * writers / each.sum() for each in weights]
     most = fmean(int(each.keys.max()) for each in loads)
     return Writers(way, files, fmean(rows) / files, most, float(fmean(uneven)))
 
@@ -120,10 +145,12 @@ def _hash(readings: Sequence[Reading], partitions: int) -> Iterator[Int32s]:
         yield hash_as_spark(reading.batch.hashes, partitions)
 
 
-def _route_by_level(readings: Sequence[Reading], partitions: int) -> Iterator[Int32s]:
+def _route_by_level(
+    readings: Sequence[Reading], partitions: int, options: Mapping[str, Any]
+) -> Iterator[Int32s]:
     tasks = readings[0].tasks
     routers: list[Grouping] = [
-        create(LEVEL, partitions=partitions, source=source, sources=tasks)
+        create(LEVEL, partitions=partitions, source=source, sources=tasks, **options)
         for source in range(tasks)
     ]
     for reading in readings:
@@ -131,7 +158,8 @@ def _route_by_level(readings: Sequence[Reading], partitions: int) -> Iterator[In
         chosen = np.empty(reading.task.size, np.int32)
         for source, router in enumerate(routers):
             mine = reading.task == source
-            chosen[mine] = router.route(reading.batch.hashes[mine])
+            sizes = None if reading.sizes is None else reading.sizes[mine]
+            chosen[mine] = router.route(reading.batch.hashes[mine], sizes)
         yield chosen
 
 
@@ -187,9 +215,9 @@ def cut_partition(sizes: Sequence[int], target: int) -> list[int]:
     return [start for start, _ in merged]
 
 
-_WAYS: Mapping[str, Callable[[Sequence[Reading], int], Iterator[Int32s]]] = {
+_WAYS: Mapping[str, _Spread] = {
     HASHED: _hash,
     REBALANCE: _rebalance,
-    LEVEL: _route_by_level,
     NO_SHUFFLE: _write_where_read,
 }
+_ORDER = (HASHED, REBALANCE, LEVEL, NO_SHUFFLE)

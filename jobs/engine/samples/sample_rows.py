@@ -18,7 +18,7 @@ from pyspark.sql import functions as sf
 
 from unskew.config.errors import UsageError
 from unskew.config.models.job import Job
-from unskew.grouping.base import Float64s, UInt64s
+from unskew.grouping.base import Float64s, Int64s, UInt64s
 from unskew.grouping.simulation.loads import Work
 from unskew.jobs.engine.session import job_session, session
 from unskew.jobs.engine.spark_errors import brief, translate_spark_errors
@@ -29,6 +29,7 @@ from unskew.jobs.query import source
 from unskew.jobs.query.decode import decode
 from unskew.jobs.query.pipeline import prepare_records
 from unskew.jobs.query.prepare import REJECTED
+from unskew.jobs.query.prepare_rows import SIZE
 
 MEASURED_ROWS = 100_000
 _PILOT_ROWS = 500
@@ -49,6 +50,8 @@ class JobSample:
     rejected: int
     work: Work | None
     """What its operator takes; None where it has no partial to measure."""
+    sizes: Int64s | None = None
+    """The bytes of each row of a table; None where the grouping does not balance them."""
 
 
 def evaluate_keys(raw: RawSample, expression: str) -> Sequence[str | None]:
@@ -91,10 +94,12 @@ def sample_job_in(spark: SparkSession, job: Job, raw: RawSample | None, records:
     prepared, operator = prepare_records(decode(frame, job.decode, source.COLUMNS), job)
     rows = prepared.persist()
     accepted = rows.where(_IS_ACCEPTED).drop(REJECTED)
-    keys = accepted.select(KEY, KEY_HASH).toArrow()
+    sized = SIZE in accepted.columns
+    keys = accepted.select(KEY, KEY_HASH, *([SIZE] if sized else [])).toArrow()
     hashes = keys[KEY_HASH].to_numpy().astype(np.int64).view(np.uint64)
+    sizes = keys[SIZE].to_numpy().astype(np.int64) if sized else None
     work = _measure(accepted, operator) if operator.merges and keys.num_rows else None
-    sample = JobSample(hashes, keys[KEY], rows.count() - keys.num_rows, work)
+    sample = JobSample(hashes, keys[KEY], rows.count() - keys.num_rows, work, sizes)
     rows.unpersist()
     return sample
 

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from tests.grouping.family.members import zipf_keys
+from unskew.grouping.base import Int64s
 from unskew.grouping.simulation.loads import KeyBatch, hash_as_spark
 from unskew.jobs.__main__ import main
 from unskew.jobs.commands.prediction.table_writers import (
@@ -91,6 +92,25 @@ def key_file(tmp_path: Path) -> Path:
     return file
 
 
+def test_level_is_predicted_with_the_options_of_the_job() -> None:
+    rng = np.random.default_rng(3)
+    keys = (rng.zipf(1.6, 6000) % 300).astype(np.uint64) * np.uint64(2**61 - 1)
+    sizes = [20 + 10 * (keys % np.uint64(40)).astype(np.int64)]
+    batches = [KeyBatch.of(keys)]
+
+    def level(sizes: list[Int64s] | None, **options: object) -> Writers:
+        ways = predict_writers(batches, 8, 1, level=options, sizes=sizes)
+        return next(each for each in ways if each.way == "level")
+
+    assert level(None).slowest_over_mean < 1.01
+    # Rows that are even are not even in bytes.
+    assert level(sizes).slowest_over_mean > 1.05
+    assert level(sizes, balance="bytes").slowest_over_mean < 1.01
+    whole = level(sizes, balance="bytes", target_file_bytes=10**6)
+    assert whole.files == batches[0].distinct
+    assert whole.slowest_over_mean > 1.05
+
+
 def test_the_command_shows_every_way_and_one_sentence(
     key_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -123,7 +143,7 @@ def test_a_job_of_rows_is_asked_by_the_columns_of_its_table(root: Path, tmp_path
         "source": {"type": "files", "path": str(tmp_path / "in")},
         "decode": {"type": "json", "schema": "country STRING, day INT"},
         "operator": {"type": "rows"},
-        "grouping": {"type": "level"},
+        "grouping": {"type": "level", "balance": "bytes", "target_file_bytes": 1 << 30},
         "partitions": 4,
         "sinks": [
             {
@@ -146,8 +166,9 @@ def test_a_job_of_rows_is_asked_by_the_columns_of_its_table(root: Path, tmp_path
     made = {row["way"]: row for row in answer["predictions"]}
     assert (answer["values"], answer["sample"]["records"]) == (values, 3000)
     assert made["hash"]["files"] == made["none"]["files"] == values
-    assert values <= made["level"]["files"] <= values + 3
-    assert made["level"]["slowest_over_mean"] < 1.01 < made["hash"]["slowest_over_mean"]
+    # By its options each value is one file.
+    assert made["level"]["files"] == values
+    assert min(made[way]["slowest_over_mean"] for way in ("level", "hash")) > 1.01
     assert not (tmp_path / "table").exists()
     assert not (tmp_path / "checkpoint").exists()
 
