@@ -215,14 +215,9 @@ def _options(name: str) -> str:
 
 
 def _markdown(text: str) -> str:
-    """A docstring's paragraphs; doctests become blocks of code, files become links."""
-    parts: list[str] = []
-    for part in text.split("\n\n"):
-        if part.startswith(">>>"):
-            parts.append(f"```python\n{part}\n```")
-        else:
-            parts.append(part if part.startswith("    ") else _with_links(part))
-    return "\n\n".join(parts)
+    """A docstring's paragraphs without doctests, whose names are not public; files become links."""
+    parts = [part for part in text.split("\n\n") if not part.startswith(">>>")]
+    return "\n\n".join(part if part.startswith("    ") else _with_links(part) for part in parts)
 
 
 def _with_links(text: str) -> str:

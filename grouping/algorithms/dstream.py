@@ -47,7 +47,7 @@ partitions are away, their cold keys (and no others) are hashed again over those
 | decline | `coin_flip.decline_all` |
 | CBF | `state["filter"]`, `grouping.parts.sketches.counting_bloom` |
 
-A key that makes up half of the stream turns hot, the others stay:
+A key that makes up half of the stream turns hot, the others stay.
 
 >>> import numpy as np
 >>> from unskew.grouping.registry import create

@@ -136,7 +136,6 @@ PROGRAMS = {
         f"{page.relative_to(ROOT)}:{block.line}": block.text
         for page in PAGES
         for block in blocks(page, "python")
-        if not block.text.startswith(">>> ")  # of a docstring, whose own tests run it
     },
     **{
         str(path.relative_to(ROOT)): path.read_text("utf-8")
