@@ -53,10 +53,6 @@ class Loaded:
         """The problems as printed, no secret in them."""
         return [redact(line, self.hidden) for line in lines(self.file, self.problems)]
 
-    def warning_lines(self) -> list[str]:
-        """The warnings as printed, no secret in them."""
-        return [redact(line, self.hidden) for line in lines(self.file, self.warnings)]
-
 
 def load_job(path_or_name: str | FilePath, overrides: Mapping[str, object] | None = None) -> Job:
     """The job in a file, or the shipped job of that name; UsageError has all problems.

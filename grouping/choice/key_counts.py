@@ -18,13 +18,6 @@ class KeyCounts:
     records: Float64s
     keys: Float64s
 
-    @classmethod
-    def of_hashes(cls, hashes: UInt64s) -> "KeyCounts":
-        """The keys of a batch, given the hash of each record's key."""
-        counts = np.unique(hashes, return_counts=True)[1]
-        records, keys = np.unique(counts, return_counts=True)
-        return cls(records.astype(np.float64), keys.astype(np.float64))
-
     @property
     def distinct(self) -> float:
         """Keys."""

@@ -86,19 +86,19 @@ class Journal:
                 f"checkpoint: {root}: another start of the job works on it since; this one ends"
             )
 
-    def state_before(self, batch: int, source: int) -> Snapshot | None:
-        """Read the newest state that `source` left before `batch`."""
-        states = (self.read(number, state_name(source)) for number in self.batches_before(batch))
-        return next(filter(None, states), None)
+    def states_before(self, batch: int, source: int) -> Iterator[tuple[int, Snapshot]]:
+        """Read the states that `source` left before `batch`, each with its batch, newest first."""
+        for number in self.batches_before(batch):
+            if state := self.read(number, state_name(source)):
+                yield number, state
 
     def restore_before(self, batch: int, source: int, new: Grouping, others: bool = False) -> None:
-        """Let a new grouping go on from that state, if it is for as many partitions.
+        """Let a new grouping go on from the newest of them, if it is for as many partitions.
 
         With `others`, states of other groupings are passed over.
         """
-        for number in self.batches_before(batch):
-            state = self.read(number, state_name(source))
-            if state is not None and not (others and state.kind != new.snapshot().kind):
+        for number, state in self.states_before(batch, source):
+            if not others or state.kind == new.snapshot().kind:
                 if state.partitions == new.setting.partitions:
                     with self.naming(number, state_name(source)):
                         new.restore(state)
@@ -328,10 +328,8 @@ class Journal:
     def _names(self, folder: str) -> Iterable[str]:
         system, root = self._open()
         path = f"{root}/{folder}" if folder else root
-        return [
-            info.base_name
-            for info in system.get_file_info(fs.FileSelector(path, allow_not_found=True))
-        ]
+        infos = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
+        return [info.base_name for info in infos]
 
     def _read_all(
         self,

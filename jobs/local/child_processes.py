@@ -49,10 +49,6 @@ class Child:
         """Wait until it ends; its exit code."""
         return self._process.wait(seconds)
 
-    def ask_to_end(self) -> None:
-        """Send SIGTERM and return without waiting."""
-        self._process.terminate()  # the guard hands it on
-
     def stop(self) -> None:
         """Stop the process and wait; may be called twice."""
         assert self._process.stdin is not None

@@ -57,13 +57,19 @@ _PROGRAMS = {
 }
 
 
+class _Container(Child):
+    def ask_to_end(self) -> None:
+        """Send SIGTERM and return: the container has its own time to end."""
+        self._process.terminate()  # the guard hands it on
+
+
 class Dry:
     """The services that run."""
 
     def __init__(self, services: dict[str, Service], folder: Path) -> None:
         self.services = services
         self.native = Native(services, folder)
-        self.children: dict[str, Child] = {}
+        self.children: dict[str, _Container] = {}
         self._folder = folder
         # The entry point finds the environment where it would in the image.
         (folder / "venv").symlink_to(sys.prefix)
@@ -86,7 +92,7 @@ class Dry:
             environment |= self._image_of_grafana(name)
         folder = self._folder / name
         folder.mkdir(exist_ok=True)
-        self.children[name] = Child(command, folder / "log", env=environment)
+        self.children[name] = _Container(command, folder / "log", env=environment)
         return True
 
     def _command(self, name: str) -> list[str] | None:

@@ -35,9 +35,16 @@ def spread_keys(z: float, keys: int, way: str) -> Loads:
     return list(spread(name, batch, PARTITIONS, 4, Work(0.0)))[-1]
 
 
+def count_hashes(hashes: UInt64s) -> KeyCounts:
+    """The keys of a batch, given the hash of each record's key."""
+    counts = np.unique(hashes, return_counts=True)[1]
+    records, keys = np.unique(counts, return_counts=True)
+    return KeyCounts(records.astype(np.float64), keys.astype(np.float64))
+
+
 @cache
 def count_keys(z: float, keys: int) -> KeyCounts:
-    return KeyCounts.of_hashes(draw_keys(z, keys))
+    return count_hashes(draw_keys(z, keys))
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.support.auto_worlds import count_hashes
 from unskew.grouping.choice.key_counts import KeyCounts, ReportedKeys, merge_reports
 
 SAMPLED_MAX = 200
@@ -26,7 +27,7 @@ def test_pairs_are_those_of_records_in_any_order() -> None:
     drawn = rng.integers(0, 8, hashes.size)
     pairs = len(set(zip(hashes.tolist(), drawn.tolist(), strict=True)))
 
-    counts = KeyCounts.of_hashes(hashes)
+    counts = count_hashes(hashes)
 
     assert counts.distinct == np.unique(hashes).size
     assert counts.count_pairs(8) == pytest.approx(pairs, rel=0.03)

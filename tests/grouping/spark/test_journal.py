@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import fs
 
+from tests.support.journals import newest_state
 from unskew.grouping.errors import SnapshotError
 from unskew.grouping.snapshot import Snapshot
 from unskew.grouping.spark.journal import Journal
@@ -37,7 +38,7 @@ def journal(tmp_path: Path) -> Journal:
 def test_what_is_written_is_read_back(tmp_path: Path, prefix: str) -> None:
     journal = Journal(f"{prefix}{tmp_path}/deep/journal")
     assert journal.write_state(3, 1, state(1))
-    state_read = journal.state_before(4, 1)
+    state_read = newest_state(journal, 4, 1)
     assert state_read is not None
     assert state_read.checksum() == state(1).checksum()
     assert journal.batches() == [3]
@@ -45,7 +46,7 @@ def test_what_is_written_is_read_back(tmp_path: Path, prefix: str) -> None:
 
 def test_an_empty_journal_has_nothing(journal: Journal) -> None:
     assert journal.batches() == []
-    assert journal.state_before(5, 0) is None
+    assert newest_state(journal, 5, 0) is None
     assert journal.reports_before(5) == {}
     assert journal.newest_sources(5) == 0
     assert journal.size_bytes() == 0
@@ -55,7 +56,7 @@ def test_an_empty_journal_has_nothing(journal: Journal) -> None:
 def test_the_first_attempt_wins(journal: Journal, tmp_path: Path) -> None:
     assert journal.write_state(0, 0, state(1))
     assert not journal.write_state(0, 0, state(2))
-    state_read = journal.state_before(1, 0)
+    state_read = newest_state(journal, 1, 0)
     assert state_read is not None
     assert state_read.checksum() == state(1).checksum()
     assert [path.name for path in (tmp_path / "journal" / "000000000000").iterdir()] == [
@@ -84,7 +85,7 @@ def test_what_the_next_batch_needs_and_cannot_read_is_listed(journal: Journal) -
 def test_a_task_never_sees_its_own_batch(journal: Journal) -> None:
     journal.write_state(2, 0, state(2))
     journal.write_state(5, 0, state(5))
-    before = [journal.state_before(batch, 0) for batch in (2, 3, 5, 6)]
+    before = [newest_state(journal, batch, 0) for batch in (2, 3, 5, 6)]
     assert [state_read and int(state_read.arrays["active"][0]) for state_read in before] == [
         None,
         2,
@@ -97,7 +98,7 @@ def test_a_source_that_missed_a_batch_goes_on_from_its_own_last_state(journal: J
     journal.write_state(1, 0, state(1))
     journal.write_state(1, 1, state(11))
     journal.write_state(2, 0, state(2))
-    state_read = journal.state_before(3, 1)
+    state_read = newest_state(journal, 3, 1)
     assert state_read is not None
     assert state_read.arrays["active"][0] == 11
     assert journal.newest_sources(3) == 1
@@ -159,7 +160,7 @@ def test_a_damaged_file_stops_with_what_to_do(
         data[40] ^= 1
     path.write_bytes(data)
     with pytest.raises(SnapshotError) as error:
-        journal.state_before(1, 0)
+        newest_state(journal, 1, 0)
     assert str(path) in str(error.value)
     assert "remove the journal's folder" in str(error.value)
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tests.support.checkpoints import REPORTS_OF_VERSION_3
+from tests.support.journals import newest_state
 from unskew.grouping.errors import SnapshotError
 from unskew.grouping.registry import create
 from unskew.grouping.snapshot import Snapshot
@@ -156,7 +157,7 @@ def test_a_pipe_in_the_place_of_a_file_is_refused(journal: Journal, name: str) -
     os.mkfifo(path)
     assert journal.unreadable_files() == [f"{FOLDER}/{name}"]
     with pytest.raises(SnapshotError, match="is not a regular file"):
-        journal.state_before(1, 0) or list(journal.rejected(0))
+        newest_state(journal, 1, 0) or list(journal.rejected(0))
 
 
 def test_what_is_dropped_anyway_is_not_judged(journal: Journal) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tests.support.journals import newest_state
 from unskew.grouping.errors import TakenOverError
 from unskew.grouping.spark.journal import KEPT_BATCHES, Journal
 from unskew.grouping.spark.router import Router
@@ -126,13 +127,13 @@ def test_what_may_be_purged_between_two_attempts_is_not_looked_at(tmp_path: Path
     assert journal is not None
     journal.write_state(5, 0, router.grouping_for(5, 0).snapshot())
     newest = 5 + KEPT_BATCHES
-    assert journal.state_before(newest, 0) is not None
+    assert newest_state(journal, newest, 0) is not None
     assert journal.newest_sources(newest) == 1
     # The service may purge now, or a moment later.
-    assert journal.state_before(newest + 1, 0) is None
+    assert newest_state(journal, newest + 1, 0) is None
     assert journal.newest_sources(newest + 1) == 0
     journal.purge(newest - KEPT_BATCHES)
-    assert journal.state_before(newest, 0) is not None
+    assert newest_state(journal, newest, 0) is not None
 
 
 @pytest.mark.parametrize("number", [errno.EPERM, errno.ENOTSUP, errno.EIO])

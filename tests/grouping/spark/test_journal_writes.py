@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import fs
 
+from tests.support.journals import newest_state
 from unskew.grouping.snapshot import Snapshot
 from unskew.grouping.spark.journal import Journal
 
@@ -63,11 +64,11 @@ def journal(folder: Path, *, cut: bool = False) -> Journal:
 def test_a_cut_write_is_as_if_it_had_not_been(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="gone"):
         journal(tmp_path, cut=True).write_state(0, 0, STATE)
-    assert journal(tmp_path).state_before(1, 0) is None
+    assert newest_state(journal(tmp_path), 1, 0) is None
 
     assert journal(tmp_path).write_state(0, 0, STATE)
     assert not journal(tmp_path).write_state(0, 0, STATE)
-    read = journal(tmp_path).state_before(1, 0)
+    read = newest_state(journal(tmp_path), 1, 0)
     assert read is not None
     assert read.checksum() == STATE.checksum()
     names = [path.name for path in (tmp_path / "000000000000").iterdir()]
