@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import venv
 import zipfile
 from pathlib import Path
@@ -93,14 +94,18 @@ def write_files(folder: Path, files: dict[str, str]) -> None:
         (folder / name).write_text(text)
 
 
+def build(target: str, source: Path, folder: Path) -> Path:
+    """The wheel or the sdist of what is in `source`, in a folder of its own."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(folder)]
+    subprocess.run(command, cwd=source, check=True, capture_output=True)
+    (built,) = folder.iterdir()
+    return built
+
+
 @pytest.fixture(scope="module")
 def wheel(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Our wheel, built from the checkout."""
-    folder = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(build, cwd=root, check=True, capture_output=True)
-    (built,) = folder.glob("*.whl")
-    return built
+    return build("wheel", root, tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +139,24 @@ def test_it_brings_one_import_name(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     metadata = f"unskew-{checkout.__version__}.dist-info"
     assert {name.partition("/")[0] for name in names} == {"unskew", metadata}
+
+
+@pytest.mark.slow
+@pytest.mark.every_run
+def test_the_wheel_of_the_source_archive_is_the_same(
+    root: Path, wheel: Path, tmp_path: Path
+) -> None:
+    with tarfile.open(build("sdist", root, tmp_path / "sdist")) as archive:
+        archive.extractall(tmp_path / "unpacked", filter="data")
+    (source,) = (tmp_path / "unpacked").iterdir()
+    other = build("wheel", source, tmp_path / "wheel")
+
+    assert contents(other) == contents(wheel)
+
+
+def contents(wheel: Path) -> dict[str, int]:
+    """The files of a wheel, each with its checksum."""
+    return {info.filename: info.CRC for info in zipfile.ZipFile(wheel).infolist()}
 
 
 def test_help_lists_the_commands(installed: Path) -> None:
@@ -186,6 +209,7 @@ def test_the_live_page_is_in_the_wheel(installed: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.every_run
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("command", "least", "words"),
