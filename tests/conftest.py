@@ -40,6 +40,8 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip what `--minutes` leaves no time for, before its fixtures are set up."""
+    if item.get_closest_marker("every_run"):
+        return
     if time.monotonic() > item.config.stash.get(_DEADLINE, math.inf):
         pytest.skip("not begun: the time of --minutes is over")
 
@@ -52,8 +54,9 @@ def pytest_collection_modifyitems(
     """Put tests that share what is costly to start on one worker of pytest-xdist.
 
     That is the session of this process, the kernels of a grouping, and what a fixture starts for a
-    whole file. What takes longest begins first: the tests of that session, on one worker, then
-    child processes with a session of their own, on whichever worker is free.
+    whole file. First are those that every run has; then what takes longest: the tests of that
+    session, on one worker, then child processes with a session of their own, on whichever worker is
+    free.
     """
     if turn := config.getoption("turn"):
         items.sort(key=lambda item: zlib.crc32(f"{turn} {item.path.relative_to(ROOT)}".encode()))
@@ -66,6 +69,8 @@ def pytest_collection_modifyitems(
 
 def _rank(item: pytest.Item) -> int:
     """Before which others a test is run."""
+    if item.get_closest_marker("every_run"):
+        return -1
     if "spark" in getattr(item, "fixturenames", ()):
         return 0
     return 1 if item.get_closest_marker("spark") else 2

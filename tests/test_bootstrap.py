@@ -60,6 +60,7 @@ def test_a_second_set_up_reports_that_it_waits(root: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.every_run
 def test_a_broken_environment_is_replaced_and_a_failed_step_named(checkout: Path) -> None:
     python = checkout / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)

@@ -57,6 +57,7 @@ def test_a_turn_back_is_a_file_that_an_earlier_stretch_had(
 
 
 @pytest.mark.slow
+@pytest.mark.every_run
 @pytest.mark.spark
 @pytest.mark.e2e
 def test_a_run_enters_what_the_page_lists(page: str) -> None:

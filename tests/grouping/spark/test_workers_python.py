@@ -34,6 +34,7 @@ print(rows_routed())
 
 
 @pytest.mark.slow
+@pytest.mark.every_run
 def test_workers_run_the_programs_own_python_or_the_error_says_how(tmp_path: Path) -> None:
     venv.create(tmp_path / "bare", with_pip=False)
     bare = tmp_path / "bare" / "bin" / "python3"
