@@ -11,7 +11,7 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from dashboards.__main__ import FOLDER, main, pages
-from tests.support.dashboards import (
+from tests.support.displays.dashboards import (
     UIDS,
     Query,
     annotations,
@@ -22,7 +22,7 @@ from tests.support.dashboards import (
     substituted,
     variable,
 )
-from tests.support.promql import labels_left
+from tests.support.displays.promql import labels_left
 
 LEGEND = re.compile(r"\{\{(\w+)\}\}")
 INTERVALS = {"__rate_interval": "1m", "__range": "30m"}

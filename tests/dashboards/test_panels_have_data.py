@@ -16,7 +16,15 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.dashboards import UIDS, Query, annotations, page, queries, substituted, variable
+from tests.support.displays.dashboards import (
+    UIDS,
+    Query,
+    annotations,
+    page,
+    queries,
+    substituted,
+    variable,
+)
 from tests.support.running.job_process import job_words, make_topics, produce, running
 from tests.support.running.processes import end_process
 from tests.support.running.programs import find_program

@@ -22,7 +22,7 @@ from docs.reference.write_or_check import section
 FILES_MAX = 22
 TURNS_BACK_MAX = 8
 FOLDER_MAX = 14
-TESTS_FOLDER_MAX = 18
+TESTS_FOLDER_MAX = 16
 
 
 @pytest.fixture(scope="module")

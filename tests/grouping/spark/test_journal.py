@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import fs
 
-from tests.support.journals import newest_state
+from tests.support.checkpoints import newest_state
 from unskew.grouping.errors import SnapshotError
 from unskew.grouping.snapshot import Snapshot
 from unskew.grouping.spark.journal import Journal

@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.support.checkpoints import REPORTS_OF_VERSION_3
-from tests.support.journals import newest_state
+from tests.support.checkpoints import REPORTS_OF_VERSION_3, newest_state
 from unskew.grouping.errors import SnapshotError
 from unskew.grouping.registry import create
 from unskew.grouping.snapshot import Snapshot

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.support.journals import newest_state
+from tests.support.checkpoints import newest_state
 from unskew.grouping.errors import TakenOverError
 from unskew.grouping.spark.journal import KEPT_BATCHES, Journal
 from unskew.grouping.spark.router import Router

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 
-from tests.support.journals import newest_state
+from tests.support.checkpoints import newest_state
 from unskew.grouping.snapshot import Snapshot
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.locations import open_location

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser
 
-from tests.support.live_page import browser
+from tests.support.displays.live_page import browser
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from docs.reference.metrics import PAGE, main, page
 from tests.support.batches import done, progress
-from tests.support.boards import board, samples
+from tests.support.displays.boards import board, samples
 from unskew import __version__
 from unskew.grouping.choice.decider import Expected
 from unskew.grouping.choice.records import BatchChoice

@@ -10,7 +10,7 @@ from prometheus_client import generate_latest
 
 from tests.support.batches import done
 from tests.support.checkpoints import REPORTS_OF_VERSION_3
-from tests.support.live_page import job
+from tests.support.displays.live_page import job
 from unskew.jobs.observe.batches.batch import BatchDone
 from unskew.jobs.observe.batches.batch_stats import BatchStats
 from unskew.jobs.observe.board import Board

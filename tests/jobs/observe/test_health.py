@@ -1,6 +1,6 @@
 """When a query is up, stalled or failed, as metrics and as probes see it."""
 
-from tests.support.boards import samples
+from tests.support.displays.boards import samples
 from unskew.jobs.observe.board import Board
 from unskew.jobs.observe.health import Health
 

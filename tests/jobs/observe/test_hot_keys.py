@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.support.batches import done
-from tests.support.boards import board, samples
+from tests.support.displays.boards import board, samples
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.report import PartitionReport
 from unskew.jobs.checkpoint.hash_key import make_hash_key, read_hash_key

@@ -9,7 +9,7 @@ import pytest
 
 from tests.jobs.observe.test_server import at, get, serving
 from tests.support.batches import done, progress
-from tests.support.live_page import followed, job, skewed
+from tests.support.displays.live_page import followed, job, skewed
 from unskew.config.models.metrics import BasicAuth, Metrics
 from unskew.config.types.secrets import Secret
 from unskew.jobs.observe.batches.batch import BatchDone

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.support.batches import done, progress
-from tests.support.live_page import Seen, followed, job, served, skewed
+from tests.support.displays.live_page import Seen, followed, job, served, skewed
 from unskew.config.models.metrics import BasicAuth
 from unskew.config.types.secrets import Secret
 from unskew.jobs.local.child_processes import free_ports

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
-from tests.support.live_page import Seen, followed, job, served, skewed
+from tests.support.displays.live_page import Seen, followed, job, served, skewed
 from unskew.jobs.observe.batches.batch import BatchDone
 
 pytestmark = pytest.mark.e2e

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.live_page import Seen, browser
+from tests.support.displays.live_page import Seen, browser
 from tests.support.running.job_process import (
     Running,
     inspected,

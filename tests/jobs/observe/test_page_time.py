@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser
 
-from tests.support.live_page import Seen, followed, job, served, skewed
+from tests.support.displays.live_page import Seen, followed, job, served, skewed
 from unskew.grouping.choice.records import BatchChoice, Expected
 from unskew.jobs.observe.batches.rejected_samples import RejectedSample
 from unskew.jobs.observe.batches.written import WrittenFiles

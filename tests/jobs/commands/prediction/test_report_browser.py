@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.live_page import Seen, browser
+from tests.support.displays.live_page import Seen, browser
 from unskew.grouping.simulation.loads import WAYS
 from unskew.jobs.__main__ import main
 
