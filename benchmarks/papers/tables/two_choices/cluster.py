@@ -133,7 +133,7 @@ def _workers() -> tuple[Row, ...]:
                 f"largest mean latency of a worker, {label} over SG, worst of the skews",
                 Printed("very close", _WHERE, 1.0),
                 Extreme(over(_MOST, name, "shuffle")),
-                "both are below 2 ms, of which 1 ms is the work itself",
+                "SG's is 1 ms, the work itself; theirs are 1.3 and 2.7 ms, PKG's 2,352",
             )
             for name, label in OURS.items()
         ),
