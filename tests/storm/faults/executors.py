@@ -47,7 +47,7 @@ def _storm(case: Case, stage: Stage, spark: Cluster, points: tuple[str, ...]) ->
     for number in range(_STARTS_MAX):
         routing = routing_of(stage.world, rng)
         log = stage.folder / f"log-{number}"
-        with driver(stage.job_file(routing, spark=_settings(spark)), log) as started:
+        with driver(stage.job_file(routing, spark={**SPARK, **spark.settings()}), log) as started:
             _strike(case, started, stage.watched(routing), spark, rng, points)
             code = started.wait()
             if code == 0:
@@ -56,18 +56,6 @@ def _storm(case: Case, stage: Stage, spark: Cluster, points: tuple[str, ...]) ->
             counts.outcomes["jobs ended by lost executors, then started again"] += 1
             counts.notes.append(started.text())
     raise StormError(f"{stage.world}: {_STARTS_MAX} starts were not enough: {counts.notes}")
-
-
-def _settings(spark: Cluster) -> dict[str, Any]:
-    return {
-        **SPARK,
-        "spark.master": spark.url,
-        "spark.executor.memory": "512m",
-        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
-        # By default two minutes go by until a lost executor's shuffle files are given up.
-        "spark.shuffle.io.connectionTimeout": "15s",
-        "spark.shuffle.io.retryWait": "1s",
-    }
 
 
 def _strike(

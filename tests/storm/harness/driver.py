@@ -12,11 +12,10 @@ from pathlib import Path
 import psutil
 
 from tests.storm.harness.counts import StormError
+from tests.support.running.cluster import SHORT_LIVED
 from tests.support.running.processes import children_named
 
 END_SECONDS = 1800.0
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=192m -XX:+UseSerialGC"
-"""For a JVM that lives for minutes, half of which it would spend on compiling better code."""
 
 
 class Driver:

@@ -15,9 +15,8 @@ from pyspark.sql import SparkSession
 
 from tests.storm.harness.checks import check_text
 from tests.storm.harness.counts import StormError
-from tests.storm.harness.driver import SHORT_LIVED
 from tests.storm.harness.stage import SPARK
-from tests.support.running.cluster import python_workers
+from tests.support.running.cluster import SHORT_LIVED, python_workers
 from tests.support.running.processes import children_named
 from unskew import load_job
 from unskew.config.errors import UnskewError

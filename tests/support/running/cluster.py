@@ -18,8 +18,8 @@ import pyspark
 from tests.support.running.processes import children_named
 from unskew.jobs.local.java import java_home
 
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For a JVM: one of a minute spends half of its time on code that it will run no more."""
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=192m -XX:+UseSerialGC"
+"""For a JVM that lives for minutes, half of which it would spend on compiling better code."""
 _START_SECONDS = 60.0
 _SPARK = Path(pyspark.__file__).parent
 
