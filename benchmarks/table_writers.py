@@ -330,7 +330,8 @@ def warm_up(
     workspace: Bench, size: Size, formats: Sequence[str], spark: SparkSession, meter: Meter
 ) -> None:
     """A job and a query by hand of few records, so that no way is the first of its session."""
-    few = replace(size, records=_WARM_UP_RECORDS, batches=2, values=min(size.values, 50))
+    records = min(size.records, _WARM_UP_RECORDS)
+    few = replace(size, records=records, batches=2, values=min(size.values, 50))
     for form in formats:
         case = Case(workspace, few, _WARM_UP_Z, form)
         if case.topic not in workspace.filled:
