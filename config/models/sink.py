@@ -1,7 +1,7 @@
 """What the options of all targets (sinks and dead letters) share."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from unskew.config.models.base import Model
 
@@ -15,6 +15,9 @@ class Identity(NamedTuple):
 
 class TargetOptions(Model):
     """The options of a target that a job writes to."""
+
+    takes_rows: ClassVar[bool] = False
+    """Can it be what the operator `rows` writes to: a table whose partitions are its writers?"""
 
     if TYPE_CHECKING:
 

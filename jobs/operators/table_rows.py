@@ -79,7 +79,7 @@ class RowsOptions(OperatorOptions):
     @agrees_with("sinks")
     def goes_into_a_table(self, sinks: list[Any]) -> Iterator[Contradiction]:
         """`rows` needs exactly one sink, of type table."""
-        if [sink.type for sink in sinks] != ["table"]:
+        if [sink.takes_rows for sink in sinks] != [True]:
             yield Contradiction(
                 ("type",),
                 "rows needs one sink, of type table: partitions of rows are its writers",

@@ -14,7 +14,7 @@ from unskew.jobs.kafka.native_options import native_options
 from unskew.jobs.kafka.options import connection_options
 from unskew.jobs.replay.dead_letter import Coordinates, DeadLetter
 from unskew.jobs.replay.ledger import Ledger
-from unskew.jobs.replay.reading import ANSWER_SECONDS
+from unskew.jobs.sinks.stored_dead_letters import ANSWER_SECONDS
 
 CHUNK = 500
 """How many are sent before the ledger notes them; a kill in between sends these once more."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
+from unskew.config.errors import UsageError
 from unskew.config.models.sink import TargetOptions
 from unskew.config.models.window import Merge
 from unskew.config.rules.registry import Contradiction, agrees_with
@@ -261,3 +262,11 @@ class DeadLetters(Target):
 
         The first call of a batch replaces what an earlier attempt left; `more` follow it.
         """
+
+    def read(self, job: "Job") -> Iterator[Mapping[str, Any]]:
+        """Read what was written, without Spark: for `unskew dead-letters`.
+
+        Each by the names of the columns that `write` was given, with `key` and `value` as bytes and
+        `timestamp` as a text, or as Spark writes them in JSON.
+        """
+        raise UsageError(f"dead_letters: type {job.dead_letters.type} cannot be read back")

@@ -14,6 +14,8 @@ from unskew.jobs.sinks.base import Batch, DeadLetters, Sink, Target
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from unskew.config.models.job import Job
+
 
 class FilesTarget(Target):
     """A folder with a folder for each batch: written again by a replay, that is replaced."""
@@ -71,3 +73,8 @@ class FilesDeadLetters(FilesTarget, DeadLetters):
     def write(self, records: "DataFrame", batch: Batch, *, more: bool = False) -> None:
         mode = "append" if more else "overwrite"
         records.write.mode(mode).format(self.format).save(self.folder_of(batch))
+
+    def read(self, job: "Job") -> Iterator[Mapping[str, Any]]:
+        from unskew.jobs.sinks.stored_dead_letters import read_folder
+
+        return read_folder(self.path)

@@ -1,6 +1,6 @@
 """Results and dead letters as records of a Kafka topic."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
@@ -210,6 +210,11 @@ class KafkaDeadLetters(KafkaTarget, DeadLetters):
             "includeHeaders": "true",
         }
         rows.write.format("kafka").options(**options).save()
+
+    def read(self, job: "Job") -> Iterator[Mapping[str, Any]]:
+        from unskew.jobs.sinks.stored_dead_letters import read_topic
+
+        return read_topic(self.topic, self.client_options(job), f"dead-letters: {job.name}")
 
 
 def _has_unbounded_columns(results: "DataFrame", key: Sequence[str]) -> bool:

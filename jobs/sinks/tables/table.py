@@ -56,6 +56,7 @@ class TableSink(Sink):
 
     # A Delta table is merged with in several passes over the results.
     computes_every_row: ClassVar[bool] = False
+    takes_rows: ClassVar[bool] = True
 
     format: Literal["parquet", "delta"] = Field(examples=["delta"])
     """`delta`: each row exactly once for every reader; Unskew fetches Delta's jars. `parquet`: once

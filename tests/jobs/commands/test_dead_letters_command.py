@@ -85,7 +85,7 @@ def test_a_source_that_is_no_topic_takes_no_records(
 def test_a_broker_that_is_away_is_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("unskew.jobs.replay.reading.ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr("unskew.jobs.sinks.stored_dead_letters.ANSWER_SECONDS", 1.0)
     settings = ["--set", "source.bootstrap_servers=127.0.0.1:1"]
     words = ["word_count", "--set", f"checkpoint={tmp_path}", *settings]
     code, _, (line,) = run(capsys, "list", *words)

@@ -14,11 +14,14 @@ from unskew.config.errors import ExternalError, UsageError
 from unskew.config.explain import explain
 from unskew.config.json_schema import write_schema
 from unskew.config.lint import lint
+from unskew.config.loader import load_job
 from unskew.config.models.job import Job
 from unskew.jobs.checkpoint.files import journal_of
 from unskew.jobs.engine.preflight import check
 from unskew.jobs.engine.service import Service
 from unskew.jobs.query.pipeline import Pipeline
+from unskew.jobs.replay.dead_letter import DeadLetter
+from unskew.jobs.replay.reading import read_dead_letters
 
 MODULE = '''
 import json
@@ -70,6 +73,17 @@ class ReasonsOnly(DeadLetters):
         reasons = [row.reason for row in records.collect()]
         Path(self.file).write_text(json.dumps([batch.id, reasons, more]))
 
+    def read(self, job):
+        for reason in json.loads(Path(self.file).read_text())[1]:
+            yield {"reason": reason, "value": job.name.encode()}
+
+
+class Unread(DeadLetters):
+    """Cannot be read back."""
+
+    def write(self, records, batch, *, more=False):
+        records.collect()
+
 
 class Unfinished(Sink):
     """Has no `write`."""
@@ -81,6 +95,7 @@ no_sink = user_sinks:ReasonsOnly
 
 [unskew.dead_letters]
 reasons = user_sinks:ReasonsOnly
+unread = user_sinks:Unread
 """
 FILE = """\
 name: words
@@ -198,6 +213,16 @@ def test_a_job_names_an_installed_sink_by_its_name_alone(tmp_path: Path) -> None
         job_over(
             {"type": "files", "path": "in"}, tmp_path, "x", sinks=[{"type": "user_sinks:LinesSink"}]
         )
+
+
+def test_dead_letters_of_it_are_listed_if_it_reads_them(tmp_path: Path) -> None:
+    job = job_of(tmp_path)
+    (tmp_path / "reasons.json").write_text(json.dumps([0, ["no_event_time"], False]))
+    assert list(read_dead_letters(job)) == [DeadLetter("no_event_time", None, b"totals", None)]
+
+    unread = load_job(job_file("{type: lines, folder: out}"), {"dead_letters": {"type": "unread"}})
+    with pytest.raises(UsageError, match="dead_letters: type unread cannot be read back"):
+        list(read_dead_letters(unread))
 
 
 @pytest.mark.spark
