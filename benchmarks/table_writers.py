@@ -24,7 +24,6 @@ from itertools import product
 from pathlib import Path
 from statistics import fmean
 
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -33,6 +32,7 @@ from benchmarks.engine.report import description
 from benchmarks.kept_rows import KeptRows, Keys
 from benchmarks.tables import MEETS, UNJUDGED, Row, Table, show, verdict
 from benchmarks.throttled_store import Throttle
+from benchmarks.written_files import Written, written
 from unskew.config.loader import load_job
 from unskew.config.models.job import Job
 from unskew.jobs.engine.service import Service
@@ -124,16 +124,6 @@ _ROW_BYTES = 130
 """About what a row takes in a shuffle."""
 
 
-@dataclass(frozen=True)
-class Written:
-    """What one batch wrote, by writer."""
-
-    seconds: tuple[float, ...]
-    files: int
-    bytes: tuple[int, ...]
-    rows: tuple[int, ...]
-
-
 class _Ended(Follower):
     """What the writers' tasks of a job took, batch by batch."""
 
@@ -185,32 +175,9 @@ def by_hand(case: Case, spark: SparkSession, job: Job, shuffle: By | None) -> li
     return written(path, seconds, [*begun, time.time_ns()])
 
 
-def written(path: Path, seconds: Sequence[list[float]], times: Sequence[int]) -> list[Written]:
-    """What batches wrote: their files are those that were last changed between two times."""
-    files = sorted((file.stat().st_mtime_ns, file) for file in path.rglob("part-*.parquet"))
-    batches = []
-    for own, start, end in zip(seconds, times, times[1:], strict=False):
-        names = [file for changed, file in files if start <= changed < end]
-        sizes = {file: file.stat().st_size for file in names}
-        rows = {file: pq.read_metadata(file).num_rows for file in names}
-        writers = max(len(own), 1)
-        both = (by_writer(values, writers) for values in (sizes, rows))
-        batches.append(Written(tuple(own), len(names), *both))
-    return batches
-
-
 def table_of(job: Job) -> Path:
     """The table's folder."""
     return Path(job.sinks[0].model_dump()["path"])
-
-
-def by_writer(files: Mapping[Path, int], writers: int) -> tuple[int, ...]:
-    """Sums over files of each task that wrote some: its number is in the names of its files."""
-    sums = dict.fromkeys(range(writers), 0)
-    for file, value in files.items():
-        writer = int(file.name.split("-")[1])
-        sums[writer] = sums.get(writer, 0) + value
-    return tuple(sums.values())
 
 
 @contextmanager

@@ -21,11 +21,9 @@ from benchmarks.table_writers import (
     RESULTS,
     Cells,
     Size,
-    Written,
-    by_writer,
     rotated,
-    written,
 )
+from benchmarks.written_files import Written, by_writer, written
 
 
 def row(writing: str, seconds: float) -> dict[str, Any]:
