@@ -82,7 +82,7 @@ function drawTimeline(entry, seen, until, trigger) {
     }
     return { left, right, y: y(each.seconds), each };
   });
-  fill(svg, PARTS.length + 2 + seen.length, 'path');
+  fill(svg, PARTS.length + 3 + seen.length, 'path');
   const shapes = [...svg.children];
   PARTS.forEach((name, p) => { shapes[p].setAttribute('class', `part ${name}`); shapes[p].setAttribute('d', paths[name]); });
   const at = PARTS.length;
@@ -90,9 +90,13 @@ function drawTimeline(entry, seen, until, trigger) {
   shapes[at].setAttribute('d', lined ? `M0 ${y(trigger)}H${width}` : '');
   shapes[at + 1].setAttribute('class', 'cuts');
   shapes[at + 1].setAttribute('d', boxes.filter((box) => box.each.seconds > top).map((box) => `M${box.left - 1} 8L${box.right + 1} 5`).join(''));
+  // A frame would hide the parts of a narrow batch: an arrow points at it.
+  const shownBox = boxes.find((box) => box.each === entry && box.right - box.left < 6);
+  shapes[at + 2].setAttribute('class', 'arrow');
+  shapes[at + 2].setAttribute('d', shownBox ? `M${shownBox.left - 4} ${shownBox.y - 9}H${shownBox.right + 4}L${(shownBox.left + shownBox.right) / 2} ${shownBox.y - 2}Z` : '');
   boxes.forEach((box, b) => {
-    const shape = shapes[at + 2 + b], fresh = b > 0 && box.each.run !== seen[b - 1].run;
-    shape.setAttribute('class', `batch${box.each === entry ? ' on' : ''}${fresh ? ' new' : ''}`);
+    const shape = shapes[at + 3 + b], fresh = b > 0 && box.each.run !== seen[b - 1].run;
+    shape.setAttribute('class', `batch${box.each === entry && box !== shownBox ? ' on' : ''}${fresh ? ' new' : ''}`);
     shape.setAttribute('d', fresh ? `M${box.left} ${height}V0` : `M${box.left} ${height}V${box.y}H${box.right}V${height}Z`);
     shape.dataset.seconds = box.each.seconds;
     if (fresh && box.each === entry) shape.setAttribute('d', `M${box.left} ${height}V${box.y}H${box.right}V${height}Z`);

@@ -92,6 +92,25 @@ def test_batches_stand_at_their_time_stacked_by_part_below_the_triggers_line(
     assert [lag_height - y for _, y in at] == pytest.approx([lag * scale for lag in LAGS], abs=0.1)
 
 
+def test_the_batch_that_is_shown_is_marked_and_its_parts_stay_to_be_seen(running: Browser) -> None:
+    settings = job()
+    page, now = followed(settings), time.time()
+    page.batch_done(skewed(0, began=now))
+    with served(page, settings) as server:
+        seen = Seen(running, server.page_url)
+        seen.wait("title", "^Batch 0$")
+        assert attributes(seen, "#timeline .arrow", "d") == [""]
+        assert seen.page.locator("#timeline .on").count() == 1
+        for number in range(1, 40):
+            page.batch_done(skewed(number, began=now + 10 * number))
+        seen.wait("title", "^Batch 39$")
+        (arrow,) = attributes(seen, "#timeline .arrow", "d")
+        points = [float(number) for number in re.findall(r"[\d.]+", arrow)]
+        newest = boxes(attributes(seen, "#timeline .work", "d")[0])[-1]
+        assert points[3] == pytest.approx((newest[0] + newest[2]) / 2, abs=0.6)
+        assert seen.page.locator("#timeline .on").count() == 0
+
+
 def test_the_parts_of_a_batch_and_the_same_batch_under_key_are_on_one_scale(
     running: Browser,
 ) -> None:
