@@ -128,7 +128,9 @@ class Paced(Operator):
 
     @property
     def final(self) -> Mapping[str, str]:
-        return {"count": "count"}
+        # What no result is made of, Spark would leave out of the merge and of the partials too.
+        ballast = {f"{_BALLAST}_bytes": f"octet_length({_BALLAST})"}
+        return {"count": "count", **(ballast if self.options.partial_bytes else {})}
 
     @property
     def direct(self) -> Mapping[str, str]:

@@ -23,7 +23,7 @@ from unskew.jobs.operators.user_code.failing_rows import (
 from unskew.jobs.operators.user_code.opened import begin_task
 from unskew.jobs.query.meter import Meter, make_windows
 from unskew.jobs.query.prepare import FAILED_KEY, REJECTED
-from unskew.jobs.query.rejected import keep_rejected
+from unskew.jobs.query.rejected import keep_rejected, unpack_rejected
 
 OPERATOR_FAILED = "operator_failed"
 # Rows that an operator sees at once: enough for Arrow to be fast, few enough to stay in memory.
@@ -68,7 +68,7 @@ class PartialStage:
             accepted, others = _split(rows)
             if others.num_rows:
                 meter.add_rejected(others)
-                rejected.append(pa.Table.from_struct_array(others[REJECTED]))
+                rejected.append(_read_rejected(others))
             started = clock()
             for part in partials_of(self.operator, accepted):
                 if part.partials is None:
@@ -110,16 +110,24 @@ def _chunk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(held)
 
 
+def _read_rejected(rows: pa.Table) -> pa.Table:
+    """The records of rejected rows."""
+    if pa.types.is_struct(rows.schema.field(REJECTED).type):
+        return pa.Table.from_struct_array(rows[REJECTED])
+    return unpack_rejected(rows[REJECTED])
+
+
 def _split(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
     """The accepted rows, and the rejected ones.
 
-    Where accepted rows carry their record, it stays with them.
+    Where accepted rows carry their record, as a struct, it stays with them.
     """
-    is_rejected = pc.is_valid(pc.struct_field(rows[REJECTED], "reason"))
+    carried = pa.types.is_struct(rows.schema.field(REJECTED).type)
+    reasons = pc.struct_field(rows[REJECTED], "reason") if carried else rows[REJECTED]
+    is_rejected = pc.is_valid(reasons)
     if pc.any(is_rejected).as_py():
         others = rows.filter(is_rejected)
         rows = rows.filter(pc.invert(is_rejected))
     else:
         others = rows.slice(0, 0)
-    carried = rows.num_rows > 0 and rows[REJECTED].null_count == 0
     return (rows if carried else rows.drop_columns(REJECTED)), others

@@ -24,6 +24,7 @@ from unskew.jobs.query.partial import PartialStage
 from unskew.jobs.query.prepare import ARRIVED, keep_accepted, keep_rejected, prepare
 from unskew.jobs.query.prepare_results import prepare_results
 from unskew.jobs.query.prepare_rows import SIZE, prepare_rows, select_table_columns
+from unskew.jobs.query.rejected import pack_rejected
 from unskew.jobs.query.writer_stage import WriterStage
 
 WINDOW = "window"
@@ -50,7 +51,10 @@ class Pipeline:
             totals = self._group_by_window(rows, operator).agg(*_make_aggregates(operator.direct))
         else:
             stage = self.make_stage(operator)
-            partials = self._partition(prepared).mapInArrow(stage, stage.schema)
+            rows = self._partition(prepared)
+            # Rows that an operator may still fail on carry their records, as structs.
+            rows = rows if self.job.on_error == "dead_letter" else pack_rejected(rows)
+            partials = rows.mapInArrow(stage, stage.schema)
             totals = self._group_by_window(partials, operator).agg(
                 *_make_aggregates(operator.merge)
             )

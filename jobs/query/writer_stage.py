@@ -1,7 +1,7 @@
 """The stage of rows that are written where they were routed to: it counts them, and reports.
 
 Rows themselves stay in the JVM. What crosses into Python is a row's hash, its time of arrival and
-the struct of a rejected record; what comes back is whether the row is to be written.
+the text of a rejected record; what comes back is whether the row is to be written.
 """
 
 import time
@@ -21,7 +21,7 @@ from unskew.jobs.operators.base import KEY, KEY_HASH, RECORDS
 from unskew.jobs.query.meter import Meter
 from unskew.jobs.query.partial import CHUNK_ROWS
 from unskew.jobs.query.prepare import ARRIVED, REJECTED
-from unskew.jobs.query.rejected import keep_rejected
+from unskew.jobs.query.rejected import keep_rejected, make_packed, unpack_rejected
 
 _IS_WRITTEN = "is_written"
 Chunks = Iterator[tuple[pa.Array, ...]]
@@ -43,7 +43,8 @@ class WriterStage:
         body: Any = self.count_named if self.name_keys else self.count
         udf: Any = arrow_udf(body, returnType="boolean")  # type: ignore[call-overload]
         # It writes files: without the mark Spark may evaluate it twice.
-        marked = rows.withColumn(_IS_WRITTEN, udf.asNondeterministic()(*map(sf.col, names)))
+        inputs = [make_packed(rows) if name == REJECTED else sf.col(name) for name in names]
+        marked = rows.withColumn(_IS_WRITTEN, udf.asNondeterministic()(*inputs))
         return marked.where(sf.col(_IS_WRITTEN)).drop(_IS_WRITTEN)
 
     # Spark reads the kind of a UDF from its annotations: hence one method a number of columns.
@@ -62,11 +63,11 @@ class WriterStage:
         counter = _Counter(Meter(self.name_keys, self.partitions, self.seed, None))
         rejected: list[pa.Table] = []
         for hashes, arrived, records, *names in chunks:
-            is_written = pc.is_null(pc.struct_field(records, "reason"))
+            is_written = pc.is_null(records)
             rows = pa.table([hashes, arrived, *names], [KEY_HASH, ARRIVED, KEY][: 2 + len(names)])
             if pc.all(is_written).as_py() is False:
                 others = records.filter(pc.invert(is_written))
-                rejected.append(pa.Table.from_struct_array(others))
+                rejected.append(unpack_rejected(others))
                 rows = rows.filter(is_written)
             counter.add(rows)
             yield is_written

@@ -144,3 +144,24 @@ def test_no_batch_compiles_what_those_before_it_did(
 
     assert len(ran.compiled) == 4
     assert ran.compiled[2] == ran.compiled[3]
+
+
+def test_what_a_partial_of_paced_carries_reaches_the_merge(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write_lines(tmp_path / "in", "0.json", records(5, 10))
+
+    ran = Ran(
+        spark,
+        tmp_path,
+        "carried",
+        operator={"type": "paced", "key": "symbol", "cost": "0 s", "partial_bytes": 16},
+        grouping={"type": "level"},
+        window=WINDOWS["none"],
+        lateness=None,
+    )
+
+    # Spark leaves out of a merge what no result is made of, and out of what is sent to it.
+    assert {total["ballast_bytes"] for total in ran.last.values()} == {16}
+    plan = ran.query._jsq.streamingQuery().lastExecution().executedPlan().toString()
+    assert "max(ballast" in plan

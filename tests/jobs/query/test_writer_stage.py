@@ -1,5 +1,6 @@
 """The stage that counts rows beside their writer, without Spark."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,25 +13,17 @@ from unskew.grouping.spark.report import PartitionReport
 from unskew.jobs.query import writer_stage
 from unskew.jobs.query.writer_stage import WriterStage
 
-RECORD = pa.struct(
-    {
-        "reason": pa.string(),
-        "key": pa.binary(),
-        "value": pa.binary(),
-        "topic": pa.string(),
-        "partition": pa.int32(),
-        "offset": pa.int64(),
-        "timestamp": pa.timestamp("us", "UTC"),
-    }
-)
-
 
 def chunk(hashes: list[int], reasons: list[str | None], *names: list[str]) -> tuple[pa.Array, ...]:
     """Rows as Spark sends them: those that are not rejected have no record."""
-    records = [None if reason is None else {"reason": reason, "value": b"x"} for reason in reasons]
+    # Bytes are in base 64, times in microseconds.
+    records = [
+        None if reason is None else json.dumps({"reason": reason, "value": "eA==", "timestamp": 7})
+        for reason in reasons
+    ]
     arrived = pa.array([1_000_000] * len(hashes), pa.timestamp("us", "UTC"))
     texts = [pa.array(each) for each in names]
-    return pa.array(hashes, pa.int64()), arrived, pa.array(records, RECORD), *texts
+    return pa.array(hashes, pa.int64()), arrived, pa.array(records, pa.string()), *texts
 
 
 def run(stage: WriterStage, *chunks: Any) -> list[list[bool]]:
@@ -66,6 +59,9 @@ def test_rows_are_counted_and_rejected_ones_are_kept(
     }
     (kept,) = journal.rejected(0)
     assert kept.column("reason").to_pylist() == ["not_decoded", "no_value"]
+    assert kept.column("value").to_pylist() == [b"x", b"x"]
+    assert kept.column("timestamp").cast(pa.int64()).to_pylist() == [7, 7]
+    assert kept.column("key").null_count == 2
 
 
 def test_names_are_in_the_report_where_the_job_shows_them(tmp_path: Path) -> None:

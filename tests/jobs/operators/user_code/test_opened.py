@@ -100,7 +100,7 @@ def run_task(folder: Path, name: str, keys: list[str], open_keys: int) -> Partit
     )
     table = rows(keys)
     arrived = table["event_time"]
-    record = pa.nulls(len(keys), pa.struct([("reason", pa.string())]))
+    record = pa.nulls(len(keys), pa.string())
     table = table.append_column("arrived", arrived).append_column("rejected", record)
     partials = pa.Table.from_batches(list(stage(iter(table.to_batches()))))
     lengths = dict(

@@ -1,0 +1,88 @@
+"""Which keys of a record can be used, and what the record's dead letter says."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from unskew import load_job
+from unskew.jobs.operators.hashtags import Hashtags
+from unskew.jobs.query import source
+from unskew.jobs.query.decode import decode
+from unskew.jobs.query.prepare import prepare
+
+pytestmark = pytest.mark.spark
+
+LONG, NULL = "key_too_long", "null_key"
+NOW = datetime.now(UTC)
+CASES: list[tuple[list[str | None], str | None]] = [
+    (["a", "bb"], None),
+    (["a", ""], None),
+    (["four", "five"], None),
+    (["a", None], NULL),
+    (["", None, "b"], NULL),
+    (["longer", "a"], LONG),
+    (["a", None, "longer"], LONG),
+    (["ééé", "a"], LONG),
+    (["éé", "éé"], None),
+    (["a\0b", "c"], None),
+    (["lon\0ger", "a"], LONG),
+]
+
+
+class _AllTags(Hashtags):
+    """Leaves tags as they are."""
+
+    @property
+    def key(self) -> str:
+        return self.options.hashtags
+
+
+def prepared(spark: SparkSession, tags: list[list[str | None]]) -> Any:
+    """The rows of records with these keys, of which the longest may have five bytes."""
+    rows = [
+        (None, json.dumps({"tags": each, "user": "u"}).encode(), "t", 0, number, NOW, False)
+        for number, each in enumerate(tags)
+    ]
+    raw = spark.createDataFrame(
+        rows,
+        "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT,"
+        f" timestamp TIMESTAMP, {source.STAMPED_ON_ARRIVAL} BOOLEAN",
+    )
+    job = load_job(
+        "word_count",
+        {
+            "decode": {"type": "json", "schema": "tags ARRAY<STRING>, user STRING"},
+            "operator": {"type": "hashtags", "hashtags": "tags", "user": "user"},
+            "max_key_bytes": "5 B",
+            "checkpoint": "unused",
+        },
+    )
+    operator = _AllTags.of(job.operator)
+    return prepare(decode(raw, job.decode, source.COLUMNS), operator, job)[0]
+
+
+def test_usable_keys_are_rows_and_all_others_are_one_dead_letter(spark: SparkSession) -> None:
+    rows = prepared(spark, [keys for keys, _ in CASES]).collect()
+
+    judged: dict[int, str] = {}
+    for row in rows:
+        if row.rejected is not None:
+            assert row.rejected.offset not in judged
+            judged[row.rejected.offset] = row.rejected.reason
+    expected = {number: reason for number, (_, reason) in enumerate(CASES) if reason}
+    assert judged == expected
+    usable = [
+        key for keys, _ in CASES for key in keys if key is not None and len(key.encode()) <= 5
+    ]
+    assert sorted(row.key for row in rows if row.rejected is None) == sorted(usable)
+
+
+def test_only_the_time_of_a_batch_is_judged_outside_of_generated_code(spark: SparkSession) -> None:
+    plan = prepared(spark, [["a"]])._jdf.queryExecution().executedPlan().toString()
+
+    (interpreted,) = [line for line in plan.splitlines() if "lambdafunction" in line]
+    assert interpreted.count("lambdafunction") == 1
+    assert "unix_micros(lambda" in interpreted
