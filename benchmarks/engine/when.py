@@ -1,11 +1,13 @@
 """`docs/when.md`: who wins each measured cell of `where`, as a picture, a table and a summary."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
 
+from benchmarks.engine.report import MACHINE
 from benchmarks.engine.where import HAND, QUICK, WINS_BY, Cell, make_grid
 from benchmarks.tables import Row
 from unskew.jobs.observe.page.palette import LIGHT
@@ -56,8 +58,9 @@ costs, ask [`unskew compare`](compare.md).
 ## The {count} of {cells} cells that are measured
 
 `paced` on sixteen slots and partitions, medians of warm batches, all ways of a row in one run and
-one session, so that its ratios hold. Measured from {first} to {last} UTC, at load averages from
-{quietest} to {loudest} just before a cell. The cell before it had up to sixteen tasks at work, so a
+one session, so that its ratios hold; seconds of two machines do not compare ({machines}). Measured
+from {first} to {last} UTC, at load averages from {quietest} to {loudest} just before a cell. The
+cell before it had up to sixteen tasks at work, so a
 load above 2 does not say that others worked, too, nor that none did. `by hand`: the operator at the
 source as one would write it, without dead letters and reports. The fastest of our
 three, and what is within 5 % of it, is bold. Cells that `level` loses are there like all others.
@@ -228,12 +231,18 @@ def _page(outcomes: Sequence[Outcome]) -> str:
         summary="\n".join(_summary(outcomes)),
         count=len(outcomes),
         cells=len(make_grid()),
+        machines="; ".join(_count_machines(outcomes)),
         first=measured[0],
         last=measured[-1],
         quietest=f"{min(loads):.1f}",
         loudest=loudest,
         table="\n".join(_table(outcomes)),
     )
+
+
+def _count_machines(outcomes: Sequence[Outcome]) -> list[str]:
+    counted = Counter(str(each.row.get(MACHINE, "a machine")) for each in outcomes)
+    return [f"{count} cells on {machine}" for machine, count in counted.items()]
 
 
 def _summary(outcomes: Sequence[Outcome]) -> list[str]:
