@@ -1,6 +1,7 @@
 """The examples of the documentation run, and show what they say."""
 
 import importlib.util
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -30,13 +31,34 @@ def test_a_users_own_operator_behind_route(
     shown.main(spark, tmp_path)
 
     lines = capsys.readouterr().out.splitlines()
-    hashed, routed = (eval(line.partition(":")[2]) for line in lines[1:3])  # noqa: S307 - ours
-    assert sum(hashed) == sum(routed) == 6000
-    assert max(hashed) > 3000
-    assert max(routed) - min(routed) <= 3
+    shows = [re.findall(r"(\d+) rows, (\d+) profiles", line) for line in lines[:3]]
+    (source, hashed, routed) = ([int(number) for number in each[0]] for each in shows)
+    assert hashed[0] > 12_000
+    assert routed[0] <= 24_000 / 8 + 8
+    # A profile a user and task, against one a user and a few more of the busy one.
+    assert source[1] > 4 * 2001
+    assert hashed[1] == 2001 <= routed[1] <= 2001 + 8 * 8
     assert lines[3].startswith("the busiest user: {'user': 'busy', 'risk': ")
-    assert lines[3].endswith("'events': 3000}")
+    assert lines[3].endswith("'events': 12000}")
     assert lines[4] == "batch and stream agree: True"
+
+
+@pytest.mark.slow
+def test_steps_whose_records_must_move(
+    root: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    example(root, "where_records_must_move").main(spark)
+
+    lines = capsys.readouterr().out.splitlines()
+    figures = [[int(each) for each in re.findall(r"\d+", line)] for line in lines]
+    read, hashed, routed = (line[0] for line in figures[:3])
+    assert read == 12_000 / 8
+    assert hashed > 6000
+    assert routed <= 12_000 / 8 + 8
+    at_source, moved = (line[0] for line in figures[3:5])
+    assert at_source == 1500
+    assert moved < 1.3 * 2000 / 8
+    assert [line[0] for line in figures[5:]] == [6, 1]
 
 
 @pytest.mark.slow
