@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.reference.counts import files_naming, main
+from docs.reference.counts import files_for, files_naming, main
 from docs.reference.record_way import (
     MARK,
     PAGE,
@@ -18,6 +18,8 @@ from docs.reference.record_way import (
 )
 from docs.reference.trace import Call
 from docs.reference.write_or_check import section
+from unskew.jobs.operators.vwap import Vwap
+from unskew.jobs.operators.word_count import WordCount
 
 FILES_MAX = 22
 TURNS_BACK_MAX = 8
@@ -34,6 +36,14 @@ def test_every_function_on_the_way_exists(page: str) -> None:
     calls = [call for calls in read_way(page).values() for call in calls]
     assert calls
     assert [call for call in calls if call.function not in first_lines(call.file)] == []
+
+
+def test_the_way_is_described_as_the_code_describes_it(page: str) -> None:
+    assert section(page, MARK) == written(read_way(page))
+
+
+def test_what_takes_more_files_than_its_family_is_named() -> None:
+    assert files_for({"word_count": WordCount, "vwap": Vwap, "int": int}).startswith("4; `int`: ")
 
 
 def test_a_function_that_is_not_there_is_missed() -> None:
