@@ -1,5 +1,6 @@
 const KEPT = 120, ASK_MS = 1000, RETRY_MS = 2000, HIDDEN_MS = 10000, STALE_MS = 4000, NEWS_MS = 60000, TREND_BATCHES = 12;
 const RUNBOOKS = { failed: 'UnskewQueryDown', stalled: 'UnskewQueryStalled' };
+const ENDED = ['failed', 'stalled', 'stopped'];
 const ROUTED_BY = { none: 'by Spark’s hash of the key', local: 'as read, grouping local' };
 let head = null, entries = [], chosen = null, partition = null, heard = Date.now(), restarted = null, timer = 0, refused = 0, asking = false, failing = false, drawn = null;
 
@@ -28,7 +29,7 @@ async function ask() {
 function take(answer) {
   if (head && head.job !== answer.job) { entries = []; restarted = null; }
   else if (head && head.run !== answer.run) restarted = answer.started;
-  const fresh = !head || answer.batches.length || head.run !== answer.run;
+  const fresh = !head || answer.batches.length || head.run !== answer.run || head.state !== answer.state;
   head = answer;
   heard = Date.now();
   for (const batch of answer.batches) {
@@ -174,7 +175,7 @@ function arrivals(recent) {
 function trend(recent, lag) {
   if (lag === 0) return 'caught up';
   const first = recent[0], last = recent[recent.length - 1];
-  if (recent.length < 3 || last.began <= first.began) return 'records not read yet';
+  if (recent.length < 3 || last.began <= first.began || ENDED.includes(head.state)) return 'records not read yet';
   const rate = (last.lag - first.lag) / (last.began - first.began);
   if (Math.abs(rate) * 3600 < lag) return 'steady';
   return rate > 0 ? `grows by ${short.format(rate)}/s` : `caught up in about ${about(lag / -rate)}`;

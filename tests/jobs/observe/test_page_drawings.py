@@ -162,14 +162,20 @@ def test_lag_that_grows_or_stays_is_said(
 @pytest.mark.parametrize(("state", "runbook"), [("failed", "Down"), ("stalled", "Stalled")])
 def test_a_query_in_trouble_names_its_runbook(running: Browser, state: str, runbook: str) -> None:
     settings = job()
-    page = followed(settings, range(1))
-    if state == "failed":
-        page._health.state_changed("failed")
-    else:
-        page._health._limit = 0.0
+    page, now = followed(settings), time.time() - 60
+    for number in range(3):
+        page.batch_done(lagging(number, now + 10 * number, 90_000 - 10_000 * number))
+    page._health.reset_stall_timer()
     with served(page, settings) as server:
         seen = Seen(running, server.page_url)
+        seen.wait("trend", "^caught up in about ")
+        if state == "failed":
+            page._health.state_changed("failed")
+        else:
+            page._health._limit = 0.0
         seen.wait("state", state)
+        # Nothing is caught up any more.
+        seen.wait("trend", "^records not read yet$")
         link = seen.page.locator("#runbook")
         assert link.inner_text() == "What to do"
         href = link.get_attribute("href") or ""
