@@ -212,6 +212,8 @@ def _thresholds() -> tuple[Row, ...]:
                     for n in (16, 128)
                 )
             ),
+            "does not come back: a key just under 2/n is 1/n, the fair share, on each of its two"
+            " workers, and other keys keep away from those",
         ),
         Row(
             "fig. 13",
