@@ -74,11 +74,11 @@ def _strike(
         position = wait_for_point(checkpoint, point, ended, case.seconds_left(), skip)
         if position is None:
             return
-        if executors := spark.executors():
-            struck, count = position.batch, rng.choice((1, 2, 2))
-            lose_executors(
-                executors, checkpoint, rng, case.counts, count, with_shuffle_files=points == _MERGE
-            )
+        count, with_files = rng.choice((1, 2, 2)), points == _MERGE
+        if lose_executors(
+            spark.executors(), checkpoint, rng, case.counts, count, with_shuffle_files=with_files
+        ):
+            struck = position.batch
             _wait_for_executors(spark, started)
 
 
@@ -90,16 +90,19 @@ def lose_executors(
     count: int = 1,
     *,
     with_shuffle_files: bool = False,
-) -> None:
+) -> int:
     """Kill so many while all stand still, so that the batch cannot pass the point meanwhile.
+
+    One that has not begun its work is left alone: nothing would be lost. Return how many.
 
     with_shuffle_files: first those that have such files, where there are any: a small batch may
     have run on one executor alone.
     """
+    executors = [executor for executor in executors if _is_at_work(executor)]
     for executor in executors:
         _signal(executor, signal.SIGSTOP)
     position = checkpoint.position()
-    holders = [executor for executor in executors if _has_shuffle_files(executor)]
+    holders = [executor for executor in executors if _has_files(executor, "*/*/shuffle_*.data")]
     drawn = rng.sample(executors, len(executors))
     if with_shuffle_files:
         drawn.sort(key=lambda executor: executor not in holders)
@@ -111,14 +114,20 @@ def lose_executors(
     lost = sum(victim in holders for victim in victims)
     if position.point == "in the merge" and lost:
         counts.faults["executor killed with its shuffle files, the merge begun"] += lost
+    return len(victims)
 
 
-def _has_shuffle_files(executor: psutil.Process) -> bool:
+def _is_at_work(executor: psutil.Process) -> bool:
+    """Is it more than a JVM that was just launched?"""
+    return _has_files(executor, "blockmgr-*")
+
+
+def _has_files(executor: psutil.Process, pattern: str) -> bool:
     try:
         folders = executor.environ().get("SPARK_EXECUTOR_DIRS", "").split(os.pathsep)
     except psutil.NoSuchProcess:
         return False
-    return any(any(Path(folder).glob("*/*/shuffle_*.data")) for folder in filter(None, folders))
+    return any(any(Path(folder).glob(pattern)) for folder in filter(None, folders))
 
 
 def _signal(process: psutil.Process, number: signal.Signals) -> None:
@@ -127,9 +136,9 @@ def _signal(process: psutil.Process, number: signal.Signals) -> None:
 
 
 def _wait_for_executors(spark: Cluster, started: Driver) -> None:
-    """Wait until both workers have one again."""
+    """Wait until both workers have one at work again."""
     deadline = time.monotonic() + _BACK_SECONDS
-    while len(spark.executors()) < 2 and not started.ended():
+    while sum(map(_is_at_work, spark.executors())) < 2 and not started.ended():
         if time.monotonic() > deadline:
             raise StormError("the cluster starts no new executor")
         time.sleep(0.1)
