@@ -1,5 +1,6 @@
 """The ledger: what storms did, by commit, in a file of its own and as a page of the docs."""
 
+import fcntl
 import json
 import subprocess
 from collections import Counter
@@ -63,14 +64,27 @@ def _git(*words: str) -> str:
 
 def read(file: Path = FILE) -> list[Run]:
     """The runs, oldest first."""
-    return [Run(**run) for run in json.loads(file.read_text())] if file.exists() else []
+    text = file.read_text() if file.exists() else ""
+    return [Run(**run) for run in json.loads(text or "[]")]
 
 
 def record(
     counts: Counts, seeds: str, failed: Iterable[str], commit: str, file: Path = FILE
 ) -> list[Run]:
-    """Add a case of a storm to the run of the commit at which the storm began."""
-    runs = read(file)
+    """Add a case of a storm to the run of the commit at which the storm began.
+
+    Two storms may run at once: one waits until the other has written.
+    """
+    with file.open("a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        runs = _add(read(file), counts, seeds, failed, commit)
+        file.write_text(json.dumps([asdict(run) for run in runs], indent=1) + "\n")
+    return runs
+
+
+def _add(
+    runs: list[Run], counts: Counts, seeds: str, failed: Iterable[str], commit: str
+) -> list[Run]:
     run = next((run for run in runs if run.commit == commit), None)
     if run is None:
         run = Run(commit)
@@ -83,7 +97,6 @@ def record(
     for kind in ("faults", "points", "outcomes"):
         summed = Counter(getattr(run, kind)) + getattr(counts, kind)
         setattr(run, kind, dict(sorted(summed.items())))
-    file.write_text(json.dumps([asdict(run) for run in runs], indent=1) + "\n")
     return runs
 
 

@@ -110,6 +110,18 @@ def test_a_sink_that_loses_one_row_is_caught(stage: Stage) -> None:
         check(stage, Counts())
 
 
+def test_a_second_sink_that_loses_one_row_is_caught(stage: Stage) -> None:
+    write(stage)
+    stage.world = replace(stage.world, second_sink=True)
+    whole = next(stage.results.glob("batch_id=*/*.parquet"))
+    rows = pq.read_table(whole)
+    (stage.also / "batch_id=0").mkdir(parents=True)
+    for kept, wrong in ((rows, None), (rows.slice(1), "second sink: 1 totals missing")):
+        pq.write_table(kept, stage.also / "batch_id=0" / "part-0.parquet")
+        with pytest.raises(StormError, match=wrong) if wrong else nullcontext():
+            check(stage, Counts())
+
+
 def test_a_journal_that_forgets_one_rejected_record_is_caught(stage: Stage) -> None:
     write(stage, dead_letters=slice(1, None))
     with pytest.raises(StormError, match="1 dead letters missing"):

@@ -4,6 +4,7 @@ import itertools
 import json
 import random
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -14,8 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.storm import ledger
-from tests.storm.__main__ import plan
-from tests.storm.faults.damage import lose_newest
+from tests.storm.__main__ import plan, take_turns
+from tests.storm.cases import QUICK
+from tests.storm.faults.damage import damage_one, lose_newest
 from tests.storm.faults.flip import kind_of
 from tests.storm.faults.reads import read_damaged
 from tests.storm.harness.counts import Counts, StormError
@@ -56,6 +58,7 @@ def test_worlds_vary_in_all_that_a_job_can_be() -> None:
     assert {(world.operator == "rows", world.table_format) for world in worlds} == {
         (rows, how) for rows in (True, False) for how in ("parquet", "delta")
     }
+    assert {world.sink for world in worlds if world.second_sink} == {"files", "kafka", "postgres"}
     assert {(world.native, world.output) for world in worlds} == {
         (native, output) for native in (True, False) for output in ("append", "update")
     }
@@ -294,6 +297,21 @@ def test_every_kind_gets_each_seed_then_the_next_ones() -> None:
     ]
 
 
+def test_a_storm_of_every_day_begins_with_another_kind() -> None:
+    days = range(20261119, 20261126)
+    assert {take_turns(QUICK, day)[0] for day in days} == set(QUICK)
+    assert all(sorted(take_turns(QUICK, day)) == sorted(QUICK) for day in days)
+
+
+def test_every_kind_of_file_is_damaged_in_turn(tmp_path: Path) -> None:
+    for name in ("offsets/0", "offsets/1", "state/0/0/1.changelog", "state/0/0/2.zip", "metadata"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("content")
+    rng = random.Random(1)
+    kinds = [damage_one(tmp_path, rng, number)[0] for number in range(5, 9)]
+    assert sorted(kinds) == ["metadata metadata", "offsets", "state changelog", "state zip"]
+
+
 def test_files_are_told_apart_by_what_they_are_for() -> None:
     assert kind_of(Path("offsets/3")) == "offsets"
     assert kind_of(Path("offsets/.3.crc")) == "checksum of offsets"
@@ -310,6 +328,14 @@ def test_the_ledger_sums_by_commit(tmp_path: Path) -> None:
     assert (first.cases, len(first.failed), first.seeds) == (2, 1, ["from 1"])
     assert (first.faults, second.faults) == ({"JVM killed": 4, "power cut": 2}, counts.faults)
     assert "| driver or JVM kills | 6 | 300 |" in ledger.page([first, second])
+
+
+def test_two_storms_at_once_lose_no_count(tmp_path: Path) -> None:
+    file = tmp_path / "ledger.json"
+    counts = Counts(faults=Counter({"JVM killed": 1}))
+    with ThreadPoolExecutor(8) as storms:
+        list(storms.map(lambda _: ledger.record(counts, "from 1", [], "abc", file), range(64)))
+    assert ledger.read(file)[0].faults == {"JVM killed": 64}
 
 
 def test_the_page_is_the_ledger_s() -> None:

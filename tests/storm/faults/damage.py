@@ -26,8 +26,9 @@ _IMAGES = 6
 _FLIPS = 20
 _UNSYNCED_NS = 30 * 10**9
 UNHARMED = "no damage"
-UNNAMED = "refused, but naming no file"
-Damage = Callable[[Path, random.Random], str]
+DAMAGED = "file damaged, then restart"
+Damage = Callable[[Path, random.Random, int], str]
+"""What harms a checkpoint, the so-and-so-many'th of all; what it did."""
 
 
 def storm_crashes(case: Case, jvm: Jvm) -> None:
@@ -43,11 +44,13 @@ def storm_power(case: Case, jvm: Jvm) -> None:
 def storm_flips(case: Case, jvm: Jvm) -> None:
     """One file of a checkpoint has a flipped bit or is cut short when the job starts again."""
 
-    def damage(checkpoint: Path, rng: random.Random) -> str:
+    def damage(checkpoint: Path, rng: random.Random, number: int) -> str:
         read_damaged(checkpoint / JOURNAL, rng, case.counts, _FLIPS)
-        return damage_one(checkpoint, rng)
+        kind, harm = damage_one(checkpoint, rng, number)
+        case.counts.faults[f"{DAMAGED}: {kind}"] += 1
+        return harm
 
-    _damaged(case, jvm, "file damaged, then restart", damage)
+    _damaged(case, jvm, DAMAGED, damage)
 
 
 def _damaged(case: Case, jvm: Jvm, kind: str, damage: Damage) -> None:
@@ -57,10 +60,10 @@ def _damaged(case: Case, jvm: Jvm, kind: str, damage: Damage) -> None:
     images = _images(case, stage, jvm, rng)
     check(stage, counts)
     wrong: list[str] = []
-    for image in images:
+    for number, image in enumerate(images, case.seed * _IMAGES):
         if case.is_over():
             break
-        harm = damage(image.stage.checkpoint, rng)
+        harm = damage(image.stage.checkpoint, rng, number)
         counts.faults[kind] += 1
         counts.points[image.point] += 1
         said = f"{kind} at {image.point}: {harm}"
@@ -103,16 +106,14 @@ def _goes_on(
         return [f"{harm}: {problem}"]
     if error and must_run:
         return [f"{harm}: refused: {error}"]
-    if error and str(image.stage.folder) in str(error):
+    if error and str(image.stage.folder) not in str(error):
+        return [f"{harm}: refused, but naming no file: {error}"]
+    if error:
         counts.outcomes["refused, naming a file"] += 1
-    elif error:
-        # A defect, but none of the totals: it is counted and shown, and the storm goes on.
-        counts.outcomes[UNNAMED] += 1
-        counts.notes.append(f"{UNNAMED}: {harm}: {error}")
     return []
 
 
-def lose_newest(checkpoint: Path, rng: random.Random) -> str:
+def lose_newest(checkpoint: Path, rng: random.Random, _number: int = 0) -> str:
     """Lose some of the newest files: gone, empty, or cut short."""
     files = files_of(checkpoint)
     newest = files[0].stat().st_mtime_ns
@@ -133,11 +134,15 @@ def lose_newest(checkpoint: Path, rng: random.Random) -> str:
     return ", ".join(said)
 
 
-def damage_one(checkpoint: Path, rng: random.Random) -> str:
-    """Flip a bit of one file or cut it short; kinds of files are drawn alike, however many."""
+def damage_one(checkpoint: Path, rng: random.Random, number: int) -> tuple[str, str]:
+    """Flip a bit of one file or cut it short: the kind of file, and what was done.
+
+    Kinds of files are taken in turn, by the number, however many files there are of each.
+    """
     kinds: dict[str, list[Path]] = {}
     for path in sorted(files_of(checkpoint)):
         if path.stat().st_size:
             kinds.setdefault(kind_of(path.relative_to(checkpoint)), []).append(path)
-    path = rng.choice(kinds[rng.choice(sorted(kinds))])
-    return f"{path.relative_to(checkpoint)} {flip(path, rng)}"
+    kind = sorted(kinds)[number % len(kinds)]
+    path = rng.choice(kinds[kind])
+    return kind, f"{path.relative_to(checkpoint)} {flip(path, rng)}"

@@ -18,7 +18,7 @@ from psycopg import sql
 from tests.storm.harness.in_process import Jvm
 from tests.storm.harness.stage import Stage
 
-FOLDERS = ("checkpoint", "results", "dead")
+FOLDERS = ("checkpoint", "results", "also", "dead")
 _COPY = ("CREATE TABLE {} (LIKE {} INCLUDING ALL)", "INSERT INTO {} SELECT * FROM {}")
 
 

@@ -1,5 +1,7 @@
 """The outcome of a stage: from wherever its world writes to."""
 
+from dataclasses import replace
+
 from tests.storm.harness.stage import Stage
 from tests.storm.oracle.expected import DeadLetters, Outcome, Totals, count_rows
 from tests.storm.oracle.outcome import (
@@ -24,7 +26,13 @@ def outcome_of(stage: Stage) -> Outcome:
 def compared(stage: Stage) -> list[str]:
     """What is wrong with the outcome; nothing if all is exact."""
     once = stage.world.dead_letters == "files"
-    return differences(stage.want, outcome_of(stage), letters_once=once)
+    want, got = stage.want, outcome_of(stage)
+    wrong = differences(want, got, letters_once=once)
+    if stage.world.second_sink:
+        also = replace(got, totals=totals_of(file_rows(stage.also), once=True))
+        second = differences(want, also, letters_once=once)
+        wrong += [f"second sink: {line}" for line in second if line not in wrong]
+    return wrong
 
 
 def _totals(stage: Stage) -> Totals:

@@ -164,6 +164,11 @@ class Stage:
         return self.folder / "results"
 
     @property
+    def also(self) -> Path:
+        """Where a second sink has them."""
+        return self.folder / "also"
+
+    @property
     def table(self) -> str:
         """The table for totals."""
         return self.name.replace("-", "_")
@@ -198,7 +203,7 @@ class Stage:
             "partitions": routing.partitions,
             "seed": routing.seed,
             **(self._merging() if self.world.merges else {}),
-            "sinks": [self._sink()],
+            "sinks": [self._sink(), *self._second_sink()],
             "dead_letters": self._dead_letters(),
             "trigger": {"type": "available_now"},
             "checkpoint": str(self.checkpoint),
@@ -239,6 +244,9 @@ class Stage:
             return self._to_topic("out")
         url = self.services.postgres.url
         return {"type": "postgres", "url": url, "table": self.table, "user": "me"}
+
+    def _second_sink(self) -> list[dict[str, Any]]:
+        return [{"type": "files", "path": str(self.also)}] if self.world.second_sink else []
 
     def _dead_letters(self) -> dict[str, Any]:
         if self.world.dead_letters == "files":

@@ -46,6 +46,8 @@ class World:
     kafka_partitions: int
     merge_partitions: int
     lateness_seconds: int
+    second_sink: bool = False
+    """Do the results go into a folder too, beside the sink?"""
 
     @property
     def windowed(self) -> bool:
@@ -60,6 +62,7 @@ class World:
     def __str__(self) -> str:
         kind = "plain Spark" if self.native else "routed"
         sink = f"{self.table_format} table" if self.sink == "table" else self.sink
+        sink += " and files" if self.second_sink else ""
         return (
             f"{self.operator}, {kind}, {self.source} to {sink}, window {self.window},"
             f" {self.output}, keys {self.keys}, {self.batches} batches of {self.rows}"
@@ -96,7 +99,15 @@ def world_of(seed: int, **fixed: Any) -> World:
         merge_partitions=rng.randint(1, 4),
         lateness_seconds=rng.choice((20, 60)),
     )
-    return _agreeing(_with_one_sink(replace(drawn, **fixed), fixed, rng), rng)
+    agreeing = _agreeing(_with_one_sink(replace(drawn, **fixed), fixed, rng), rng)
+    # Of its own draw, so that a seed's other fields are what they were without it.
+    wanted = random.Random(f"second sink {seed}").random() < 0.4
+    return replace(agreeing, second_sink=wanted and _takes_files_too(agreeing))
+
+
+def _takes_files_too(world: World) -> bool:
+    """Files take complete windows only. What a table had before a replay is its own to tell."""
+    return world.windowed and world.output == "append" and world.sink != "table"
 
 
 def _with_one_sink(world: World, fixed: Mapping[str, Any], rng: random.Random) -> World:
