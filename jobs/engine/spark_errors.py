@@ -132,8 +132,8 @@ _KNOWN = (
 )
 
 
-# Of Kafka; of PostgreSQL, by the names of libpq's errors in psycopg; of object stores and HDFS;
-# of Delta.
+# Of Kafka; of PostgreSQL, by the names of libpq's errors in psycopg; of object stores and HDFS, by
+# Hadoop's clients and by pyarrow's, with which the journal is read and written; of Delta.
 _PASSING = re.compile(
     r"TimeoutException: |DisconnectException|NetworkException|NotLeaderOrFollower|"
     r"(Leader|Broker|Coordinator)NotAvailable|No resolvable bootstrap|Timeout expired while|"
@@ -141,7 +141,11 @@ _PASSING = re.compile(
     r"IdleInTransactionSessionTimeout|DeadlockDetected|TooManyConnections)|"
     r"ConnectException|Socket(Timeout)?Exception|UnknownHostException|NoRouteToHostException|"
     r"SlowDown|Service ?Unavailable|TooManyRequests|RequestTimeout|"
-    r"(S3|Gcs|Abfs|HttpResponse)\w*Exception.*\b(429|500|502|503|504)\b|" + _DELTA_CONFLICT.pattern
+    r"(S3|Gcs|Abfs|HttpResponse)\w*Exception.*\b(429|500|502|503|504)\b|"
+    r"AWS Error (SLOW_DOWN|THROTTLING|SERVICE_UNAVAILABLE|NETWORK_CONNECTION|REQUEST_TIMEOUT|"
+    r"INTERNAL_FAILURE|UNKNOWN \(HTTP status (429|500|502|503|504)\))|"
+    r"google::cloud::Status\((UNAVAILABLE|DEADLINE_EXCEEDED|RESOURCE_EXHAUSTED|INTERNAL|ABORTED)|"
+    r"Azure Error: \[(ServerBusy|OperationTimedOut|InternalError)\]|" + _DELTA_CONFLICT.pattern
 )
 _LASTING = re.compile(
     r"password authentication failed|no pg_hba|does not exist|permission denied|"
@@ -164,6 +168,8 @@ def translate_spark_errors(job: Job) -> Iterator[None]:
     except GroupingError as error:  # by the journal, in the driver
         raise ExternalError(str(error)) from error
     except OSError as error:  # likewise
+        if may_pass(error):
+            raise PassingError(f"{job.name}: {brief(str(error))}") from error
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         raise ExternalError(f"{job.name}: {_NO_ROOM}") from error

@@ -1,14 +1,23 @@
 """Faults that may pass: the query starts again, with longer waits, and for a bounded time."""
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from pyarrow.fs import AwsStandardS3RetryStrategy, FileSelector, S3FileSystem
 
 from unskew.config.errors import ExternalError
 from unskew.config.loader import load_job
 from unskew.jobs.engine import retries
 from unskew.jobs.engine.retries import run_with_retries
-from unskew.jobs.engine.spark_errors import PassingError, explain_spark_error, may_pass
+from unskew.jobs.engine.spark_errors import (
+    PassingError,
+    explain_spark_error,
+    may_pass,
+    translate_spark_errors,
+)
 from unskew.jobs.local.signals import Stop
 from unskew.jobs.observe.follower import Follower
 
@@ -121,6 +130,65 @@ def test_a_stop_ends_the_wait(run: Callable[..., list[str]]) -> None:
     assert seen.events == ["away 0.01", "starting", "stopped"]
 
 
+class Store(BaseHTTPRequestHandler):
+    """An object store that answers each request with an error of S3."""
+
+    def do_GET(self) -> None:
+        status, code = self.server.answer  # type: ignore[attr-defined]
+        text = f"<Error><Code>{code}</Code><Message>said by the store</Message></Error>".encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def store(status: int, code: str) -> Iterator[S3FileSystem]:
+    """A client of such a store."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Store) as server:
+        server.answer = (status, code)  # type: ignore[attr-defined]
+        threading.Thread(target=server.serve_forever).start()
+        try:
+            yield S3FileSystem(
+                endpoint_override=f"http://127.0.0.1:{server.server_port}",
+                anonymous=True,
+                retry_strategy=AwsStandardS3RetryStrategy(max_attempts=1),
+            )
+        finally:
+            server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "raised"),
+    [
+        (503, "SlowDown", PassingError),
+        (500, "InternalError", PassingError),
+        (503, "SomethingElse", PassingError),
+        (403, "AccessDenied", OSError),
+        (404, "NoSuchBucket", OSError),
+    ],
+)
+def test_what_an_object_store_answers_to_the_journal_may_pass(
+    status: int, code: str, raised: type[Exception]
+) -> None:
+    with (
+        store(status, code) as system,
+        pytest.raises(raised, match="said by the store"),
+        translate_spark_errors(JOB),
+    ):
+        system.get_file_info(FileSelector("bucket/unskew"))
+
+
+def test_an_object_store_that_is_away_may_come_back() -> None:
+    with store(200, "") as system:
+        pass
+    with pytest.raises(PassingError, match="NETWORK_CONNECTION"), translate_spark_errors(JOB):
+        system.get_file_info(FileSelector("bucket/unskew"))
+
+
 @pytest.mark.parametrize(
     ("text", "passes"),
     [
@@ -131,6 +199,13 @@ def test_a_stop_ends_the_wait(run: Callable[..., list[str]]) -> None:
         ("java.net.ConnectException: Connection refused", True),
         ("software.amazon.awssdk.services.s3.model.S3Exception: (Status Code: 503)", True),
         ("software.amazon.awssdk.services.s3.model.S3Exception: (Status Code: 403)", False),
+        ("OSError: google::cloud::Status(UNAVAILABLE: Retry policy exhausted)", True),
+        ("OSError: google::cloud::Status(PERMISSION_DENIED: no)", False),
+        ("OSError: GetProperties failed. Azure Error: [ServerBusy] 503 The server is busy.", True),
+        (
+            "OSError: When listing: AWS Error ACCESS_DENIED during ListObjectsV2 operation: no",
+            False,
+        ),
         ("org.apache.kafka.common.errors.SaslAuthenticationException: no", False),
         (CONFLICT, True),
         (
