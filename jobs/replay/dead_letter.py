@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TEXTS = ("key", "value")
 _IN_BASE64 = "_base64"
+CUT = "cut"
 _T = TypeVar("_T")
 
 
@@ -30,6 +31,8 @@ class DeadLetter:
     key: bytes | None
     value: bytes | None
     coordinates: Coordinates | None
+    cut: bool = False
+    """Was its key or value too long for the topic of dead letters? The record is in its own."""
 
     def to_json(self, *, replayed: bool) -> str:
         """One line; key and value as texts, or in base64 where they are none."""
@@ -40,6 +43,8 @@ class DeadLetter:
             line["timestamp"] = _to_time(where.timestamp_ms)
         for name in _TEXTS:
             line |= _to_json(name, getattr(self, name))
+        if self.cut:
+            line[CUT] = True
         return json.dumps({**line, "replayed": replayed}, ensure_ascii=False)
 
     @classmethod
@@ -54,7 +59,8 @@ class DeadLetter:
                 to_millis(_checked(fields, "timestamp", str)),
             )
             key, value = (_from_json(fields, name) for name in _TEXTS)
-            return cls(_checked(fields, "reason", str), key, value, coordinates)
+            cut = CUT in fields and _checked(fields, CUT, bool)
+            return cls(_checked(fields, "reason", str), key, value, coordinates, cut)
         except (KeyError, TypeError) as error:
             raise ValueError(f"{error} is missing, or of another type") from error
 

@@ -22,6 +22,7 @@ REPLAYED = "replayed"
 BEFORE = "replayed before, or here twice"
 NO_RECORD = "no record of the source"
 NOT_READ = "of a topic that the job does not read"
+CUT_SHORT = "cut to fit the topic of dead letters: repair them from their own"
 _HEADER = "replayed_from"
 
 
@@ -67,6 +68,8 @@ def _leave_out(
             outcomes[NO_RECORD] += 1
         elif source.pattern is None and not reader_of(source, coordinates.topic):
             outcomes[NOT_READ] += 1
+        elif dead_letter.cut:
+            outcomes[CUT_SHORT] += 1
         elif coordinates in ledger or coordinates in taken:
             outcomes[BEFORE] += 1
         else:

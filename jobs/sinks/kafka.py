@@ -13,6 +13,7 @@ from unskew.config.models.window import Merge, NoWindow
 from unskew.config.rules.kafka import insecure_options, reader_of
 from unskew.config.rules.registry import Contradiction, agrees_with
 from unskew.jobs.kafka.options import connection_options
+from unskew.jobs.kafka.topic_limits import read_message_bytes_max
 from unskew.jobs.sinks.base import (
     Batch,
     DeadLetters,
@@ -23,7 +24,7 @@ from unskew.jobs.sinks.base import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from unskew.config.models.job import Job
@@ -36,7 +37,16 @@ _OF_RECORD = ("key", "value")
 _REQUEST_BYTES = 16 << 20
 # What the client sends at most if it is not told otherwise, and what a record has around its key
 # and value.
+_MAX_REQUEST = "kafka.max.request.size"
 _CLIENT_REQUEST_BYTES = 1 << 20
+# What a topic takes at most if its brokers do not say otherwise.
+_TOPIC_BYTES = 1 << 20
+_TOO_LARGE = "RecordTooLargeException"
+CUT_FROM_BYTES = "cut_from_bytes"
+"""A header of a dead letter that was too large for its topic: the bytes of its key and value."""
+# Beside key, value and headers' values; of the rest a key that was cut has this part at most.
+_LETTER_BYTES = 1024
+_KEY_PART = 4
 _OVERHEAD_BYTES = 128
 # A key is in a record's key and value, and JSON may write six bytes for one; the rest has columns
 # of a fixed size.
@@ -141,14 +151,14 @@ class KafkaSink(KafkaTarget, Sink):
         """Write the records that Kafka's client sends; the others are not taken."""
         from pyspark.sql import functions as sf
 
-        most = self._record_bytes_max(batch.job)
+        most, limit = self._record_bytes_max(batch.job)
         size = sf.octet_length("key") + sf.octet_length("value") + sf.lit(_OVERHEAD_BYTES)
         # Kept, because they are read twice, and to compute them again would be the whole batch.
         kept = rows.withColumn("size", size).persist()
         try:
             self._write(kept.where(sf.col("size") <= most).drop("size"), batch)
             for row in kept.where(sf.col("size") > most).toLocalIterator():
-                why = f"{row['size']} bytes are more than kafka.max.request.size, {most}"
+                why = f"{row['size']} bytes are more than {limit}, {most}"
                 batch.untaken.append(UntakenTotal(f"kafka {self.topic}", row["key"], why))
         finally:
             kept.unpersist()
@@ -156,11 +166,16 @@ class KafkaSink(KafkaTarget, Sink):
     def _may_be_too_large(self, results: "DataFrame", job: "Job") -> bool:
         bound = job.max_key_bytes.bytes * _JSON_BYTES + _OTHER_BYTES
         unbounded = _has_unbounded_columns(results, self.result_key(job))
-        return unbounded or bound > self._record_bytes_max(job)
+        return unbounded or bound > self._record_bytes_max(job)[0]
 
-    def _record_bytes_max(self, job: "Job") -> int:
-        """The largest record that the Kafka client sends."""
-        return int(self.client_options(job).get("kafka.max.request.size", _CLIENT_REQUEST_BYTES))
+    def _record_bytes_max(self, job: "Job") -> tuple[int, str]:
+        """The largest record that the Kafka client sends and the topic takes, and whose limit."""
+        options = self.client_options(job)
+        sent = int(options.get(_MAX_REQUEST, _CLIENT_REQUEST_BYTES))
+        taken = read_message_bytes_max(options, self.topic)
+        if taken is None or sent <= taken:
+            return sent, _MAX_REQUEST
+        return taken, "the topic's max.message.bytes"
 
 
 class KafkaDeadLetters(KafkaTarget, DeadLetters):
@@ -174,7 +189,9 @@ class KafkaDeadLetters(KafkaTarget, DeadLetters):
     topic: Topic = Field(examples=["word-count-dead-letters"])
     """The topic; none that the job reads or writes otherwise. A dead letter is a record with some
     200 bytes of headers, with `on_error: dead_letter` also a key: let the topic's own
-    `max.message.bytes` be no smaller than the source topic's and those."""
+    `max.message.bytes` be no smaller than the source topic's and those. A dead letter that is
+    larger is cut, and has a header more, `cut_from_bytes`; the whole record is where its other
+    headers say."""
     options: KafkaOptions = Field(default_factory=dict, examples=[_OPTIONS])
     """Options for the Kafka client by their own names with `kafka.` before them; without any, and
     with the source's brokers, those of the source. `kafka.max.request.size` is 16 MiB here if it
@@ -193,23 +210,68 @@ class KafkaDeadLetters(KafkaTarget, DeadLetters):
                 )
 
     def write(self, records: "DataFrame", batch: Batch, *, more: bool = False) -> None:
-        from pyspark.sql import functions as sf
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
 
-        headers = [
-            sf.struct(
-                sf.lit(name).alias("key"),
-                sf.col(name).cast("string").cast("binary").alias("value"),
-            )
-            for name in records.columns
-            if name not in _OF_RECORD
-        ]
-        rows = records.select("key", "value", sf.array(*headers).alias("headers"))
         options = {
-            "kafka.max.request.size": str(_REQUEST_BYTES),
+            _MAX_REQUEST: str(_REQUEST_BYTES),
             **self.client_options(batch.job),
             "includeHeaders": "true",
         }
-        rows.write.format("kafka").options(**options).save()
+        try:
+            _send(records, options)
+        except (PySparkException, Py4JError) as error:
+            if _TOO_LARGE not in str(error):
+                raise
+            # Only now: a record that is too large as it is may be sent compressed.
+            taken = read_message_bytes_max(self.client_options(batch.job), self.topic)
+            most = min(int(options[_MAX_REQUEST]), taken or _TOPIC_BYTES)
+            _send(_cut(records, most), options)
+
+
+def _send(records: "DataFrame", options: dict[str, str]) -> None:
+    """Write rejected records: what is not of the record itself as headers."""
+    from pyspark.sql import functions as sf
+
+    headers = [
+        sf.struct(
+            sf.lit(name).alias("key"), sf.col(name).cast("string").cast("binary").alias("value")
+        )
+        for name in records.columns
+        if name not in _OF_RECORD
+    ]
+    made = sf.array(*headers)
+    if CUT_FROM_BYTES in records.columns:
+        made = sf.filter(
+            made, lambda each: (each["key"] != CUT_FROM_BYTES) | each["value"].isNotNull()
+        )
+    rows = records.select("key", "value", made.alias("headers"))
+    rows.write.format("kafka").options(**options).save()
+
+
+def _cut(records: "DataFrame", most: int) -> "DataFrame":
+    """The records with keys and values cut such that no dead letter has more bytes."""
+    from pyspark.sql import functions as sf
+
+    def size(name: str) -> "Column":
+        return sf.coalesce(sf.octet_length(sf.col(name)), sf.lit(0))
+
+    others = [name for name in records.columns if name not in _OF_RECORD]
+    texts = records.select("*", *[sf.col(name).cast("string").alias(f"_{name}") for name in others])
+    room = sf.lit(most - _LETTER_BYTES) - sum((size(f"_{name}") for name in others), sf.lit(0))
+    whole = size("key") + size("value")
+    key_room = sf.least(size("key"), (room / _KEY_PART).cast("int"))
+    is_cut = whole > room
+    return texts.select(
+        sf.when(is_cut, sf.substring("key", sf.lit(1), key_room))
+        .otherwise(sf.col("key"))
+        .alias("key"),
+        sf.when(is_cut, sf.substring("value", sf.lit(1), room - key_room))
+        .otherwise(sf.col("value"))
+        .alias("value"),
+        *others,
+        sf.when(is_cut, whole).alias(CUT_FROM_BYTES),
+    )
 
     def read(self, job: "Job") -> Iterator[Mapping[str, Any]]:
         from unskew.jobs.sinks.stored_dead_letters import read_topic

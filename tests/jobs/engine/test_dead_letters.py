@@ -16,7 +16,10 @@ from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.rejected_file import PIECE_BYTES
 from unskew.jobs.checkpoint.files import journal_of
 from unskew.jobs.kafka.broker import Broker
-from unskew.jobs.sinks.dead_letters import publish
+from unskew.jobs.replay.ledger import Ledger
+from unskew.jobs.replay.reading import read_dead_letters
+from unskew.jobs.replay.replaying import CUT_SHORT, REPLAYED, replay
+from unskew.jobs.sinks.dead_letters import publish, write_dead_letters
 
 BATCH = 7
 # More than the Kafka client sends by default, and than a topic takes by default.
@@ -118,3 +121,32 @@ def test_one_larger_than_kafkas_default_is_sent(
     (letter,) = topic_records(broker, "large-dead")
     assert letter.value() == b"\xff" * LARGE
     assert dict(letter.headers())["offset"] == b"1"
+
+
+@pytest.mark.spark
+@pytest.mark.e2e
+def test_one_larger_than_the_topic_takes_is_cut_and_not_replayed(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    broker.create_topics(["source-of-cut", "cut-dead"])
+    source = {"bootstrap_servers": broker.address, "subscribe": ["source-of-cut"]}
+    job = job_over(
+        {"type": "kafka", **source},
+        tmp_path,
+        "cut",
+        dead_letters={"type": "kafka", "topic": "cut-dead"},
+    )
+    small, large = rejected_records(range(1)), rejected_records(range(1, 2), b"\xff" * LARGE)
+    records = pa.concat_tables([small, large])
+    records = records.set_column(3, "topic", [["source-of-cut"] * 2])
+    write_dead_letters(spark.createDataFrame(records), job, BATCH)
+    # The first attempt may have sent the small one.
+    letters = {dict(each.headers())["offset"]: each for each in topic_records(broker, "cut-dead")}
+    assert letters[b"0"].value() == b"\xff"
+    value, headers = letters[b"1"].value(), dict(letters[b"1"].headers())
+    assert len(value) > LARGE * 0.9
+    assert value == b"\xff" * len(value)
+    assert headers["cut_from_bytes"] == str(LARGE).encode()
+    assert "cut_from_bytes" not in dict(letters[b"0"].headers())
+    outcomes = replay(job, read_dead_letters(job), Ledger(str(tmp_path / "ledger")))
+    assert (outcomes[REPLAYED], outcomes[CUT_SHORT]) == (1, 1)
