@@ -35,8 +35,10 @@ _INCOMING = "unskew_incoming"
 _IDLE_LIMIT = "SET idle_in_transaction_session_timeout = '60s'"
 # Rows of a partition that are set apart before the table itself is taken for the mistake.
 _UNTAKEN_MAX = 1000
-# No text of PostgreSQL can hold it, and one such key must not stop all others.
-_NUL = "\N{SYMBOL FOR NULL}".encode()
+# No text of PostgreSQL can hold it. Beside the key another character stands for it; within, that
+# could be another key's.
+_NUL = "\0"
+_INSTEAD_OF_NUL = "\N{SYMBOL FOR NULL}".encode()
 _TABLE = "SELECT to_regclass(%s)::oid"
 _UNIQUE = """
 SELECT array_agg(a.attname::text ORDER BY a.attname)
@@ -196,14 +198,34 @@ class Destination:
         held = [batch for batch in batches if batch.num_rows]
         if not held:
             return []
-        rows = pa.Table.from_batches(held)
+        rows, untaken = self._take_nul_out(pa.Table.from_batches(held))
         with self.connect() as connection:
             # A process that is frozen in here would hold its locks for ever.
             connection.execute(_IDLE_LIMIT)
             connection.execute(self._statement("make", rows.column_names))
-            untaken = self._upsert(connection, rows, _UNTAKEN_MAX)
+            untaken += self._upsert(connection, rows, _UNTAKEN_MAX)
             check_owner()
             return untaken
+
+    def _take_nul_out(self, rows: "pa.Table") -> "tuple[pa.Table, list[dict[str, str]]]":
+        """The rows without those whose key has a NUL, and what is to be said of those."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        texts = [
+            rows[name] for name in self.key if pa.types.is_string(rows.schema.field(name).type)
+        ]
+        has_nul = pa.chunked_array([pa.repeat(False, rows.num_rows)])
+        for text in texts:
+            has_nul = pc.or_(has_nul, pc.fill_null(pc.match_substring(text, _NUL), False))
+        if not pc.any(has_nul).as_py():
+            return rows, []
+        apart = rows.filter(has_nul)
+        why = "its key has the character NUL, which no text of PostgreSQL can hold"
+        untaken = [
+            {"key": self._key_of(apart.slice(row, 1)), "why": why} for row in range(apart.num_rows)
+        ]
+        return rows.filter(pc.invert(has_nul)), untaken
 
     def _upsert(
         self, connection: "psycopg.Connection[Any]", rows: "pa.Table", most: int
@@ -283,7 +305,7 @@ def _csv(batch: "pa.RecordBatch") -> bytes:
 
     buffer = io.BytesIO()
     csv.write_csv(batch, buffer, csv.WriteOptions(include_header=False))
-    return buffer.getvalue().replace(b"\0", _NUL)
+    return buffer.getvalue().replace(_NUL.encode(), _INSTEAD_OF_NUL)
 
 
 def _quoted(table: str) -> str:

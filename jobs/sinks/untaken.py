@@ -1,8 +1,11 @@
 """Totals that a sink cannot take: into the journal, and from there to the dead letters."""
 
+import hashlib
 import json
 from typing import TYPE_CHECKING
 
+from unskew.grouping.spark.locations import open_location
+from unskew.grouping.spark.whole_files import read_whole, write_whole
 from unskew.jobs.sinks.base import Batch, UntakenTotal
 
 if TYPE_CHECKING:
@@ -12,28 +15,60 @@ if TYPE_CHECKING:
 
 TOTAL_NOT_TAKEN = "total_not_taken"
 _REMEMBERED = 100_000
+_FILE = "totals-not-taken"
 
 
 class UntakenTotals:
-    """Keeps each window and key that a sink could not take, once in the life of the process.
+    """Keeps each window and key that a sink could not take, once.
 
-    A total that grows is written again by every batch, and refused as often.
+    A total that grows is written again by every batch, and refused as often. Which ones are known
+    is in a file of the journal, so that a later start knows them too. A batch's are written there
+    with the next batch, when their dead letters cannot be lost any more: those of the last batch
+    before an end may come twice.
     """
 
     def __init__(self, journal: "Journal") -> None:
         self._journal = journal
-        self._kept: set[tuple[str, str]] = set()
+        self._known: set[str] | None = None
+        self._unsaved = False
 
     def keep(self, batch: Batch) -> None:
         """Write a batch's new ones to the journal, from which dead letters are published."""
-        new = {(total.sink, total.key): total for total in batch.untaken}
-        totals = [total for name, total in new.items() if name not in self._kept]
+        if self._known is None:
+            self._known = _read_known(self._journal)
+        if self._unsaved:
+            _write_known(self._journal, self._known)
+            self._unsaved = False
+        new = {_digest(total): total for total in batch.untaken}
+        totals = [total for digest, total in new.items() if digest not in self._known]
         if not totals:
             return
         self._journal.write_untaken(batch.id, dead_letters_of_totals(totals))
-        if len(self._kept) + len(totals) > _REMEMBERED:
-            self._kept.clear()
-        self._kept.update((total.sink, total.key) for total in totals)
+        if len(self._known) + len(totals) > _REMEMBERED:
+            self._known.clear()
+        self._known.update(new)
+        self._unsaved = True
+
+
+def _digest(total: UntakenTotal) -> str:
+    text = json.dumps([total.sink, total.key])
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def _read_known(journal: "Journal") -> set[str]:
+    """Read those of earlier starts; without them, or from a damaged file, letters come again."""
+    system, root = open_location(journal.location)
+    try:
+        read = json.loads(read_whole(system, f"{root}/{_FILE}") or b"[]")
+        return set(map(str, read))
+    except (ValueError, TypeError, RecursionError):
+        return set()
+
+
+def _write_known(journal: "Journal", known: set[str]) -> None:
+    journal.check_owner()
+    system, root = open_location(journal.location)
+    write_whole(system, f"{root}/{_FILE}", json.dumps(sorted(known)).encode())
 
 
 def dead_letters_of_totals(totals: list[UntakenTotal]) -> "pa.Table":

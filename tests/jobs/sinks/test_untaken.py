@@ -16,9 +16,12 @@ from tests.support.oracles import START
 from tests.support.running.in_process import Ran, write_lines
 from tests.support.running.postgres_server import PostgresServer
 from tests.support.running.topics import topic_records
+from unskew.grouping.spark.journal import Journal
 from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.observe.batches.batch import BatchDone
+from unskew.jobs.sinks.base import Batch, UntakenTotal
 from unskew.jobs.sinks.postgres import Destination
+from unskew.jobs.sinks.untaken import UntakenTotals
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("spark")]
 
@@ -49,6 +52,29 @@ def test_postgres_writes_all_rows_but_the_one_that_it_refuses(postgres: Postgres
     assert written == {key: count for key, count in rows.items() if key != LONG}
 
 
+def test_a_key_with_nul_is_not_taken_and_replaces_no_other_key(postgres: PostgresServer) -> None:
+    symbol = "a\N{SYMBOL FOR NULL}"
+    with postgres.connect() as connection:
+        connection.execute(TABLE.format("nul"))
+        rows: dict[str, int | None] = {"a\0": 1, symbol: 2, "b": 3}
+        (untaken,) = destination(postgres, "nul").upsert(totals(rows))
+        written = dict(connection.execute("SELECT key, count FROM nul").fetchall())
+    assert json.loads(untaken["key"]) == {"key": "a\0"}
+    assert "NUL" in untaken["why"]
+    assert written == {symbol: 2, "b": 3}
+
+
+def test_rows_of_a_start_that_was_taken_over_are_not_committed(postgres: PostgresServer) -> None:
+    def taken_over() -> None:
+        raise ValueError("another start writes here")
+
+    with postgres.connect() as connection:
+        connection.execute(TABLE.format("fenced"))
+        with pytest.raises(ValueError, match="another start"):
+            destination(postgres, "fenced").upsert(totals({"a": 1, LONG: 2}), taken_over)
+        assert connection.execute("SELECT count(*) FROM fenced").fetchall() == [(0,)]
+
+
 @pytest.mark.slow
 def test_a_table_that_refuses_everything_still_stops_the_job(postgres: PostgresServer) -> None:
     with postgres.connect() as connection:
@@ -58,6 +84,36 @@ def test_a_table_that_refuses_everything_still_stops_the_job(postgres: PostgresS
         with pytest.raises(psycopg.IntegrityError):
             destination(postgres, "none").upsert(totals({f"k{n}": n for n in range(1100)}))
         assert connection.execute("SELECT count(*) FROM none").fetchall() == [(0,)]
+
+
+def kept(tmp_path: Path, *batches: list[str]) -> list[list[str]]:
+    """The keys of the dead letters that a start keeps of batches with such totals."""
+    journal = Journal(str(tmp_path))
+    first = len(journal.batches())
+    untaken = UntakenTotals(journal)
+    letters = []
+    for number, keys in enumerate(batches, first):
+        totals = [UntakenTotal("kafka topic", key, "large") for key in keys]
+        untaken.keep(Batch(number, None, None, totals))  # type: ignore[arg-type]
+        tables = [piece["key"].to_pylist() for piece in journal.rejected(number)]
+        letters.append([key.decode() for table in tables for key in table])
+        if not tables:
+            journal.mark_dead_letters_written(number)
+    return letters
+
+
+def test_a_window_and_key_is_one_dead_letter_also_over_a_restart(tmp_path: Path) -> None:
+    assert kept(tmp_path, ["a"], ["a", "b"], []) == [["a"], ["b"], []]
+    assert kept(tmp_path, ["a", "b"], ["c"]) == [[], ["c"]]
+    # It ended before another batch: its letter may not have been published.
+    assert kept(tmp_path, ["c", "b"]) == [["c"]]
+
+
+def test_a_damaged_list_of_them_stops_no_job(tmp_path: Path) -> None:
+    kept(tmp_path, ["a"], [])
+    for damage in (b"[1", b"1", b"\xff", b'[["a"]]'):
+        (tmp_path / "totals-not-taken").write_bytes(damage)
+        assert kept(tmp_path, ["a"]) == [["a"]]
 
 
 def run(
@@ -128,3 +184,21 @@ def test_kafka_gets_all_but_the_one_that_is_too_large(
     assert letter["reason"] == "total_not_taken"
     assert json.loads(letter["value"])["sink"] == "kafka untaken"
     assert "more than kafka.max.request.size, 8000" in json.loads(letter["value"])["why"]
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_kafka_gets_all_but_the_one_that_is_too_large_for_the_topic(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    broker.create_topics(["small-records"], max_message_bytes="8000")
+    (tmp_path / "in").mkdir()
+    kafka = {"type": "kafka", "topic": "small-records", "bootstrap_servers": broker.address}
+    _, dead_letters = run(spark, tmp_path, [kafka], [f"a {LONG} b", "a"])
+    last = {
+        json.loads(message.key())["key"]: json.loads(message.value())["count"]
+        for message in topic_records(broker, "small-records")
+    }
+    assert last == {"a": 2, "b": 1}
+    (letter,) = dead_letters
+    assert "more than the topic's max.message.bytes, 8000" in json.loads(letter["value"])["why"]
