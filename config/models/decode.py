@@ -125,7 +125,8 @@ class AvroDecode(Model):
     """The value is an Avro record."""
 
     type: Literal["avro"]
-    """The value is one Avro record in binary form."""
+    """The value is one Avro record in binary form. One with a text of more than 64 MiB, or a list
+    of more than a million, is not decoded."""
     schema_file: Annotated[Location, AfterValidator(_schema_file)] = Field(examples=["trade.avsc"])
     """The Avro schema as a file (.avsc), relative to the job file."""
     wire: Literal["plain", "confluent"] = "plain"

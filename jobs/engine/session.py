@@ -19,6 +19,7 @@ from pyspark.core import context
 from pyspark.sql import SparkSession
 
 from unskew.config.errors import ExternalError
+from unskew.config.models.decode import AvroDecode
 from unskew.config.models.grouping import LocalGrouping
 from unskew.config.models.job import Job
 from unskew.config.types.secrets import reveal
@@ -67,6 +68,15 @@ _ENCRYPTED = {
     "spark.network.crypto.authEngineVersion": "2",
     "spark.network.crypto.cipher": "AES/GCM/NoPadding",
 }
+# A record of five bytes may say that it holds a text of two gigabytes, or a list as long: Avro
+# would make room for it before it looks whether there are as many bytes.
+_AVRO_LIMITS = " ".join(
+    f"-Dorg.apache.avro.limits.{name}.maxLength={most}"
+    for name, most in (("bytes", 64 << 20), ("string", 64 << 20), ("collectionItems", 1_000_000))
+)
+_DRIVER_OPTIONS, _EXECUTOR_OPTIONS = (
+    f"spark.{each}.extraJavaOptions" for each in ("driver", "executor")
+)
 _NAMED_SECRETS = ("spark.authenticate.secret", "spark.authenticate.secret.file")
 _FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 _BY_FILE_SYSTEM = (
@@ -83,10 +93,18 @@ def job_session(job: Job) -> Iterator[SparkSession]:
         **(make_file_settings(job.partitions) if isinstance(job.grouping, LocalGrouping) else {}),
         **{name: value for target in targets for name, value in target.spark_settings().items()},
         **reveal(job.spark),
+        **_limit_avro(job),
         "spark.sql.shuffle.partitions": str(job.merge.partitions),
     }
     with session(job.name, settings, {name for each in targets for name in each.jar_sets}) as spark:
         yield spark
+
+
+def _limit_avro(job: Job) -> dict[str, str]:
+    """The limits for executors, where records are Avro's; those of the job itself go before."""
+    if not isinstance(job.decode, AvroDecode):
+        return {}
+    return {_EXECUTOR_OPTIONS: f"{_AVRO_LIMITS} {reveal(job.spark).get(_EXECUTOR_OPTIONS, '')}"}
 
 
 @contextmanager
@@ -101,13 +119,14 @@ def session(
     builder = SparkSession.builder.appName(name)
     brought = [path for each in ("spark", *sorted(jar_sets)) for path in jars(each)]
     log_settings = f"-Dlog4j2.configurationFile={resource('log4j2.properties')}"
-    own = {"spark.jars": ",".join(map(str, brought)), "spark.driver.extraJavaOptions": log_settings}
+    own = {"spark.jars": ",".join(map(str, brought)), _DRIVER_OPTIONS: log_settings}
     chosen = {**_SETTINGS, **own, **(settings or {})}
     if chosen["spark.master"].startswith("local"):
         chosen = {**_LOCAL_SETTINGS, **chosen}
         # Before Spark's own logging is configured it would greet with ten lines on every start.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     chosen = {**choose_authentication(chosen), **chosen}
+    chosen[_DRIVER_OPTIONS] = f"{_AVRO_LIMITS} {chosen[_DRIVER_OPTIONS]}"
     _make_local_folders(chosen.get("spark.local.dir", ""))
     for key, value in chosen.items():
         builder = builder.config(key, value)

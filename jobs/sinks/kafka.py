@@ -228,6 +228,11 @@ class KafkaDeadLetters(KafkaTarget, DeadLetters):
             most = min(int(options[_MAX_REQUEST]), taken or _TOPIC_BYTES)
             _send(_cut(records, most), options)
 
+    def read(self, job: "Job") -> Iterator[Mapping[str, Any]]:
+        from unskew.jobs.sinks.stored_dead_letters import read_topic
+
+        return read_topic(self.topic, self.client_options(job), f"dead-letters: {job.name}")
+
 
 def _send(records: "DataFrame", options: dict[str, str]) -> None:
     """Write rejected records: what is not of the record itself as headers."""
@@ -272,11 +277,6 @@ def _cut(records: "DataFrame", most: int) -> "DataFrame":
         *others,
         sf.when(is_cut, whole).alias(CUT_FROM_BYTES),
     )
-
-    def read(self, job: "Job") -> Iterator[Mapping[str, Any]]:
-        from unskew.jobs.sinks.stored_dead_letters import read_topic
-
-        return read_topic(self.topic, self.client_options(job), f"dead-letters: {job.name}")
 
 
 def _has_unbounded_columns(results: "DataFrame", key: Sequence[str]) -> bool:

@@ -109,7 +109,8 @@ class Sum(Function):
 
     @property
     def _sum(self) -> str:
-        decimal = decimal_of(self.kind)
+        # Few values of BIGINT may have a sum of more than 64 bits, which would stop the job.
+        decimal = (19, 0) if self.kind == "bigint" else decimal_of(self.kind)
         return f"decimal({decimal[0] + 10},{decimal[1]})" if decimal else "bigint"
 
     @property
@@ -140,10 +141,13 @@ class Sum(Function):
 
     @property
     def direct(self) -> Mapping[str, str]:
-        return {self.name: f"sum({self.name})"}
+        summed = f"cast({self.name} as decimal(19,0))" if self.kind == "bigint" else self.name
+        return {self.name: f"sum({summed})"}
 
     @property
     def final(self) -> str:
+        if self.kind == "bigint":
+            return f"try_cast({self.name} as bigint)"
         # A sum of sums has ten digits more than a sum.
         return f"cast({self.name} as {self._sum})" if decimal_of(self.kind) else self.name
 
@@ -173,7 +177,8 @@ class Average(Sum):
 
     @property
     def final(self) -> str:
-        return f"(({super().final}) / nullif({self._count}, 0))"
+        summed = f"cast({self.name} as double)" if self.kind == "bigint" else super().final
+        return f"(({summed}) / nullif({self._count}, 0))"
 
 
 class Compared(Function):

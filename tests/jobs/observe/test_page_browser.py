@@ -2,6 +2,8 @@
 
 import re
 import time
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -76,6 +78,27 @@ def test_bars_move_smoothly_unless_that_is_not_wanted(running: Browser) -> None:
             seen.wait("title", "^Batch 0$")
             moves = "at => getComputedStyle(at).transitionDuration"
             assert seen.page.eval_on_selector("#routed i", moves) == seconds
+
+
+@pytest.mark.parametrize(
+    ("ahead_seconds", "text"),
+    [(-90, r"1 min 3\d s behind"), (7200, "(2 h 0|1 h 59) min ahead")],
+)
+def test_the_watermark_is_shown_with_how_far_it_is_from_the_batch(
+    running: Browser, ahead_seconds: float, text: str
+) -> None:
+    settings = job()
+    page = followed(settings, range(0))
+    batch = skewed(0)
+    at = datetime.fromisoformat(batch.progress["timestamp"]) + timedelta(seconds=ahead_seconds)
+    watermark = at.strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    page.batch_done(
+        replace(batch, progress={**batch.progress, "eventTime": {"watermark": watermark}})
+    )
+    with served(page, settings) as server:
+        seen = Seen(running, server.page_url)
+        seen.wait("watermark", f"^{text}$")
+        assert seen.text("watermark-at") == watermark.replace(".000Z", "Z")
 
 
 def test_one_long_batch_does_not_flatten_the_timeline(running: Browser) -> None:

@@ -236,3 +236,30 @@ def test_a_shipped_job_in_yaml_gives_the_same_totals(
     )
     assert own.last == shipped.last
     assert own.types == shipped.types
+
+
+@pytest.mark.parametrize("grouping", ["level", "none"])
+def test_records_whose_sum_has_more_than_64_bits_stop_no_job(
+    spark: SparkSession, tmp_path: Path, grouping: str
+) -> None:
+    most = 2**63 - 1
+    batches = [[("a", most), ("a", most), ("b", 1)], [("a", -most), ("b", 2)]]
+    for number, batch in enumerate(batches):
+        rows = [{"page": page, "user_id": value, "at": START.isoformat()} for page, value in batch]
+        write_lines(tmp_path / "in", f"{number}.json", rows)
+    columns = {"total": "sum(user_id)", "mean": "avg(user_id)"}
+    ran = Ran(
+        spark,
+        tmp_path,
+        grouping,
+        decode={"type": "json", "schema": SCHEMA},
+        operator={"type": "aggregate", "key": {"page": "page"}, "columns": columns},
+        grouping={"type": grouping},
+        window={"type": "none"},
+        lateness=None,
+    )
+    assert ran.types["total"] == "bigint"
+    totals = [(row["page"], row["total"]) for row in ran.rows]
+    assert sorted(totals, key=str) == [("a", most), ("a", None), ("b", 1), ("b", 3)]
+    means = {row["page"]: row["mean"] for row in ran.rows if row["total"] is not None}
+    assert means == {"a": pytest.approx(most / 3), "b": 1.5}
