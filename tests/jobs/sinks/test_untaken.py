@@ -87,19 +87,19 @@ def test_a_table_that_refuses_everything_still_stops_the_job(postgres: PostgresS
 
 
 def kept(tmp_path: Path, *batches: list[str]) -> list[list[str]]:
-    """The keys of the dead letters that a start keeps of batches with such totals."""
+    """The keys of the dead dead_letters that a start keeps of batches with such totals."""
     journal = Journal(str(tmp_path))
     first = len(journal.batches())
     untaken = UntakenTotals(journal)
-    letters = []
+    dead_letters = []
     for number, keys in enumerate(batches, first):
         totals = [UntakenTotal("kafka topic", key, "large") for key in keys]
         untaken.keep(Batch(number, None, None, totals))  # type: ignore[arg-type]
         tables = [piece["key"].to_pylist() for piece in journal.rejected(number)]
-        letters.append([key.decode() for table in tables for key in table])
+        dead_letters.append([key.decode() for table in tables for key in table])
         if not tables:
             journal.mark_dead_letters_written(number)
-    return letters
+    return dead_letters
 
 
 def test_a_window_and_key_is_one_dead_letter_also_over_a_restart(tmp_path: Path) -> None:
