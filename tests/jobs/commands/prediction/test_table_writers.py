@@ -136,12 +136,12 @@ def test_the_command_shows_every_way_and_one_sentence(
 def test_a_job_of_rows_is_asked_by_the_columns_of_its_table(root: Path, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     numbers = (np.random.default_rng(2).zipf(1.5, 3000) % 50).tolist()
-    lines = [json.dumps({"country": f"c{number}", "day": number % 2}) for number in numbers]
+    lines = [json.dumps({"country": f"c{number}", "day": number % 2, "n": 1}) for number in numbers]
     (tmp_path / "in" / "0.json").write_text("\n".join(lines))
     job = {
         "name": "asked",
         "source": {"type": "files", "path": str(tmp_path / "in")},
-        "decode": {"type": "json", "schema": "country STRING, day INT"},
+        "decode": {"type": "json", "schema": "country STRING, day INT, n INT"},
         "operator": {"type": "rows"},
         "grouping": {"type": "level", "balance": "bytes", "target_file_bytes": 1 << 30},
         "partitions": 4,
