@@ -56,14 +56,6 @@ class CounterExample:
     direct: Mapping[str, Any] | None
 
 
-def mergeability_violations(
-    spark: SparkSession, operator: Operator, cases: Sequence[Case]
-) -> list[str]:
-    """How merged results differ from direct ones, a line each: none of a mergeable operator."""
-    violations, other_types = find_violations(spark, operator, cases)
-    return [*([other_types] if other_types else []), *map(str, violations)]
-
-
 def find_violations(
     spark: SparkSession, operator: Operator, cases: Sequence[Case]
 ) -> tuple[list[Violation], str | None]:

@@ -12,13 +12,14 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from tests.support.violations import mergeability_violations
 from unskew.config.errors import UsageError
 from unskew.jobs.operators.aggregate import Aggregate, AggregateOptions
 from unskew.jobs.operators.aggregates.function import Function
 from unskew.jobs.operators.aggregates.functions import EXACT
 from unskew.jobs.operators.aggregates.sketches import kll_bytes
 from unskew.jobs.operators.base import EVENT_TIME, KEY, KEY_HASH, PANE
-from unskew.jobs.operators.mergeability import mergeability_violations, merged_results
+from unskew.jobs.operators.mergeability import merged_results
 
 TYPES = {
     "n": ("bigint", pa.int64(), [None, 0, 1, -7, 2**40, -(2**40), 3]),

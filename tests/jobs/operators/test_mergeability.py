@@ -13,13 +13,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from tests.support.violations import mergeability_violations
 from unskew.config.models.operator import OperatorOptions
 from unskew.config.specs import OPERATORS
 from unskew.config.types.units import Duration
 from unskew.grouping.simulation.streams.key_files import hash_text
 from unskew.jobs.operators.base import EVENT_TIME, KEY, KEY_HASH, PANE, RECORDS, Operator, aggregate
 from unskew.jobs.operators.hashtags import Hashtags
-from unskew.jobs.operators.mergeability import find_violations, mergeability_violations, shrink
+from unskew.jobs.operators.mergeability import find_violations, shrink
 from unskew.jobs.operators.paced import PacedOptions
 from unskew.jobs.operators.user_code.rows import RowOperator
 from unskew.jobs.operators.vwap import Vwap
