@@ -20,8 +20,8 @@ _MEANING = {
     "level": "routed, equal shares",
     "none": "Spark's hash of the key",
 }
-_WIDTH, _HEIGHT, _LEFT, _TOP = 92, 40, 250, 84
-_WIDTH_MIN = 830
+_WIDTH, _HEIGHT, _LEFT, _TOP = 92, 40, 310, 84
+_WIDTH_MIN = 930
 _QUIET_LOAD = 2.0
 _BUSY = """**Measured on two cores at loads up to {loudest}, most of which were the run's own
 sixteen slots. Two warm batches a cell: take ratios below about 1.2 for a draw.**
@@ -186,7 +186,7 @@ def _draw(outcomes: Sequence[Outcome]) -> str:
             _draw_cell(each, left, _TOP + _HEIGHT * bands.index(_describe_band(each.cell)))
         )
     for number, way in enumerate(WAYS):
-        left = 10 + number * 270
+        left = 10 + number * 310
         parts.append(
             f'<rect x="{left}" y="{height - 30}" width="14" height="14" fill="{_COLORS[way]}"/>'
         )
