@@ -259,7 +259,7 @@ class Level(Grouping):
 
     @property
     def wants_agreement(self) -> bool:
-        """One source has nobody to agree with, and costs are balanced by each on its own."""
+        """A lone source has no other to agree with, and costs are balanced by each on its own."""
         return self._plans and self.setting.sources > 1
 
     def agree(self, states: Sequence[Arrays]) -> dict[str, NDArray[Any]]:

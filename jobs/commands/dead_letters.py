@@ -41,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--from",
         dest="repaired",
         metavar="FILE",
-        help="replay these, which list --json printed and somebody repaired, instead of all",
+        help="replay these, which list --json printed and which were repaired, instead of all",
     )
     parser.add_argument(
         "--ledger",

@@ -79,7 +79,7 @@ class RejectedBatches:
 
 
 def _has_none(progress: Mapping[str, Any] | None) -> bool:
-    """Does Spark's progress say that no record was rejected? Without the count nobody knows."""
+    """Does Spark's progress say that no record was rejected? A missing count says nothing."""
     observed = (progress or {}).get("observedMetrics", {}).get(REJECTED_RECORDS)
     return observed is not None and observed["count"] == 0
 

@@ -83,10 +83,10 @@ def _writable(text: str) -> str:
 def _trace(text: str) -> str:
     # Numba takes a moment to import, and only the stream `keys` needs it.
     from unskew.grouping.simulation.specs import SpecError  # noqa: PLC0415
-    from unskew.grouping.simulation.streams.traces import read_law  # noqa: PLC0415
+    from unskew.grouping.simulation.streams.traces import read_synthetic_trace  # noqa: PLC0415
 
     try:
-        read_law(text)
+        read_synthetic_trace(text)
     except SpecError as error:
         raise argparse.ArgumentTypeError("; ".join(error.problems)) from None
     return text
@@ -286,9 +286,9 @@ def _plan(
     if values["duration"] is not None:
         records = max(1, round(values["duration"] * values["rate"] / 1_000_000))
     if values["trace"] is not None:
-        from unskew.grouping.simulation.streams.traces import read_law  # noqa: PLC0415
+        from unskew.grouping.simulation.streams.traces import read_synthetic_trace  # noqa: PLC0415
 
-        there = read_law(values["trace"])[1].records
+        there = read_synthetic_trace(values["trace"])[1].records
         records = there if records is None else min(records, there)
     target: KafkaTarget | FileTarget
     if arguments.out:

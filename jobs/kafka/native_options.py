@@ -54,22 +54,22 @@ def _translate(name: str, value: str, options: Mapping[str, str]) -> dict[str, s
     if name == _HOST_CHECK or (name == "sasl.mechanism" and value in _MECHANISMS):
         return {name: value or "none"}
     if name == "sasl.jaas.config":
-        return _log_in(value)
+        return _describe_login(value)
     if name == "ssl.truststore.location":
-        return _trust(value, options)
+        return _describe_truststore(value, options)
     if name == "ssl.keystore.location":
-        return _identify(value, options)
+        return _describe_keystore(value, options)
     raise ValueError("only Spark can log in with it")
 
 
-def _log_in(jaas_line: str) -> dict[str, str]:
+def _describe_login(jaas_line: str) -> dict[str, str]:
     given = jaas_options(jaas_line)
     if not {"username", "password"} <= given.keys():
         raise ValueError("no username and password in it; only Spark can log in with it")
     return {"sasl.username": given["username"], "sasl.password": given["password"]}
 
 
-def _trust(location: str, options: Mapping[str, str]) -> dict[str, str]:
+def _describe_truststore(location: str, options: Mapping[str, str]) -> dict[str, str]:
     if _type_of("truststore", options) != "PEM":
         raise ValueError(
             "only Spark can read a store of this type; write the authorities as a PEM file, with"
@@ -78,7 +78,7 @@ def _trust(location: str, options: Mapping[str, str]) -> dict[str, str]:
     return {"ssl.ca.location": location}
 
 
-def _identify(location: str, options: Mapping[str, str]) -> dict[str, str]:
+def _describe_keystore(location: str, options: Mapping[str, str]) -> dict[str, str]:
     kind = _type_of("keystore", options)
     if kind == "PEM":
         return {"ssl.certificate.location": location, "ssl.key.location": location}

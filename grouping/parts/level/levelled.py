@@ -142,7 +142,7 @@ def level_as_agreed(
     None if that cannot be, or if the share departs from what the plan expects by more than chance.
     """
     codes, records = share.homes.copy(), share.records
-    _set_found(share.counts, plan.home_keys, plan.home_partitions, codes)
+    _assign_known(share.counts, plan.home_keys, plan.home_partitions, codes)
     shared = share.counts.find(plan.shared_keys)
     whole = records.copy()
     whole[shared[shared >= 0]] = 0
@@ -163,7 +163,7 @@ def level_as_agreed(
     return _with_shared(rest, shared, given, plan)
 
 
-def _set_found(counts: ExactCounts, keys: UInt64s, values: Int32s, out: Int32s) -> None:
+def _assign_known(counts: ExactCounts, keys: UInt64s, values: Int32s, out: Int32s) -> None:
     numbers = counts.find(keys)
     out[numbers[numbers >= 0]] = values[numbers >= 0]
 

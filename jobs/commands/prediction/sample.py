@@ -18,7 +18,7 @@ RECORDS_MIN = 1_000
 
 @dataclass(frozen=True)
 class Sample:
-    """Keys that somebody has."""
+    """Keys of the user's own."""
 
     where: str
     """What they are from, for messages."""

@@ -1,4 +1,4 @@
-"""Takes the sample that a question is about, with a progress bar where somebody watches."""
+"""Takes the sample that a question is about, with a progress bar on a terminal."""
 
 import itertools
 import os
@@ -168,7 +168,7 @@ def _say(line: str) -> None:
 
 @contextmanager
 def _bar(topic: str) -> Iterator[Report]:
-    """A bar of a topic's records; nothing where nobody watches."""
+    """Show a bar of a topic's records on a terminal; elsewhere nothing."""
     bars = Progress(
         TextColumn("{task.description}"),
         BarColumn(),

@@ -22,9 +22,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
     parser.description = (
         "Run a job over sample records, a line each, with a Spark of its own: no broker; nothing"
-        " outside is written. Its results are compared with the expected ones, and its operator is"
-        " held to the law that partial results merge. Exit codes: 0 all is as expected, 1 it is"
-        " not, 2 the job or a file is wrong."
+        " outside is written. Its results are compared with the expected ones; the"
+        " operator must be mergeable: the records, split in any way, merge to the same results."
+        " Exit codes: 0 all is as expected, 1 it is not, 2 the job or a file is wrong."
     )
     parser.add_argument("job", metavar="JOB", help="a job file")
     parser.add_argument(

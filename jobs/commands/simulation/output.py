@@ -25,7 +25,7 @@ _NAME = "grouping"
 
 
 def run_all(experiment: Experiment) -> list[SimulationReport]:
-    """Simulate every grouping in turn, with a live bar where someone watches."""
+    """Simulate every grouping in turn, with a live bar on a terminal."""
     reports = []
     with _bars(len(experiment.groupings)) as bars, tell_compiling():
         for spec in experiment.groupings:

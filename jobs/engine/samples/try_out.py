@@ -1,4 +1,4 @@
-"""A job run over sample records in this process: its results, its rejected records, and the law.
+"""A job run over sample records in this process: its results, rejected records and mergeability.
 
 The job is as its file says, but for where it reads, writes and keeps its progress.
 """
@@ -66,7 +66,7 @@ def try_out(job_file: str, samples: Path, folder: Path) -> Tried:
         if not operator.merges:
             return Tried(_read_rows(prepared), rejected, None)
         Service(job, spark).run()
-        return Tried(_read_results(spark, job), rejected, _check_law(spark, job, samples))
+        return Tried(_read_results(spark, job), rejected, _check_mergeability(spark, job, samples))
 
 
 def _overrides(job_file: str, samples: Path, folder: Path) -> dict[str, object]:
@@ -150,8 +150,8 @@ def _count_rejected(prepared: DataFrame) -> Mapping[str, int]:
     return {row["reason"]: int(row["count"]) for row in reasons.count().collect()}
 
 
-def _check_law(spark: SparkSession, job: Job, samples: Path) -> Sequence[str] | None:
-    """Pairs of rows of one key, one in each piece, and all rows in random pieces."""
+def _check_mergeability(spark: SparkSession, job: Job, samples: Path) -> Sequence[str] | None:
+    """Merge pairs of rows of one key, one in each piece, and all rows in random pieces."""
     # So that each row has the record that it was made of.
     traced = {"on_error": "dead_letter", "grouping": LocalGrouping(type="local")}
     prepared, operator = _prepare_static(spark, job.model_copy(update=traced), samples)

@@ -12,7 +12,7 @@ from ipaddress import ip_address
 def is_own(host: str, own: Iterable[str]) -> bool:
     """May a request with this `Host` be answered?
 
-    An address may, since no name was looked up; and a name without a dot, which nobody outside can
+    An address may, since no name was looked up; and a name without a dot, which no outsider can
     own: `localhost`, a service of docker-compose. Of others this machine's own, and those in `own`.
 
     >>> [is_own(host, ["me.org"]) for host in ("[::1]:80", "word-count:9095", "me.org", "evil.org")]
