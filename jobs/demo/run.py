@@ -30,9 +30,9 @@ from unskew.jobs.engine.spark_errors import translate_spark_errors
 from unskew.jobs.generator.oracle import Oracle
 from unskew.jobs.generator.outputs import KafkaOutput
 from unskew.jobs.generator.progress import Progress
-from unskew.jobs.generator.registry import stream_of, totals_of
+from unskew.jobs.generator.registry import open_stream, start_totals
 from unskew.jobs.generator.settings import KafkaTarget, OracleSettings, Settings
-from unskew.jobs.generator.writer import Writer
+from unskew.jobs.generator.stream_writer import Writer
 from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.local.signals import EXIT_INTERRUPTED, Stop, signals_to
 from unskew.jobs.observe.board import board_of
@@ -145,9 +145,9 @@ def write(broker: Broker, lines: int, folder: Path) -> Written:
         late=0.0,
         late_by=0,
     )
-    stream = stream_of(settings)
+    stream = open_stream(settings)
     file = folder / "oracle.json"
-    oracle = Oracle(OracleSettings(str(file), None, None), stream, totals_of(stream))
+    oracle = Oracle(OracleSettings(str(file), None, None), stream, start_totals(stream))
     output = KafkaOutput(KafkaTarget(broker.address, _TOPIC, None, ()))
     progress = Progress("lines", output.name, None)
     Writer(stream, output, oracle, progress, Stop()).run(paced=False)
