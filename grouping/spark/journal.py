@@ -55,7 +55,7 @@ _REPORT = re.compile(r"partition-(\d+)\.report")
 # Journals of the version before end the name in `.bad`.
 _REJECTED = re.compile(r"partition-\d+\.(?:rejected|bad)|totals\.rejected")
 _WRITTEN_FILES = "written.files"
-_UNTAKEN = "totals.rejected"
+_REJECTED_TOTALS = "totals.rejected"
 
 
 @dataclass(frozen=True)
@@ -189,15 +189,15 @@ class Journal:
         """Keep the records that a partition rejected until they are written as dead letters."""
         return self._write_rejected(batch, f"partition-{partition:05d}.rejected", table)
 
-    def write_untaken(self, batch: int, table: pa.Table) -> bool:
-        """Keep the totals that sinks could not take, likewise."""
-        return self._write_rejected(batch, _UNTAKEN, table)
+    def write_rejected_totals(self, batch: int, table: pa.Table) -> bool:
+        """Keep the totals that sinks rejected, likewise."""
+        return self._write_rejected(batch, _REJECTED_TOTALS, table)
 
-    def count_untaken(self, batch: int) -> int:
+    def count_rejected_totals(self, batch: int) -> int:
         """Count the totals of one batch that are kept so."""
-        if _UNTAKEN not in self._names(f"{batch:012d}"):
+        if _REJECTED_TOTALS not in self._names(f"{batch:012d}"):
             return 0
-        return sum(piece.num_rows for piece in self._pieces(batch, _UNTAKEN))
+        return sum(piece.num_rows for piece in self._pieces(batch, _REJECTED_TOTALS))
 
     def _write_rejected(self, batch: int, name: str, table: pa.Table) -> bool:
         # With a synced name: once their batch is committed, nothing else has these records.

@@ -43,7 +43,7 @@ from unskew.jobs.observe.follower import Follower
 from unskew.jobs.operators.registry import computed_by_spark
 from unskew.jobs.query.pipeline import Pipeline, set_trigger
 from unskew.jobs.sinks import dead_letters
-from unskew.jobs.sinks.untaken import TOTAL_NOT_TAKEN
+from unskew.jobs.sinks.rejected_totals import TOTAL_REJECTED
 from unskew.jobs.sinks.writer import make_writer, read_last_written
 
 _TASKS_CHECK_SECONDS = 5.0
@@ -247,14 +247,14 @@ class Service:
             self._show_rejected(self._rejected)
         for batch in self.journal.batches():
             if self._published < batch <= newest:
-                self._count_untaken(batch)
+                self._count_rejected_totals(batch)
                 dead_letters.publish(self.spark, self.job, self.journal, batch)
         self._published = newest
 
-    def _count_untaken(self, batch: int) -> None:
-        """Show how many totals a sink could not take; no report has them."""
-        totals = self.journal.count_untaken(batch)
-        self._show_rejected({TOTAL_NOT_TAKEN: totals} if totals else {})
+    def _count_rejected_totals(self, batch: int) -> None:
+        """Show how many totals a sink rejected; no report has them."""
+        totals = self.journal.count_rejected_totals(batch)
+        self._show_rejected({TOTAL_REJECTED: totals} if totals else {})
 
     def _show_rejected(self, counts: Mapping[str, int]) -> None:
         """Show rejected records that are in no report."""

@@ -60,14 +60,14 @@ SinkColumns = Annotated[
 
 
 @dataclass(frozen=True)
-class UntakenTotal:
-    """A total that a sink cannot take; it becomes a dead letter."""
+class RejectedTotal:
+    """A total that a sink rejects; it becomes a dead letter."""
 
     sink: str
     """The sink's type and what it writes to."""
     key: str
     """Window and key, as JSON."""
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Batch:
     job: "Job"
     session: "SparkSession"
     """The job's session; that of the rows is a copy, which ends with the query."""
-    untaken: list[UntakenTotal] = field(default_factory=list)
+    rejected_totals: list[RejectedTotal] = field(default_factory=list)
     """The totals of the batch that could not be written; sinks add to it."""
     check_owner: Callable[[], None] = lambda: None
     """Raises if another start of the job has taken over, as it does from a driver that was frozen.
@@ -230,7 +230,7 @@ class Sink(Target):
     def write(self, results: "DataFrame", batch: Batch) -> None:
         """Write a batch's results, such that writing them again changes nothing.
 
-        What cannot be written whatever is tried goes to `batch.untaken`, and the rest is written.
+        What can never be written goes to `batch.rejected_totals`, and the rest is written.
         """
 
     def stream(self, results: "DataFrame", job: "Job") -> "DataStreamWriter | None":

@@ -16,9 +16,9 @@ from unskew.jobs.kafka.options import connection_options
 from unskew.jobs.sinks.base import (
     Batch,
     DeadLetters,
+    RejectedTotal,
     Sink,
     Target,
-    UntakenTotal,
     WrittenTopic,
 )
 
@@ -149,7 +149,7 @@ class KafkaSink(KafkaTarget, Sink):
             self._write(kept.where(sf.col("size") <= most).drop("size"), batch)
             for row in kept.where(sf.col("size") > most).toLocalIterator():
                 why = f"{row['size']} bytes are more than kafka.max.request.size, {most}"
-                batch.untaken.append(UntakenTotal(f"kafka {self.topic}", row["key"], why))
+                batch.rejected_totals.append(RejectedTotal(f"kafka {self.topic}", row["key"], why))
         finally:
             kept.unpersist()
 

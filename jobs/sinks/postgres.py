@@ -2,7 +2,7 @@
 
 Each partition of a result is one transaction: its rows are copied into a temporary table and from
 there put in order into the real one, so that a replay leaves what the first attempt left. Where the
-table cannot take a row, halves are tried until that row is alone; the others are written.
+table rejects a row, halves are tried until that row is alone; the others are written.
 """
 
 import io
@@ -20,7 +20,7 @@ from unskew.config.rules.registry import Contradiction, agrees_with
 from unskew.config.types.postgres_address import check_address, is_verified, make_libpq_address
 from unskew.config.types.secrets import Secret
 from unskew.grouping.options.broken_rules import rule_error
-from unskew.jobs.sinks.base import Batch, Sink, UntakenTotal
+from unskew.jobs.sinks.base import Batch, RejectedTotal, Sink
 
 if TYPE_CHECKING:
     import psycopg
@@ -34,7 +34,7 @@ CONNECT_SECONDS = 5
 _INCOMING = "unskew_incoming"
 _IDLE_LIMIT = "SET idle_in_transaction_session_timeout = '60s'"
 # Rows of a partition that are set apart before the table itself is taken for the mistake.
-_UNTAKEN_MAX = 1000
+_REJECTED_MAX = 1000
 # No text of PostgreSQL can hold it, and one such key must not stop all others.
 _NUL = "\N{SYMBOL FOR NULL}".encode()
 _TABLE = "SELECT to_regclass(%s)::oid"
@@ -150,12 +150,14 @@ class PostgresSink(Sink):
         destination, check_owner = self._destination(batch.job), batch.check_owner
 
         def upsert(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            untaken = destination.upsert(rows, check_owner)
-            columns = {name: [each[name] for each in untaken] for name in ("key", "why")}
-            yield pa.RecordBatch.from_pydict(columns, _untaken_schema())
+            rejected = destination.upsert(rows, check_owner)
+            columns = {name: [each[name] for each in rejected] for name in ("key", "reason")}
+            yield pa.RecordBatch.from_pydict(columns, _rejected_schema())
 
         for row in results.mapInArrow(upsert, "key STRING, why STRING").collect():
-            batch.untaken.append(UntakenTotal(f"postgres {self.table}", row["key"], row["why"]))
+            batch.rejected_totals.append(
+                RejectedTotal(f"postgres {self.table}", row["key"], row["reason"])
+            )
 
     def _destination(self, job: "Job") -> "Destination":
         password = self.password.get_secret_value() if self.password else None
@@ -187,7 +189,7 @@ class Destination:
     def upsert(
         self, batches: "Iterable[pa.RecordBatch]", check_owner: Callable[[], None] = lambda: None
     ) -> list[dict[str, str]]:
-        """Insert or update the rows; those that the table cannot take, each with the reason.
+        """Insert or update the rows; those that the table rejects, each with the reason.
 
         check_owner: raises if the rows may not be committed.
         """
@@ -201,9 +203,9 @@ class Destination:
             # A process that is frozen in here would hold its locks for ever.
             connection.execute(_IDLE_LIMIT)
             connection.execute(self._statement("make", rows.column_names))
-            untaken = self._upsert(connection, rows, _UNTAKEN_MAX)
+            rejected = self._upsert(connection, rows, _REJECTED_MAX)
             check_owner()
-            return untaken
+            return rejected
 
     def _upsert(
         self, connection: "psycopg.Connection[Any]", rows: "pa.Table", most: int
@@ -219,12 +221,12 @@ class Destination:
                 # So many are a table that does not fit the job, which is for a person to mend.
                 raise
             if rows.num_rows == 1:
-                return [{"key": self._key_of(rows), "why": _first_line(error)}]
+                return [{"key": self._key_of(rows), "reason": _first_line(error)}]
         else:
             return []
         half = rows.num_rows // 2
-        untaken = self._upsert(connection, rows.slice(0, half), most)
-        return untaken + self._upsert(connection, rows.slice(half), most - len(untaken))
+        rejected = self._upsert(connection, rows.slice(0, half), most)
+        return rejected + self._upsert(connection, rows.slice(half), most - len(rejected))
 
     def _key_of(self, row: "pa.Table") -> str:
         """Window and key of a table's only row, as JSON."""
@@ -264,10 +266,10 @@ def _find_missing_rights(connection: "psycopg.Connection[Any]", oid: int) -> lis
     return [right for right, has in zip(rights, held, strict=True) if not has]
 
 
-def _untaken_schema() -> "pa.Schema":
+def _rejected_schema() -> "pa.Schema":
     import pyarrow as pa
 
-    return pa.schema({"key": pa.string(), "why": pa.string()})
+    return pa.schema({"key": pa.string(), "reason": pa.string()})
 
 
 def _too_large_error() -> type[Exception]:

@@ -15,7 +15,7 @@ from unskew.jobs.operators.base import KEY, WINDOW_BOUNDS
 from unskew.jobs.operators.registry import operator_for
 from unskew.jobs.sinks.base import Batch
 from unskew.jobs.sinks.registry import sinks_of
-from unskew.jobs.sinks.untaken import UntakenTotals
+from unskew.jobs.sinks.rejected_totals import RejectedTotals
 
 _RANK = "rank_in_window"
 _JAVA_ERROR = "py4j.protocol.Py4JJavaError"
@@ -71,7 +71,7 @@ def _write_batch(
 ) -> Callable[[DataFrame, int], None]:
     sinks = sinks_of(job)
     compute = not all(sink.computes_every_row for sink in sinks)
-    untaken = UntakenTotals(journal)
+    rejected = RejectedTotals(journal)
 
     @_short_java_errors()
     def write_batch(results: DataFrame, batch_id: int) -> None:
@@ -86,7 +86,7 @@ def _write_batch(
             for sink in sinks:
                 batch.check_owner()
                 sink.write(sink.choose(kept, job), batch)
-            untaken.keep(batch)
+            rejected.keep(batch)
         finally:
             kept.unpersist()
 

@@ -1,4 +1,4 @@
-"""A total that a sink cannot take: a dead letter, and the others are written."""
+"""A total that a sink rejects: a dead letter, and the others are written."""
 
 import json
 import random
@@ -42,10 +42,10 @@ def test_postgres_writes_all_rows_but_the_one_that_it_refuses(postgres: Postgres
     with postgres.connect() as connection:
         connection.execute(TABLE.format("most"))
         rows = {**{f"k{number}": number for number in range(100)}, LONG: 7, "last": 1}
-        (untaken,) = destination(postgres, "most").upsert(totals(rows))
+        (rejected,) = destination(postgres, "most").upsert(totals(rows))
         written = dict(connection.execute("SELECT key, count FROM most").fetchall())
-    assert json.loads(untaken["key"]) == {"key": LONG}
-    assert untaken["why"].startswith("index row ")
+    assert json.loads(rejected["key"]) == {"key": LONG}
+    assert rejected["reason"].startswith("index row ")
     assert written == {key: count for key, count in rows.items() if key != LONG}
 
 
@@ -70,7 +70,7 @@ def run(
     ran = Ran(
         spark,
         folder,
-        "untaken",
+        "rejected",
         operator={"type": "word_count", "text": "text"},
         window={"type": "none"},
         lateness=None,
@@ -105,7 +105,7 @@ def test_in_a_job_it_becomes_a_dead_letter(
 def test_kafka_gets_all_but_the_one_that_is_too_large(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
-    broker.create_topics(["untaken"])
+    broker.create_topics(["rejected"])
     (tmp_path / "in").mkdir()
     for number in range(2):
         # The total that is too large grows: its dead letter is written once.
@@ -114,17 +114,17 @@ def test_kafka_gets_all_but_the_one_that_is_too_large(
         )
     kafka = {
         "type": "kafka",
-        "topic": "untaken",
+        "topic": "rejected",
         "bootstrap_servers": broker.address,
         "options": {"kafka.max.request.size": 8_000},
     }
     _, dead_letters = run(spark, tmp_path, [kafka], [f"a {LONG} b", "a"])
     last = {
         json.loads(message.key())["key"]: json.loads(message.value())["count"]
-        for message in topic_records(broker, "untaken")
+        for message in topic_records(broker, "rejected")
     }
     assert last == {"a": 2, "b": 1, "c": 2}
     (letter,) = dead_letters
     assert letter["reason"] == "total_not_taken"
-    assert json.loads(letter["value"])["sink"] == "kafka untaken"
+    assert json.loads(letter["value"])["sink"] == "kafka rejected"
     assert "more than kafka.max.request.size, 8000" in json.loads(letter["value"])["why"]
