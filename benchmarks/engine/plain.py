@@ -19,7 +19,7 @@ from unskew.grouping.spark.router import PARTITION_KEY
 from unskew.jobs.engine.service import Service
 from unskew.jobs.operators.base import KEY_HASH
 from unskew.jobs.operators.paced import PacedOptions
-from unskew.jobs.operators.registry import operator_for
+from unskew.jobs.operators.registry import make_operator
 from unskew.jobs.query.pipeline import Pipeline
 from unskew.jobs.query.source import make_kafka_options
 from unskew.jobs.sinks.registry import sinks_of
@@ -190,7 +190,7 @@ class _Counter(StatefulProcessor):
 
 def _keys(spark: SparkSession, job: Job, *columns: str, **options: str) -> DataFrame:
     """The records' keys, decoded as the job's operator does, and more of Kafka's columns."""
-    operator = operator_for(job.operator)
+    operator = make_operator(job.operator)
     key = sf.expr(operator.key)
     text = _read(spark, job, **options).select(
         sf.col("value").cast("string").alias("value"), *columns

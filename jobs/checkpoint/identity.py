@@ -14,7 +14,7 @@ from unskew.config.models.grouping import AutoGrouping
 from unskew.config.models.job import Job
 from unskew.config.models.source import KafkaSource
 from unskew.jobs.checkpoint.files import names_in, read_bytes, write_bytes
-from unskew.jobs.operators.registry import computed_by_spark
+from unskew.jobs.operators.registry import is_computed_by_spark
 
 FILE = "unskew.json"
 VERSION = 1
@@ -115,7 +115,7 @@ def make_identity(job: Job) -> dict[str, Any]:
             "merge.partitions": job.merge.partitions,
             "merge.output": job.merge.output,
             # Plain Spark keeps other columns in its state than the merge of partials does.
-            _GROUPING: "none" if computed_by_spark(job) else "any but none",
+            _GROUPING: "none" if is_computed_by_spark(job) else "any but none",
             "state store": "rocksdb",
         },
         "operator.code": job.operator.code(),

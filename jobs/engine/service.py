@@ -40,7 +40,7 @@ from unskew.jobs.observe.batches.rejected_samples import (
 )
 from unskew.jobs.observe.batches.spark_counts import keep_spark_counts
 from unskew.jobs.observe.follower import Follower
-from unskew.jobs.operators.registry import computed_by_spark
+from unskew.jobs.operators.registry import is_computed_by_spark
 from unskew.jobs.query.pipeline import Pipeline, set_trigger
 from unskew.jobs.sinks import dead_letters
 from unskew.jobs.sinks.rejected_totals import TOTAL_REJECTED
@@ -205,7 +205,7 @@ class Service:
             )
         stages = self._spark_jobs.read_stages(progress["runId"], batch)
         written = self._table_writers.of_batch(progress, stages)
-        if written is not None and not computed_by_spark(self._pipeline.job):
+        if written is not None and not is_computed_by_spark(self._pipeline.job):
             self.journal.write_written_files(batch, written.to_snapshot())
         done = BatchDone(
             progress,
@@ -232,7 +232,7 @@ class Service:
 
     def _publish_newest(self, batch: int, progress: dict[str, Any]) -> tuple[RejectedSample, ...]:
         """Publish a finished batch's dead letters; the first of them, for displays."""
-        by_spark = computed_by_spark(self._pipeline.job)
+        by_spark = is_computed_by_spark(self._pipeline.job)
         rows = [] if by_spark else read_rejected_rows(self.journal, batch)
         self._publish(batch, progress)
         if by_spark:
@@ -242,7 +242,7 @@ class Service:
 
     def _publish(self, newest: int, progress: Mapping[str, Any] | None = None) -> None:
         """Write the rejected records of committed batches; a crash may have left several."""
-        if computed_by_spark(self._pipeline.job):
+        if is_computed_by_spark(self._pipeline.job):
             self._rejected = self._rejected_batches.write(self.spark, newest, progress)
             self._show_rejected(self._rejected)
         for batch in self.journal.batches():

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from unskew.config.models.grouping import LocalGrouping
 from unskew.config.models.job import Job
 from unskew.jobs.observe.batches.stages import BatchStages, StageTime
-from unskew.jobs.operators.registry import computed_by_spark, operator_for
+from unskew.jobs.operators.registry import is_computed_by_spark, make_operator
 
 _LISTENERS_MS = 500
 _WAIT_SECONDS = 10.0
@@ -122,7 +122,7 @@ class StageTimes:
 
     def __init__(self, job: Job, spark: SparkSession) -> None:
         self._spark = spark
-        self._merges = operator_for(job.operator).merges
+        self._merges = make_operator(job.operator).merges
 
     def of_batch(self, stages: Sequence[Data], job: Job) -> BatchStages | None:
         """The times of a batch's stages, of the job as it ran; None if Spark does not say."""
@@ -132,7 +132,7 @@ class StageTimes:
             return None
         ran = sorted((stage for stage in times if stage), key=lambda stage: stage.started)
         slots = self._spark.sparkContext.defaultParallelism
-        shuffled, native = not isinstance(job.grouping, LocalGrouping), computed_by_spark(job)
+        shuffled, native = not isinstance(job.grouping, LocalGrouping), is_computed_by_spark(job)
         return BatchStages(tuple(ran), slots, shuffled, self._merges, native) if ran else None
 
 

@@ -13,7 +13,7 @@ from py4j.protocol import Py4JError
 from unskew.config.models.job import Job
 from unskew.jobs.engine.stage_times import Data, SparkJobs, read_writer_seconds
 from unskew.jobs.observe.batches.written import WrittenFiles
-from unskew.jobs.operators.registry import operator_for
+from unskew.jobs.operators.registry import make_operator
 from unskew.jobs.sinks.registry import sinks_of
 
 
@@ -22,7 +22,7 @@ class TableWriters:
 
     def __init__(self, job: Job, spark_jobs: SparkJobs) -> None:
         sink = sinks_of(job)[0]
-        merges = operator_for(job.operator).merges
+        merges = make_operator(job.operator).merges
         self._sink = None if merges else sink
         self._writers = job.partitions
         self._spark_jobs = spark_jobs

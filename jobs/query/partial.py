@@ -16,8 +16,8 @@ from unskew.jobs.operators.base import Operator
 from unskew.jobs.operators.user_code.failing_rows import (
     OperatorError,
     Part,
-    failure_message,
-    partials_of,
+    describe_failure,
+    make_partials,
     read_key,
 )
 from unskew.jobs.operators.user_code.opened import begin_task
@@ -70,7 +70,7 @@ class PartialStage:
                 meter.add_rejected(others)
                 rejected.append(_read_rejected(others))
             started = clock()
-            for part in partials_of(self.operator, accepted):
+            for part in make_partials(self.operator, accepted):
                 if part.partials is None:
                     rejected.append(self._reject_row(part))
                     meter.add_rejected(part.rows)
@@ -86,7 +86,7 @@ class PartialStage:
     def _reject_row(self, part: Part) -> pa.Table:
         """The record of a row on which the operator raised, if the job goes on without it."""
         if REJECTED not in part.rows.column_names or not part.rows.num_rows:
-            raise OperatorError(failure_message(self.operator, part)) from part.error
+            raise OperatorError(describe_failure(self.operator, part)) from part.error
         record = pa.Table.from_struct_array(part.rows[REJECTED])
         key = read_key(part.rows, tuple(self.operator.keys))
         for name, text in (("reason", OPERATOR_FAILED), (FAILED_KEY, key)):

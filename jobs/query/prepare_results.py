@@ -52,7 +52,7 @@ def _evaluate(
 ) -> tuple[DataFrame, Results]:
     """The expressions of all results as columns, and for each what it cannot use and why."""
     evaluated = evaluate(decoded, given, job)
-    operator = evaluated.operator.bound(evaluated.types)
+    operator = evaluated.operator.with_types(evaluated.types)
     assert isinstance(operator, Results)
     parts = operator.parts
     rows = evaluated.rows.select(

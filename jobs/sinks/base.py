@@ -22,10 +22,10 @@ from unskew.grouping.options.broken_rules import rule_error
 from unskew.grouping.options.suggestions import did_you_mean
 from unskew.jobs.operators.base import RESULT, WINDOW_BOUNDS
 from unskew.jobs.operators.registry import (
-    operator_for,
-    operator_of_result,
-    result_columns,
-    result_key,
+    list_key_columns,
+    list_result_columns,
+    make_operator,
+    make_operator_of_result,
 )
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ class Sink(Target):
         rows = results
         if self.result is not None:
             bounds = {name: name for name in WINDOW_BOUNDS if name in results.columns}
-            columns = bounds | dict(operator_for(job.operator).columns_of(self.result))
+            columns = bounds | dict(make_operator(job.operator).list_columns(self.result))
             rows = results.where(sf.col(RESULT) == self.result)
             rows = rows.select(*[sf.col(column).alias(name) for name, column in columns.items()])
         if not self.names:
@@ -172,7 +172,7 @@ class Sink(Target):
     def result_key(self, job: "Job") -> tuple[str, ...]:
         """The columns that identify a result, by their names in the sink."""
         in_sink = {column: name for name, column in reversed(list(self.names.items()))}
-        return tuple(in_sink.get(column, column) for column in result_key(job, self.result))
+        return tuple(in_sink.get(column, column) for column in list_key_columns(job, self.result))
 
     def replaces_results(self, merge: Merge) -> bool:
         """Is a result written in the place of an earlier one of the same window and key?"""
@@ -199,7 +199,7 @@ class Sink(Target):
         """`columns` names columns of a result, the key's among them where the sink needs it."""
         if not self.names:
             return
-        made = operator_of_result(operator, self.result)
+        made = make_operator_of_result(operator, self.result)
         if not made.merges:
             yield Contradiction(
                 ("columns",),
@@ -208,7 +208,7 @@ class Sink(Target):
                 "write operator.columns",
             )
             return
-        known = result_columns(made, window)
+        known = list_result_columns(made, window)
         by_name = isinstance(self.columns, Mapping)
         for index, (name, column) in enumerate(self.names.items()):
             if column not in known:

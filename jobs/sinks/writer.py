@@ -12,7 +12,7 @@ from unskew.config.models.job import Job
 from unskew.grouping.spark.journal import Journal
 from unskew.jobs.checkpoint.spark_log import read_last_commit, read_newest_offset
 from unskew.jobs.operators.base import KEY, WINDOW_BOUNDS
-from unskew.jobs.operators.registry import operator_for
+from unskew.jobs.operators.registry import make_operator
 from unskew.jobs.sinks.base import Batch
 from unskew.jobs.sinks.registry import sinks_of
 from unskew.jobs.sinks.rejected_totals import RejectedTotals
@@ -26,7 +26,7 @@ _LINE_KEPT = 300
 def make_writer(results: DataFrame, job: Job, journal: Journal) -> DataStreamWriter:
     """The query's writer: everything but its trigger and start."""
     sinks = sinks_of(job)
-    operator = operator_for(job.operator)
+    operator = make_operator(job.operator)
     top = operator.top
     alone = _has_one_writer(job)
     writer = sinks[0].stream(sinks[0].choose(results, job), job) if alone else None
@@ -53,7 +53,7 @@ def read_last_written(job: Job) -> int:
 
 def _has_one_writer(job: Job) -> bool:
     """May the job's only sink use Spark's own writer?"""
-    return len(job.sinks) == 1 and operator_for(job.operator).top is None
+    return len(job.sinks) == 1 and make_operator(job.operator).top is None
 
 
 def top_of_each_window(results: DataFrame, column: str, count: int) -> DataFrame:

@@ -33,7 +33,7 @@ from unskew.jobs.engine.choosing.first_choice import choose_first
 from unskew.jobs.engine.choosing.measured import measure
 from unskew.jobs.local.machine_constants import calibration_file, read_calibration
 from unskew.jobs.observe.batches.batch import BatchDone
-from unskew.jobs.operators.registry import operator_for
+from unskew.jobs.operators.registry import make_operator
 from unskew.jobs.query.source import make_file_settings
 
 
@@ -125,7 +125,7 @@ class AutoChooser:
             self._way = HASHED
             self.why = choices[-1].why if choices else "the checkpoint is plain Spark's"
             return
-        gain, native = self._job.grouping.gain_min, operator_for(self._job.operator).native
+        gain, native = self._job.grouping.gain_min, make_operator(self._job.operator).native
         ways = list_ways(native)
         known = read_known(self._journal, written, lambda data: Decider.from_json(data, gain, ways))
         work: Work | None = None

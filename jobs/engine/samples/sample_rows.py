@@ -24,7 +24,7 @@ from unskew.jobs.engine.session import job_session, session
 from unskew.jobs.engine.spark_errors import brief, translate_spark_errors
 from unskew.jobs.kafka.sample import RawSample
 from unskew.jobs.operators.base import KEY, KEY_HASH, Operator
-from unskew.jobs.operators.user_code.failing_rows import partials_of
+from unskew.jobs.operators.user_code.failing_rows import make_partials
 from unskew.jobs.query import source
 from unskew.jobs.query.decode import decode
 from unskew.jobs.query.pipeline import prepare_records
@@ -164,7 +164,7 @@ def _split(counts: Float64s, seconds: Float64s) -> tuple[float, float]:
 def _time_partials(operator: Operator, rows: pa.Table) -> tuple[float, float]:
     """How long these rows take, and the bytes of a partial beside key and count."""
     started = time.perf_counter()
-    parts = [part.partials for part in partials_of(operator, rows)]
+    parts = [part.partials for part in make_partials(operator, rows)]
     seconds = time.perf_counter() - started
     made = [part for part in parts if part is not None and part.num_rows]
     carried = sum(part[name].nbytes for part in made for name in operator.partial_columns)

@@ -28,7 +28,7 @@ from unskew.jobs.engine.session import job_session
 from unskew.jobs.engine.spark_errors import translate_spark_errors
 from unskew.jobs.operators.base import EVENT_TIME, KEY_HASH, PANE, RESULT, Operator
 from unskew.jobs.operators.mergeability import Case, CounterExample, find_violations, shrink
-from unskew.jobs.operators.registry import result_key
+from unskew.jobs.operators.registry import list_key_columns
 from unskew.jobs.query.decode import decode
 from unskew.jobs.query.pipeline import prepare_records
 from unskew.jobs.query.prepare import REJECTED, keep_accepted
@@ -132,7 +132,7 @@ def _read_results(spark: SparkSession, job: Job) -> list[dict[str, Any]]:
 
 
 def _read_table(spark: SparkSession, job: Job, name: str | None) -> list[dict[str, Any]]:
-    key = result_key(job, name)
+    key = list_key_columns(job, name)
     last = {}
     for text in _read_json(spark.table(_table_of(name)).orderBy("batch_id")):
         result: dict[str, Any] = json.loads(text)

@@ -15,7 +15,7 @@ from unskew.config.specs import OPERATORS
 from unskew.config.types.partition_columns import PartitionColumn, partition_column
 from unskew.grouping.options.broken_rules import rule_error
 from unskew.grouping.options.suggestions import did_you_mean
-from unskew.jobs.operators.registry import operator_of_result, result_columns
+from unskew.jobs.operators.registry import list_result_columns, make_operator_of_result
 from unskew.jobs.sinks.base import Batch, Sink
 from unskew.jobs.sinks.tables.delta import DeltaTarget, read_delta_layout
 from unskew.jobs.sinks.tables.layout import Layout, check_layout, read_owner, take_table
@@ -130,10 +130,10 @@ class TableSink(Sink):
         self, operator: OperatorOptions, window: Any
     ) -> Iterator[Contradiction]:
         """What a table of results is partitioned by are columns of a result."""
-        made = operator_of_result(operator, self.result)
+        made = make_operator_of_result(operator, self.result)
         if not made.merges:
             return
-        names = list(self.names) or result_columns(made, window)
+        names = list(self.names) or list_result_columns(made, window)
         known = {name.lower() for name in names}
         for index, (name, expression) in enumerate(self.partition_columns):
             if expression is None and name.lower() not in known:

@@ -19,7 +19,7 @@ from unskew.config.types.units import Duration
 from unskew.grouping.simulation.streams.key_files import hash_text
 from unskew.jobs.operators.base import EVENT_TIME, KEY, KEY_HASH, PANE, RECORDS, Operator, aggregate
 from unskew.jobs.operators.hashtags import Hashtags
-from unskew.jobs.operators.mergeability import find_violations, mergeability_violations, shrink
+from unskew.jobs.operators.mergeability import find_mergeability_violations, find_violations, shrink
 from unskew.jobs.operators.paced import PacedOptions
 from unskew.jobs.operators.user_code.rows import RowOperator
 from unskew.jobs.operators.vwap import Vwap
@@ -160,7 +160,7 @@ MERGEABLE: dict[str, Operator] = {
 def test_any_split_in_any_order_gives_the_direct_result(
     spark: SparkSession, name: str, cases: list[Case]
 ) -> None:
-    assert mergeability_violations(spark, MERGEABLE[name], cases) == []
+    assert find_mergeability_violations(spark, MERGEABLE[name], cases) == []
 
 
 class MeanOfMeans(Vwap):
@@ -235,8 +235,8 @@ def test_a_broken_operator_is_found(spark: SparkSession, broken: type[Operator],
     ways = [np.zeros(2_000, np.int64), generator.integers(0, 5, 2_000)]
     case: Case = (table(rows), ways)
 
-    assert mergeability_violations(spark, broken(SHIPPED[name].options), [case])
-    assert not mergeability_violations(spark, MERGEABLE[name], [case])
+    assert find_mergeability_violations(spark, broken(SHIPPED[name].options), [case])
+    assert not find_mergeability_violations(spark, MERGEABLE[name], [case])
 
 
 class ForgetsPastThree(WordCount):

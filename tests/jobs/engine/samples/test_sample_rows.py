@@ -97,7 +97,7 @@ def test_the_time_of_a_key_is_told_from_that_of_a_record() -> None:
     )
     options = PacedOptions(cost=Duration.parse("20 us"), key_cost=Duration.parse("500 us"))
 
-    work = measure_work(Paced.of(options), rows)
+    work = measure_work(Paced.from_options(options), rows)
 
     assert work.cost == pytest.approx(20e-6, rel=0.8)
     assert work.setup == pytest.approx(500e-6, rel=0.3)
