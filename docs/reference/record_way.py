@@ -57,7 +57,7 @@ OMITTED = {
     Call("grouping/spark/locations.py", "open_location"): "opens a filesystem",
     Call("jobs/operators/registry.py", "make_operator"): "makes an operator of its options",
     Call("jobs/operators/registry.py", "is_computed_by_spark"): "looks at the job",
-    Call("jobs/kafka/options.py", "connection_options"): "makes options for Spark",
+    Call("jobs/kafka/options.py", "make_connection_options"): "makes options for Spark",
     Call("jobs/engine/service.py", "Service._publish"): "writes rejected records",
     Call("jobs/engine/stage_times.py", "SparkJobs.read_stages"): "asks Spark when its stages ran",
     Call("jobs/engine/stage_times.py", "StageTimes.of_batch"): "takes the stages' times",

@@ -14,14 +14,14 @@ from unskew.config.models.job import Job
 from unskew.jobs.engine.stage_times import Data, SparkJobs, read_writer_seconds
 from unskew.jobs.observe.batches.written import WrittenFiles
 from unskew.jobs.operators.registry import make_operator
-from unskew.jobs.sinks.registry import sinks_of
+from unskew.jobs.sinks.registry import make_sinks
 
 
 class TableWriters:
     """The writers of a job's table; of a job without rows for one there is nothing to tell."""
 
     def __init__(self, job: Job, spark_jobs: SparkJobs) -> None:
-        sink = sinks_of(job)[0]
+        sink = make_sinks(job)[0]
         merges = make_operator(job.operator).merges
         self._sink = None if merges else sink
         self._writers = job.partitions

@@ -15,7 +15,7 @@ from unskew.config.errors import ExternalError
 from unskew.grouping.base import Int64s
 from unskew.jobs.generator.files import remove
 from unskew.jobs.generator.settings import FileTarget, KafkaTarget
-from unskew.jobs.kafka.admin import no_answer, no_such_topic
+from unskew.jobs.kafka.admin import describe_missing_topic, describe_no_answer
 
 ANSWER_SECONDS = 5.0
 DELIVERY_SECONDS = 20.0
@@ -83,11 +83,11 @@ class KafkaOutput(Output):
         except KafkaException as error:
             reason = f" ({self._reason})" if self._reason else ""
             where = f"generate: {target.servers}"
-            problem = no_answer(where, ANSWER_SECONDS, reason, "--bootstrap-servers")
+            problem = describe_no_answer(where, ANSWER_SECONDS, reason, "--bootstrap-servers")
             raise ExternalError(problem) from error
         topic = cluster.topics.get(target.topic)
         if topic is None or not topic.partitions:
-            problem = no_such_topic(f"generate: {self.name}", target.topic, cluster.topics)
+            problem = describe_missing_topic(f"generate: {self.name}", target.topic, cluster.topics)
             raise ExternalError(problem)
         there = len(topic.partitions)
         if target.partitions is not None and there < target.partitions:

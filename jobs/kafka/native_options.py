@@ -29,8 +29,8 @@ _OF_STORES = frozenset(
 """Options that are read with those that say where the stores are."""
 
 
-def native_options(options: Mapping[str, str], where: str) -> dict[str, str]:
-    """Where brokers are and how to log in to them, as librdkafka takes it.
+def translate_options(options: Mapping[str, str], where: str) -> dict[str, str]:
+    """Say where brokers are and how to log in to them, in librdkafka's options.
 
     A UsageError, with `where` in it, names what only the Java client can use.
     """
@@ -70,7 +70,7 @@ def _describe_login(jaas_line: str) -> dict[str, str]:
 
 
 def _describe_truststore(location: str, options: Mapping[str, str]) -> dict[str, str]:
-    if _type_of("truststore", options) != "PEM":
+    if _read_store_type("truststore", options) != "PEM":
         raise ValueError(
             "only Spark can read a store of this type; write the authorities as a PEM file, with"
             " kafka.ssl.truststore.type: PEM"
@@ -79,7 +79,7 @@ def _describe_truststore(location: str, options: Mapping[str, str]) -> dict[str,
 
 
 def _describe_keystore(location: str, options: Mapping[str, str]) -> dict[str, str]:
-    kind = _type_of("keystore", options)
+    kind = _read_store_type("keystore", options)
     if kind == "PEM":
         return {"ssl.certificate.location": location, "ssl.key.location": location}
     if kind == "PKCS12":
@@ -88,7 +88,7 @@ def _describe_keystore(location: str, options: Mapping[str, str]) -> dict[str, s
     raise ValueError("only Spark can read a store of this type; PEM and PKCS12 serve both")
 
 
-def _type_of(store: str, options: Mapping[str, str]) -> str:
+def _read_store_type(store: str, options: Mapping[str, str]) -> str:
     return options.get(f"kafka.ssl.{store}.type", "JKS").upper()
 
 

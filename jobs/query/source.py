@@ -21,7 +21,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from unskew.config.models.source import FilesSource, KafkaSource
 from unskew.config.types.secrets import reveal
 from unskew.jobs.checkpoint.spark_log import SourceRange
-from unskew.jobs.kafka.options import connection_options, find_security_options
+from unskew.jobs.kafka.options import find_security_options, make_connection_options
 from unskew.jobs.kafka.sizes import read_sizes
 from unskew.jobs.query.pieces import choose_pieces
 
@@ -123,7 +123,7 @@ def make_kafka_options(
     source: KafkaSource, spark: SparkSession, tasks: int | None = None
 ) -> dict[str, str]:
     """The connector's options; with `tasks`, to read in pieces that make so many equal shares."""
-    options = {**connection_options(source.bootstrap_servers, source.options)}
+    options = {**make_connection_options(source.bootstrap_servers, source.options)}
     options["startingOffsets"] = _format_start(source.start)
     options["failOnDataLoss"] = str(source.fail_on_data_loss).lower()
     if source.subscribe:

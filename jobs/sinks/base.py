@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 COLUMNS_MAX = 500
 
 
-def _distinct(columns: Any) -> Any:
-    """Names that are told apart without their case, as tables do."""
+def _check_distinct(columns: Any) -> Any:
+    """Check that names are told apart without their case, like tables do."""
     seen = set()
     for name in columns:
         if not name.strip() or name.lower() in seen:
@@ -55,7 +55,7 @@ SinkColumns = Annotated[
     ]
     | Annotated[list[_ColumnName], Field(min_length=1, max_length=COLUMNS_MAX), Tag("as they are")],
     Discriminator(lambda columns: "as they are" if isinstance(columns, list) else "renamed"),
-    AfterValidator(_distinct),
+    AfterValidator(_check_distinct),
 ]
 
 

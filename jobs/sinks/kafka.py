@@ -12,7 +12,7 @@ from unskew.config.models.source import KafkaSource
 from unskew.config.models.window import Merge, NoWindow
 from unskew.config.rules.kafka import insecure_options, reader_of
 from unskew.config.rules.registry import Contradiction, agrees_with
-from unskew.jobs.kafka.options import connection_options
+from unskew.jobs.kafka.options import make_connection_options
 from unskew.jobs.sinks.base import (
     Batch,
     DeadLetters,
@@ -63,17 +63,17 @@ class KafkaTarget(Target):
         return Identity("topic", (self.bootstrap_servers, self.topic))
 
     def topics(self, job: "Job") -> Sequence[WrittenTopic]:
-        return [WrittenTopic("topic", self.topic, self.client_options(job), {})]
+        return [WrittenTopic("topic", self.topic, self.make_client_options(job), {})]
 
-    def client_options(self, job: "Job") -> dict[str, str]:
-        """The options of Spark's connector; the source's where the brokers are the same."""
+    def make_client_options(self, job: "Job") -> dict[str, str]:
+        """Make the options of Spark's connector; the source's where the brokers are the same."""
         servers, options = self.bootstrap_servers, self.options
         if isinstance(job.source, KafkaSource):
             shared = servers in (None, job.source.bootstrap_servers)
             options = options or (job.source.options if shared else {})
             servers = servers or job.source.bootstrap_servers
         assert servers is not None, "checked by knows_its_brokers"
-        return {"topic": self.topic, **connection_options(servers, options)}
+        return {"topic": self.topic, **make_connection_options(servers, options)}
 
     @agrees_with("source")
     def knows_its_brokers(self, source: Any) -> Iterator[Contradiction]:
@@ -114,7 +114,7 @@ class KafkaSink(KafkaTarget, Sink):
     def topics(self, job: "Job") -> Sequence[WrittenTopic]:
         # The last total of each key stays; a window's key never comes again, so it may get old.
         policy = "compact" if isinstance(job.window, NoWindow) else "compact,delete"
-        options = self.client_options(job)
+        options = self.make_client_options(job)
         return [WrittenTopic("topic", self.topic, options, {"cleanup.policy": policy})]
 
     def replaces_results(self, merge: Merge) -> bool:
@@ -124,24 +124,24 @@ class KafkaSink(KafkaTarget, Sink):
         # Spark's own writer cannot leave a row out: only where none can be too large.
         if self._may_be_too_large(results, job):
             return None
-        writer = kafka_rows(results, self.result_key(job)).writeStream.format("kafka")
-        return writer.options(**self.client_options(job))
+        writer = make_kafka_rows(results, self.result_key(job)).writeStream.format("kafka")
+        return writer.options(**self.make_client_options(job))
 
     def write(self, results: "DataFrame", batch: Batch) -> None:
-        rows = kafka_rows(results, self.result_key(batch.job))
+        rows = make_kafka_rows(results, self.result_key(batch.job))
         if self._may_be_too_large(results, batch.job):
             self._write_apart(rows, batch)
         else:
             self._write(rows, batch)
 
     def _write(self, rows: "DataFrame", batch: Batch) -> None:
-        rows.write.format("kafka").options(**self.client_options(batch.job)).save()
+        rows.write.format("kafka").options(**self.make_client_options(batch.job)).save()
 
     def _write_apart(self, rows: "DataFrame", batch: Batch) -> None:
         """Write the records that Kafka's client sends; the others are not taken."""
         from pyspark.sql import functions as sf
 
-        most = self._record_bytes_max(batch.job)
+        most = self._find_record_bytes_max(batch.job)
         size = sf.octet_length("key") + sf.octet_length("value") + sf.lit(_OVERHEAD_BYTES)
         # Kept, because they are read twice, and to compute them again would be the whole batch.
         kept = rows.withColumn("size", size).persist()
@@ -156,11 +156,13 @@ class KafkaSink(KafkaTarget, Sink):
     def _may_be_too_large(self, results: "DataFrame", job: "Job") -> bool:
         bound = job.max_key_bytes.bytes * _JSON_BYTES + _OTHER_BYTES
         unbounded = _has_unbounded_columns(results, self.result_key(job))
-        return unbounded or bound > self._record_bytes_max(job)
+        return unbounded or bound > self._find_record_bytes_max(job)
 
-    def _record_bytes_max(self, job: "Job") -> int:
-        """The largest record that the Kafka client sends."""
-        return int(self.client_options(job).get("kafka.max.request.size", _CLIENT_REQUEST_BYTES))
+    def _find_record_bytes_max(self, job: "Job") -> int:
+        """Find the largest record that the Kafka client sends."""
+        return int(
+            self.make_client_options(job).get("kafka.max.request.size", _CLIENT_REQUEST_BYTES)
+        )
 
 
 class KafkaDeadLetters(KafkaTarget, DeadLetters):
@@ -206,7 +208,7 @@ class KafkaDeadLetters(KafkaTarget, DeadLetters):
         rows = records.select("key", "value", sf.array(*headers).alias("headers"))
         options = {
             "kafka.max.request.size": str(_REQUEST_BYTES),
-            **self.client_options(batch.job),
+            **self.make_client_options(batch.job),
             "includeHeaders": "true",
         }
         rows.write.format("kafka").options(**options).save()
@@ -228,8 +230,8 @@ def _has_unbounded_columns(results: "DataFrame", key: Sequence[str]) -> bool:
     )
 
 
-def kafka_rows(results: "DataFrame", key: Sequence[str]) -> "DataFrame":
-    """Results as Kafka records, keyed by window and key: a compacted topic keeps the last total."""
+def make_kafka_rows(results: "DataFrame", key: Sequence[str]) -> "DataFrame":
+    """Make Kafka records of results, keyed by window and key: a compacted topic keeps the last."""
     from pyspark.sql import functions as sf
 
     return results.select(

@@ -14,7 +14,7 @@ from unskew.jobs.checkpoint.spark_log import read_last_commit, read_newest_offse
 from unskew.jobs.operators.base import KEY, WINDOW_BOUNDS
 from unskew.jobs.operators.registry import make_operator
 from unskew.jobs.sinks.base import Batch
-from unskew.jobs.sinks.registry import sinks_of
+from unskew.jobs.sinks.registry import make_sinks
 from unskew.jobs.sinks.rejected_totals import RejectedTotals
 
 _RANK = "rank_in_window"
@@ -25,7 +25,7 @@ _LINE_KEPT = 300
 
 def make_writer(results: DataFrame, job: Job, journal: Journal) -> DataStreamWriter:
     """The query's writer: everything but its trigger and start."""
-    sinks = sinks_of(job)
+    sinks = make_sinks(job)
     operator = make_operator(job.operator)
     top = operator.top
     alone = _has_one_writer(job)
@@ -48,7 +48,7 @@ def read_last_written(job: Job) -> int:
     begun = committed + 1
     if read_newest_offset(job) < begun or not _has_one_writer(job):
         return committed
-    return begun if sinks_of(job)[0].skips(begun, job) else committed
+    return begun if make_sinks(job)[0].skips(begun, job) else committed
 
 
 def _has_one_writer(job: Job) -> bool:
@@ -56,8 +56,8 @@ def _has_one_writer(job: Job) -> bool:
     return len(job.sinks) == 1 and make_operator(job.operator).top is None
 
 
-def top_of_each_window(results: DataFrame, column: str, count: int) -> DataFrame:
-    """The `count` results of each window with the most of `column`; of equals the first by key.
+def keep_top_of_each_window(results: DataFrame, column: str, count: int) -> DataFrame:
+    """Keep the `count` results of each window with the most of `column`; among equals, by key.
 
     Exact for one batch of a query in append mode: a window is emitted once, whole, in one batch.
     """
@@ -69,13 +69,13 @@ def top_of_each_window(results: DataFrame, column: str, count: int) -> DataFrame
 def _write_batch(
     job: Job, top: tuple[str, int] | None, session: SparkSession, journal: Journal
 ) -> Callable[[DataFrame, int], None]:
-    sinks = sinks_of(job)
+    sinks = make_sinks(job)
     compute = not all(sink.computes_every_row for sink in sinks)
     rejected = RejectedTotals(journal)
 
     @_short_java_errors()
     def write_batch(results: DataFrame, batch_id: int) -> None:
-        written = results if top is None else top_of_each_window(results, *top)
+        written = results if top is None else keep_top_of_each_window(results, *top)
         kept = written.persist() if compute or len(sinks) > 1 else written
         try:
             if compute:

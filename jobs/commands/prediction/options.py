@@ -19,7 +19,7 @@ from unskew.grouping.simulation.streams.traces import Trace, open_trace
 from unskew.jobs.kafka.sample import Limits
 from unskew.jobs.local.machine_constants import (
     Calibration,
-    calibration_file,
+    find_calibration_file,
     read_calibration,
 )
 
@@ -246,7 +246,7 @@ class _Reader:
         """The named one, or this user's, if there is one."""
         named = self._arguments.constants
         if named is None:
-            return read_calibration(calibration_file())
+            return read_calibration(find_calibration_file())
         calibration = read_calibration(Path(named))
         if calibration is None:
             raise UsageError(f"--constants: {named}: no such file; unskew calibrate writes it")

@@ -31,7 +31,7 @@ from unskew.grouping.spark.journal import Journal
 from unskew.jobs.checkpoint.identity import is_made_by_spark
 from unskew.jobs.engine.choosing.first_choice import choose_first
 from unskew.jobs.engine.choosing.measured import measure
-from unskew.jobs.local.machine_constants import calibration_file, read_calibration
+from unskew.jobs.local.machine_constants import find_calibration_file, read_calibration
 from unskew.jobs.observe.batches.batch import BatchDone
 from unskew.jobs.operators.registry import make_operator
 from unskew.jobs.query.source import make_file_settings
@@ -219,7 +219,7 @@ def grouping_of(way: str) -> Any:
 
 
 def _read_constants() -> Constants:
-    calibration = read_calibration(calibration_file())
+    calibration = read_calibration(find_calibration_file())
     return calibration.constants if calibration else Constants()
 
 

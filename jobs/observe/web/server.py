@@ -18,7 +18,7 @@ from prometheus_client.exposition import choose_encoder
 
 from unskew.config.errors import ExternalError
 from unskew.config.models.metrics import BasicAuth, Metrics, Tls
-from unskew.jobs.local.resources import resource
+from unskew.jobs.local.resources import find_resource
 from unskew.jobs.observe.board import Board
 from unskew.jobs.observe.health import Health
 from unskew.jobs.observe.page.page import DATA, DOCUMENT, HEADERS, LivePage
@@ -159,7 +159,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif path == "/":
             self._answer(200, "text/html; charset=utf-8", DOCUMENT, *HEADERS)
         elif document:
-            text = resource(document, "docs").read_bytes()
+            text = find_resource(document, "docs").read_bytes()
             self._answer(200, "text/plain; charset=utf-8", text, *HEADERS)
         elif path == DATA and page is not None:
             self._answer(200, "application/json", page.data(query), *HEADERS)

@@ -223,11 +223,11 @@ class TableSink(Sink):
 
     def files_of_batch(self, batch: int, query: str) -> "list[TableFile] | None":
         # The table's log has those of an old batch no more.
-        from unskew.jobs.sinks.tables.log import files_of_batch, files_of_transaction
+        from unskew.jobs.sinks.tables.log import list_files_of_batch, list_files_of_transaction
 
         if self.format == "parquet":
-            return files_of_batch(self.path, batch)
-        return files_of_transaction(self.path, query, batch)
+            return list_files_of_batch(self.path, batch)
+        return list_files_of_transaction(self.path, query, batch)
 
     def write(self, results: "DataFrame", batch: Batch) -> None:
         from unskew.jobs.sinks.tables.delta import append, merge
@@ -249,14 +249,14 @@ class TableSink(Sink):
 
         An ExternalError if it does not take them, before anything is written.
         """
-        rows = self._with_partition_columns(results)
+        rows = self._add_partition_columns(results)
         table = self._check_layout(rows, job)
         spelled = rows if table is None else table.rename(rows)
         return spelled, self._partition_names(spelled)
 
     def _check_layout(self, rows: "DataFrame", job: "Job") -> Layout | None:
         """Compare the table's columns with those of the rows; the layout of what is there."""
-        layout = Layout.of(rows, self._partition_names(rows))
+        layout = Layout.from_rows(rows, self._partition_names(rows))
         merges_columns = self.schema_changes == "merge"
         if self.format == "parquet":
             return take_table(self.path, layout, job, merges_columns=merges_columns)
@@ -270,8 +270,8 @@ class TableSink(Sink):
         spelled = {name.lower(): name for name in rows.columns}
         return [spelled[column.name.lower()] for column in self.partition_columns]
 
-    def _with_partition_columns(self, results: "DataFrame") -> "DataFrame":
-        """The results with what they are partitioned by; rows have those columns already."""
+    def _add_partition_columns(self, results: "DataFrame") -> "DataFrame":
+        """Add what the results are partitioned by; rows have those columns already."""
         from pyspark.sql import functions as sf
 
         there = {name.lower() for name in results.columns}
