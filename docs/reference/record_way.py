@@ -51,7 +51,7 @@ OMITTED = {
     Call(
         "grouping/spark/journal.py", "Journal.__reduce__"
     ): "sends the journal's location to tasks",
-    Call("grouping/spark/router.py", "task_position"): "asks Spark for batch and partition",
+    Call("grouping/spark/router.py", "read_task_position"): "asks Spark for batch and partition",
     Call("grouping/spark/warm_up.py", "warm_up"): "routes made-up records",
     Call("grouping/spark/warm_up.py", "start_workers"): "starts Spark's Python workers",
     Call("grouping/spark/locations.py", "open_location"): "opens a filesystem",
@@ -124,8 +124,8 @@ def run() -> None:
     from unskew.config.loader import load_job  # noqa: PLC0415
     from unskew.jobs.engine.service import run_in_session  # noqa: PLC0415
     from unskew.jobs.kafka.broker import Broker  # noqa: PLC0415
-    from unskew.jobs.observe.board import board_of  # noqa: PLC0415
-    from unskew.jobs.observe.health import Health, stall_seconds  # noqa: PLC0415
+    from unskew.jobs.observe.board import make_board  # noqa: PLC0415
+    from unskew.jobs.observe.health import Health, compute_stall_seconds  # noqa: PLC0415
     from unskew.jobs.observe.web.server import MetricsServer  # noqa: PLC0415
 
     with Broker() as broker, tempfile.TemporaryDirectory() as folder:
@@ -150,8 +150,8 @@ def run() -> None:
         for line in _LINES * 2:
             producer.produce("lines", line)
         assert producer.flush(30) == 0
-        health = Health(stall_seconds(job))
-        board = board_of(job, health)
+        health = Health(compute_stall_seconds(job))
+        board = make_board(job, health)
         tracer().start()
         with MetricsServer(job.metrics, board, health) as server:
             run_in_session(job, board)

@@ -112,14 +112,14 @@ def _dry_run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
 
 def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
     # Spark, numba and Prometheus take a second to import: the job is checked before.
-    from unskew.jobs.checkpoint.files import journal_of  # noqa: PLC0415
+    from unskew.jobs.checkpoint.files import open_journal  # noqa: PLC0415
     from unskew.jobs.checkpoint.identity import describe_changed_code  # noqa: PLC0415
     from unskew.jobs.checkpoint.lock import check_not_in_use  # noqa: PLC0415
     from unskew.jobs.engine.preflight import check_before_spark  # noqa: PLC0415
     from unskew.jobs.engine.service import run_in_session  # noqa: PLC0415
     from unskew.jobs.local.signals import Stop, signals_to  # noqa: PLC0415
-    from unskew.jobs.observe.board import board_of  # noqa: PLC0415
-    from unskew.jobs.observe.health import Health, stall_seconds  # noqa: PLC0415
+    from unskew.jobs.observe.board import make_board  # noqa: PLC0415
+    from unskew.jobs.observe.health import Health, compute_stall_seconds  # noqa: PLC0415
     from unskew.jobs.observe.hold_metrics import hold_metrics_after_failure  # noqa: PLC0415
     from unskew.jobs.observe.page.page import LivePage  # noqa: PLC0415
     from unskew.jobs.observe.terminal import Line, Log  # noqa: PLC0415
@@ -132,15 +132,15 @@ def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
     check_not_in_use(job.checkpoint)
     stop = Stop()
     live = arguments.log == "auto" and sys.stderr.isatty()
-    health = Health(stall_seconds(job))
-    board = board_of(job, health)
+    health = Health(compute_stall_seconds(job))
+    board = make_board(job, health)
     page = LivePage(job, health)
     with ExitStack() as stack:
         stack.enter_context(signals_to(stop))
         server = stack.enter_context(MetricsServer(job.metrics, board, health, page))
         status: Any = Line(job.name) if live else Log(job.name, arguments.log)
         stack.enter_context(hold_metrics_after_failure(job, health, board, status, stop))
-        check_before_spark(Pipeline(job, journal_of(job)))
+        check_before_spark(Pipeline(job, open_journal(job)))
         status.event("metrics", url=server.url, page=server.page_url)
         if changed := describe_changed_code(job):
             status.event("operator_changed", what=changed)

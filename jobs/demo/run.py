@@ -35,8 +35,8 @@ from unskew.jobs.generator.settings import KafkaTarget, OracleSettings, Settings
 from unskew.jobs.generator.stream_writer import Writer
 from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.local.signals import EXIT_INTERRUPTED, Stop, signals_to
-from unskew.jobs.observe.board import board_of
-from unskew.jobs.observe.health import Health, stall_seconds
+from unskew.jobs.observe.board import make_board
+from unskew.jobs.observe.health import Health, compute_stall_seconds
 from unskew.jobs.observe.page.page import LivePage
 from unskew.jobs.observe.web.server import MetricsServer
 
@@ -195,8 +195,8 @@ def _counted(
         port: int | None = None
         view = stack.enter_context(View(console, BATCHES, PARTITIONS))
         for job in jobs:
-            health = Health(stall_seconds(job))
-            board = board_of(job, health)
+            health = Health(compute_stall_seconds(job))
+            board = make_board(job, health)
             page = LivePage(job, health)
             # The second job's page is where the first one's was.
             settings = job.metrics.model_copy(update={"port": port} if port else {})

@@ -25,8 +25,8 @@ from unskew.config.types.secrets import reveal
 from unskew.grouping.errors import SnapshotError
 from unskew.grouping.spark.locations import open_location
 from unskew.grouping.spark.private_files import make_private_folder
-from unskew.jobs.checkpoint.files import names_in
-from unskew.jobs.checkpoint.identity import routing_changed, unusable_message
+from unskew.jobs.checkpoint.files import list_names
+from unskew.jobs.checkpoint.identity import describe_unusable, has_routing_changed
 from unskew.jobs.kafka.admin import NoBrokerError, admin, describe_missing_topic, describe_no_answer
 from unskew.jobs.kafka.options import find_security_options
 from unskew.jobs.query.check_expressions import check_expressions, needs_spark_first
@@ -130,7 +130,7 @@ def _check_outputs_unused(job: Job) -> Iterator[str]:
 def _list_names(location: str) -> list[str]:
     """Names in a folder; none if only Spark can open it, by Hadoop's settings."""
     with suppress(OSError, pa.ArrowException):
-        return names_in(location)
+        return list_names(location)
     return []
 
 
@@ -154,15 +154,15 @@ def _check_checkpoint(pipeline: Pipeline) -> Iterator[str]:
     try:
         # Batches that run again are dropped before the next one, whatever is in them.
         written = read_last_written(pipeline.job)
-        states = not routing_changed(pipeline.job)
-        unreadable = journal.unreadable_files(written, states=states)
-        yield from map(journal.unreadable_message, unreadable)
+        states = not has_routing_changed(pipeline.job)
+        unreadable = journal.list_unreadable_files(written, states=states)
+        yield from map(journal.describe_unreadable, unreadable)
     except ExternalError as error:
         yield from error.problems
     except SnapshotError as error:
         yield str(error)
     except OSError as error:
-        yield unusable_message(pipeline.job.checkpoint, error)
+        yield describe_unusable(pipeline.job.checkpoint, error)
     except pa.ArrowException as error:  # errors of remote filesystems that are no OSError
         reason = str(error).partition("\n")[0]
         yield f"checkpoint: {pipeline.job.checkpoint}: cannot be used: {reason}"

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from unskew.config.models.job import Job
 from unskew.grouping.spark.journal import KEPT_BATCHES, Journal
 from unskew.jobs.checkpoint import identity
-from unskew.jobs.checkpoint.files import journal_of
+from unskew.jobs.checkpoint.files import open_journal
 from unskew.jobs.checkpoint.hash_key import make_hash_key
 from unskew.jobs.checkpoint.lock import lock_checkpoint
 from unskew.jobs.checkpoint.merge_state import MergePartition, read_merge_state
@@ -62,7 +62,7 @@ class Service:
     ) -> None:
         self.job = job
         self.spark = spark
-        self.journal: Journal = replace(journal_of(job), owner=uuid.uuid4().hex)
+        self.journal: Journal = replace(open_journal(job), owner=uuid.uuid4().hex)
         self._chooser = make_chooser(job, self.journal)
         self._pipeline = Pipeline(job, self.journal)
         self._rejected_batches = RejectedBatches(self._pipeline)
@@ -119,7 +119,7 @@ class Service:
         # First: where there are no locks, a driver that was frozen may wake up at any moment.
         self.journal.take_over()
         committed, written = read_last_commit(self.job), read_last_written(self.job)
-        routing_changed = identity.routing_changed(self.job)
+        routing_changed = identity.has_routing_changed(self.job)
         # A batch that was not committed runs again, perhaps routed otherwise. Of one that the sink
         # has, no task runs: what is in the journal is all that there will be of it.
         self.journal.drop_from(written + 1)
@@ -200,7 +200,7 @@ class Service:
         with suppress(OSError, pa.ArrowException):
             self._sizes = (
                 read_merge_state(self.job.checkpoint),
-                self.journal.size_bytes(),
+                self.journal.sum_size_bytes(),
                 len(self.journal.batches()),
             )
         stages = self._spark_jobs.read_stages(progress["runId"], batch)
@@ -289,7 +289,7 @@ class _TaskCompletions:
 def run_in_session(job: Job, *followers: Follower, stop: Stop | None = None) -> None:
     """Run a job in a Spark session of its own, which is stopped at the end."""
     with translate_spark_errors(job), job_session(job) as spark:
-        check_expressions_first(spark, Pipeline(job, journal_of(job)))
+        check_expressions_first(spark, Pipeline(job, open_journal(job)))
         asked = stop or Stop()
         if not asked.asked:
             run_with_retries(job, lambda: Service(job, spark, followers, asked), followers, asked)

@@ -99,10 +99,10 @@ class Paced(Operator):
         """Counts by key; then the time of all of them, shared out as it was declared."""
         import pyarrow as pa
 
-        from unskew.grouping.spark.router import task_position
+        from unskew.grouping.spark.router import read_task_position
 
         partials = aggregate(rows, ())
-        declared = self.sum_declared_seconds(partials, task_position()[1])
+        declared = self.sum_declared_seconds(partials, read_task_position()[1])
         due = float(declared.sum())
         taken = _sleep(due) if self.options.spend == "sleep" else _burn(due)
         share = taken / due if due else 0.0

@@ -41,7 +41,7 @@ def check_expressions(spark: SparkSession, job: Job) -> None:
     problems = list(_find_problems(decoded, own))
     if not problems:
         rows = add_values(decoded, job.select) if job.select else decoded
-        others = [(_path_in_file(path), text) for path, text in _list_expressions(job)]
+        others = [(_find_path(path), text) for path, text in _list_expressions(job)]
         problems += _find_problems(rows, [(("event_time",), job.event_time), *others])
     if not problems and make_operator(job.operator).merges:
         problems += _find_wrong_results(decoded, job)
@@ -61,8 +61,8 @@ def _list_expressions(job: Job) -> list[tuple[Path, str]]:
     return [*given, *((("type",), text) for text in own)]
 
 
-def _path_in_file(path: Path) -> Path:
-    """Where an operator's expression stands in the file."""
+def _find_path(path: Path) -> Path:
+    """Find where an operator's expression stands in the file."""
     return ("operators", *path[1:]) if path[0] == "results" else ("operator", *path)
 
 

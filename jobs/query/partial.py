@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from unskew.config.models.operator import OPEN_KEYS
 from unskew.config.models.window import Window
 from unskew.grouping.spark.journal import Journal
-from unskew.grouping.spark.router import task_position
+from unskew.grouping.spark.router import read_task_position
 from unskew.jobs.operators.base import Operator
 from unskew.jobs.operators.user_code.failing_rows import (
     OperatorError,
@@ -48,7 +48,7 @@ class PartialStage:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Emit the partials of the task's rows; then write the partition's report."""
-        batch, partition = task_position()
+        batch, partition = read_task_position()
         meter = Meter(
             self.name_keys,
             self.partitions,
@@ -64,7 +64,7 @@ class PartialStage:
 
         rejected: list[pa.Table] = []
         names = [field.name for field in self.schema.fields]
-        for rows in _chunk(batches):
+        for rows in _cut_chunks(batches):
             accepted, others = _split(rows)
             if others.num_rows:
                 meter.add_rejected(others)
@@ -96,8 +96,8 @@ class PartialStage:
         return record
 
 
-def _chunk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The rows in pieces of CHUNK_ROWS or a little more."""
+def _cut_chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Cut the rows into pieces of CHUNK_ROWS or a little more."""
     held: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:

@@ -12,7 +12,7 @@ def publish(spark: SparkSession, job: Job, journal: Journal, batch: int) -> int:
     """Send a batch's rejected records on, once; how many there were."""
     sent = 0
     journal.check_owner()
-    if not journal.dead_letters_written(batch):
+    if not journal.are_dead_letters_written(batch):
         # Piece by piece: of a batch whose every record is rejected the driver holds a part only.
         for records in journal.rejected(batch):
             write_dead_letters(spark.createDataFrame(records), job, batch, more=sent > 0)

@@ -18,13 +18,13 @@ def is_own(host: str, own: Iterable[str]) -> bool:
     >>> [is_own(host, ["me.org"]) for host in ("[::1]:80", "word-count:9095", "me.org", "evil.org")]
     [True, True, True, False]
     """
-    name = _without_port(host).rstrip(".").lower()
+    name = _cut_port(host).rstrip(".").lower()
     if _is_address(name) or "." not in name:
         return True
     return name in {each.rstrip(".").lower() for each in (*own, socket.gethostname())}
 
 
-def _without_port(host: str) -> str:
+def _cut_port(host: str) -> str:
     if host.startswith("["):
         return host[1:].partition("]")[0]
     return host.partition(":")[0]

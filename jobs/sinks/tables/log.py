@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from unskew.grouping.spark.locations import open_location
-from unskew.jobs.checkpoint.files import names_in, read_bytes
+from unskew.jobs.checkpoint.files import list_names, read_bytes
 from unskew.jobs.sinks.tables.layout import OWNER_FILE
 
 SPARK_LOG = "_spark_metadata"
@@ -65,7 +65,7 @@ def find_other_contents(path: str, table_format: str, *, begun: bool) -> str | N
     begun: has the job begun a batch? Then files without a log may be what a crash left of it.
     """
     try:
-        names = set(names_in(path))
+        names = set(list_names(path))
     except (OSError, pa.ArrowException):  # Spark may open what pyarrow cannot
         return None
     if names & _MARKS[table_format]:
@@ -111,7 +111,7 @@ def list_committed_files(path: str) -> set[str]:
 def list_files_of_transaction(path: str, query: str, batch: int) -> list[TableFile] | None:
     """List the files that a query's batch added to a Delta table; None if not in the newest."""
     folder = f"{path}/{DELTA_LOG}"
-    versions = [name for name in names_in(folder) if _VERSION.fullmatch(name)]
+    versions = [name for name in list_names(folder) if _VERSION.fullmatch(name)]
     for name in reversed(versions[-_NEWEST_VERSIONS:]):
         actions = list(_parse_actions(read_bytes(f"{folder}/{name}") or b""))
         if any(_is_of(action.get("txn"), query, batch) for action in actions):
@@ -133,7 +133,7 @@ def _is_of(transaction: Any, query: str, batch: int) -> bool:
 
 def _list_batches(path: str) -> dict[int, str]:
     """List the files of Spark's log by batch; where there are two, the compact one."""
-    matches = [_BATCH.fullmatch(name) for name in names_in(f"{path}/{SPARK_LOG}")]
+    matches = [_BATCH.fullmatch(name) for name in list_names(f"{path}/{SPARK_LOG}")]
     return {int(match.group(1)): match.group() for match in matches if match}
 
 

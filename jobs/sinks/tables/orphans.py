@@ -8,7 +8,7 @@ from pyarrow import fs
 
 from unskew.config.errors import ExternalError
 from unskew.grouping.spark.locations import open_location
-from unskew.jobs.checkpoint.files import names_in
+from unskew.jobs.checkpoint.files import list_names
 from unskew.jobs.sinks.tables.log import DELTA_LOG, SPARK_LOG, list_committed_files
 
 
@@ -24,7 +24,7 @@ class Orphan:
 def find_orphans(folder: str, age_seconds: float) -> list[Orphan]:
     """The files that are in no batch and not younger than that, in order."""
     root = folder.rstrip("/")
-    names = names_in(root)
+    names = list_names(root)
     if DELTA_LOG in names:
         raise ExternalError(f"table: {folder}: is a Delta table; use VACUUM")
     if SPARK_LOG not in names:

@@ -10,8 +10,8 @@ import pytest
 from tests.support.running.job_process import job_words, make_topics
 from unskew.config.loader import load_job
 from unskew.jobs.__main__ import main
-from unskew.jobs.checkpoint.files import JOURNAL_FOLDER, journal_of
-from unskew.jobs.checkpoint.identity import FILE, make_identity, routing_changed, write_identity
+from unskew.jobs.checkpoint.files import JOURNAL_FOLDER, open_journal
+from unskew.jobs.checkpoint.identity import FILE, has_routing_changed, make_identity, write_identity
 from unskew.jobs.commands.run import overrides
 from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.query.pipeline import Pipeline
@@ -42,12 +42,12 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def pipeline(broker: Broker, folder: Path, **settings: object) -> Pipeline:
     words = job_words(broker.address, folder, "refusals", **settings)
     job = load_job("word_count", overrides(words[3::2]))
-    return Pipeline(job, journal_of(job))
+    return Pipeline(job, open_journal(job))
 
 
 def claim(started: Pipeline) -> bool:
     """As a start does it: is the routing as it was?"""
-    changed = routing_changed(started.job)
+    changed = has_routing_changed(started.job)
     write_identity(started.job)
     return not changed
 
