@@ -346,7 +346,7 @@ class Level(Grouping):
         assign(numbers, codes, cursors, segments, contents, out)
 
     def _levelled_as_agreed(self, share: Share, where: Partitions) -> Levelled | None:
-        """As the plan has it; the loads are noted also while the plan is not in use."""
+        """Level the share by the plan; the loads are noted also while the plan is not in use."""
         plan = agreement.plan_of(self.state)
         if plan is None or not where.mask[plan.shared_partitions].all():
             return None

@@ -60,7 +60,7 @@ class Parts:
     route: float
     move: float
     work: float
-    """Of the slowest partition, setup of its keys and all."""
+    """The time of the slowest partition, with the setup of its keys."""
     merge: float
 
     @property

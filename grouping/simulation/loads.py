@@ -59,7 +59,7 @@ class KeyBatch:
 
     hashes: UInt64s
     numbers: Int64s
-    """Of each record the number of its key, from 0."""
+    """The number of each record's key, from 0."""
     distinct: int
 
     @classmethod

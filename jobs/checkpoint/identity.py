@@ -194,7 +194,7 @@ def _read(job: Job) -> dict[str, Any]:
 
 
 def _check_sections(known: dict[str, Any]) -> dict[str, Any]:
-    """The same; a KeyError or TypeError if a section of this version is missing, or is none."""
+    """Return `known`; raise KeyError or TypeError if a section is missing, or is none."""
     if known["version"] == VERSION:
         fixed, routing, name = known["fixed"], known["routing"], known["fixed"]["name"]
         if not (isinstance(fixed, dict) and isinstance(routing, dict) and isinstance(name, str)):

@@ -110,7 +110,7 @@ class SparkJobs:
         return context._jsc.sc()  # noqa: SLF001
 
     def _to_data(self, value: Any) -> Any:
-        """As one text: a call into the JVM for each number would take longer."""
+        """Read a value as one text: a call into the JVM for each number would take longer."""
         if self._mapper is None:
             jvm: Any = self._spark._jvm  # noqa: SLF001
             self._mapper = jvm.org.apache.spark.status.api.v1.JacksonMessageWriter().mapper()

@@ -13,7 +13,7 @@ from typing import Any
 from unskew.grouping.options.suggestions import nearest
 
 BROKERS_DEFAULT = -1
-"""As many partitions, or replicas, as the brokers' own settings say."""
+"""Stands for the number of partitions, or replicas, in the brokers' own settings."""
 _REQUEST_SECONDS = 20.0
 _RETRY_SECONDS = 0.2
 _MAKES_TOPICS = "unskew topics JOB"

@@ -149,7 +149,7 @@ def sample_topic(
 def _find_range(
     consumer: Consumer, topic: str, servers: str, records: int, sample: RawSample, said: list[str]
 ) -> tuple[dict[int, int], dict[int, int]]:
-    """Of each partition that has records: the offset to begin with, and that after the last."""
+    """Find, for each partition with records, the offset to begin with and that after the last."""
     try:
         cluster = consumer.list_topics(topic, timeout=ANSWER_SECONDS)
     except KafkaException as error:

@@ -31,7 +31,7 @@ class Calibration:
         return cls(constants, os.cpu_count() or 1, f"{datetime.now(UTC):%Y-%m-%d %H:%M}")
 
     def to_json(self) -> dict[str, Any]:
-        """As it is in the file."""
+        """Return the values for the file."""
         return {"format": FORMAT, **asdict(self)}
 
 

@@ -58,7 +58,7 @@ def _sum_opened(name: str) -> Value:
 
 
 def _sum(name: str) -> Value:
-    """The same, summed over the partitions."""
+    """Sum a number that each partition reported, by its name in the report."""
     return _from_stats(lambda stats: int(stats.numbers[name].sum()))
 
 

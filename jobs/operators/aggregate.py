@@ -114,7 +114,7 @@ class Aggregate(Operator):
         return Aggregate(self.options, columns, section=self.section)
 
     def with_types(self, types: Mapping[str, str]) -> "Aggregate":
-        """The same with the types of its keys and arguments; UsageError has all that are wrong."""
+        """Copy it with the types of keys and arguments; UsageError has all that are wrong."""
         problems = [
             *self._find_key_problems({name: types[name] for name in self._keys}),
             *self._find_type_problems(types),

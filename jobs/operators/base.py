@@ -129,7 +129,7 @@ class Operator(ABC):
 
     @property
     def reject_rules(self) -> Mapping[str, str]:
-        """By reject reason, the SQL condition under which a record is rejected for it."""
+        """The SQL conditions under which a record is rejected, each by its reject reason."""
         return {}
 
     @property
@@ -174,7 +174,7 @@ class Operator(ABC):
     @property
     @abstractmethod
     def direct(self) -> Mapping[str, str]:
-        """The same totals straight from the inputs, as SQL aggregates: plain Spark's way."""
+        """The totals of `merge` straight from the inputs, as SQL aggregates: plain Spark's way."""
 
     @property
     def final(self) -> Mapping[str, str]:

@@ -55,7 +55,7 @@ def read(
 
 
 def read_first(spark: SparkSession, source: KafkaSource | FilesSource, count: int) -> DataFrame:
-    """As `read`, but no stream: some of the records that the source has now."""
+    """Read some of the records that the source has now, not as a stream."""
     if isinstance(source, KafkaSource):
         options = make_kafka_options(source, spark)
         # A batch has no limit of its own, and begins where there may be records.
@@ -69,7 +69,7 @@ def read_first(spark: SparkSession, source: KafkaSource | FilesSource, count: in
 def read_range(
     spark: SparkSession, source: KafkaSource | FilesSource, covered: SourceRange
 ) -> DataFrame:
-    """As `read`, but no stream: what a batch of it read, cut as the stream cuts it."""
+    """Read what a batch of the stream read, cut as the stream cuts it."""
     if isinstance(source, FilesSource):
         # Their names are no patterns.
         reader = spark.read.option("__globPaths__", "false")

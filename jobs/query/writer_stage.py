@@ -55,7 +55,7 @@ class WriterStage:
     def count_named(
         self, chunks: Iterator[tuple[pa.Array, pa.Array, pa.Array, pa.Array]]
     ) -> Iterator[pa.Array]:
-        """The same, with them."""
+        """Tell which of a task's rows are to be written, with the names of their keys."""
         return self._count(chunks)
 
     def _count(self, chunks: Chunks) -> Iterator[pa.Array]:

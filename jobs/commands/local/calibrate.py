@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from unskew.jobs.local.machine_constants import Calibration
 
 _BUSY_SHARE = 0.5
-"""Of the cores: with more load than this, a batch waits for others."""
+"""With more load than this part of the cores, a batch waits for others."""
 _UNITS = {"seconds": "s a batch", "us": "us", "ns": "ns"}
 
 

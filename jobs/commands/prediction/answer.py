@@ -52,7 +52,7 @@ class Answer:
         return find_knee(self.steps, self.chosen.way)
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return the answer as plain values."""
         return {
             "advice": self.advice,
             "take": self.chosen.way,

@@ -30,7 +30,7 @@ class Sample:
     """The key of a record, by its number; None where only hashes are known."""
     partitions: Int64s | None = None
     times: Int64s | None = None
-    """Of the records, where they have any."""
+    """The records' times, where they have any."""
     work: Work | None = None
     """What the job's operator takes, measured on these records."""
     notes: tuple[str, ...] = ()

@@ -28,7 +28,7 @@ from unskew.jobs.kafka.sample import RawSample, sample_source, sample_topics
 
 _LOCAL_MASTER = re.compile(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?")
 _JOB_RECORDS_MAX = 300_000
-"""Of a job's records, which are kept as rows."""
+"""No more of a job's records are taken, as they are kept as rows."""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ class TableAnswer:
         return advise(self.predictions)
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return the answer as plain values."""
         return {
             "advice": self.advice,
             "sample": {

@@ -41,7 +41,7 @@ class Writers:
     files: float
     rows_of_file: float
     most_files: float
-    """Of one writer."""
+    """The most files of one writer."""
     slowest_over_mean: float
     """Rows of the fullest writer over a batch's even share; bytes where the job balances those."""
 

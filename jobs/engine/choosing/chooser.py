@@ -205,7 +205,7 @@ class AutoChooser:
 
 
 def make_chooser(job: Job, journal: Journal) -> Chooser:
-    """By the job's grouping."""
+    """Make the chooser that the job's grouping needs."""
     if isinstance(job.grouping, AutoGrouping):
         return AutoChooser(job, journal)
     return GivenGrouping(job)

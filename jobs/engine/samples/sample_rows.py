@@ -61,7 +61,7 @@ def evaluate_keys(raw: RawSample, expression: str) -> Sequence[str | None]:
 
 
 def evaluate_keys_in(spark: SparkSession, raw: RawSample, expression: str) -> Sequence[str | None]:
-    """The same in a session that is there."""
+    """Evaluate the keys of the records in an existing session."""
     columns = {
         "key": pa.array(raw.keys, pa.binary()),
         "value": pa.array(raw.values, pa.binary()),
@@ -86,7 +86,7 @@ def sample_job(job: Job, raw: RawSample | None, records: int) -> JobSample:
 
 
 def sample_job_in(spark: SparkSession, job: Job, raw: RawSample | None, records: int) -> JobSample:
-    """The same in a session that is there."""
+    """Sample the job's records in an existing session."""
     # Rows of a table have the name of their key only where it is shown.
     metrics = job.metrics.model_copy(update={"hot_key_names": True})
     job = job.model_copy(update={"metrics": metrics})

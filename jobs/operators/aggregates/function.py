@@ -45,7 +45,7 @@ class Function(ABC):
 
     @property
     def reject_rules(self) -> Mapping[str, str]:
-        """By a word for the reason, the SQL condition on the inputs' expressions."""
+        """The SQL conditions under which a record is rejected, each by a word for the reason."""
         return {}
 
     def describe_type_problem(self) -> TypeProblem | None:
@@ -78,7 +78,7 @@ class Function(ABC):
     @property
     @abstractmethod
     def direct(self) -> Mapping[str, str]:
-        """The same totals from the inputs, as SQL aggregates."""
+        """The totals of `merge` straight from the inputs, as SQL aggregates."""
 
     @property
     def final(self) -> str:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SUMMED_DIGITS_MAX = 28
-"""Of the 38 digits of a decimal ten are left for adding up, as Spark's own sum leaves them."""
+"""A decimal has 38 digits: ten are left for adding up, as in Spark's own sum."""
 _BIGINT_END = 2**63
 _IS_VALID = "is_valid"
 
@@ -381,7 +381,7 @@ EXACT: Mapping[str, type[Function]] = {
     "bit_or": BitOr,
     "bit_xor": BitXor,
 }
-"""By the name in SQL."""
+"""The functions, by their names in SQL."""
 
 
 def make_function(name: str, function: str, argument: str) -> Function:
