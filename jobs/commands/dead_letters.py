@@ -55,10 +55,10 @@ def run(arguments: argparse.Namespace) -> int:
     """List or replay."""
     # On use: --help must not wait for them.
     from unskew.config.loader import load  # noqa: PLC0415
-    from unskew.jobs.commands.run import overrides  # noqa: PLC0415
+    from unskew.jobs.commands.run import parse_overrides  # noqa: PLC0415
     from unskew.jobs.replay.ledger import FOLDER, Ledger  # noqa: PLC0415
 
-    loaded = load(arguments.job, overrides(arguments.set, command="dead-letters"))
+    loaded = load(arguments.job, parse_overrides(arguments.set, command="dead-letters"))
     if loaded.job is None or loaded.problems:
         raise UsageError(*loaded.lines())
     if arguments.what == "list" and arguments.repaired:

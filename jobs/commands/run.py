@@ -73,14 +73,16 @@ def run(arguments: argparse.Namespace) -> int:
     from unskew.config.loader import load  # noqa: PLC0415 - on use: --help must not wait for it
     from unskew.config.types.secrets import redact  # noqa: PLC0415
 
-    loaded = load(arguments.job, overrides(arguments.set, available_now=arguments.available_now))
+    loaded = load(
+        arguments.job, parse_overrides(arguments.set, available_now=arguments.available_now)
+    )
     if loaded.job is None or loaded.problems:
         raise UsageError(*loaded.lines())
     if arguments.rows is not None and not arguments.dry_run:
         raise UsageError("run: --rows: belongs to --dry-run")
     quiet_spark(arguments.spark_log, debug=arguments.debug)
     try:
-        return (_dry_run if arguments.dry_run else _run)(loaded, arguments)
+        return (_run_dry if arguments.dry_run else _run)(loaded, arguments)
     except UnskewError as error:
         lines = [redact(line, loaded.hidden) for line in error.problems]
         cause: BaseException = error
@@ -101,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
     raise ExternalError(*lines) from None
 
 
-def _dry_run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
+def _run_dry(loaded: "Loaded", arguments: argparse.Namespace) -> int:
     from unskew.jobs.engine.samples.dry_run import show_first_rows  # noqa: PLC0415
 
     assert loaded.job is not None
@@ -153,10 +155,10 @@ def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
     return stop.exit_code
 
 
-def overrides(
+def parse_overrides(
     words: list[str], *, available_now: bool = False, command: str = "run"
 ) -> dict[str, object]:
-    """The values of `--set`, by path."""
+    """Parse the values of `--set`, by path."""
     from unskew.config.problems.problem import DocumentError  # noqa: PLC0415
     from unskew.config.yaml.reader import parse  # noqa: PLC0415
 

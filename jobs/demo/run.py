@@ -108,13 +108,13 @@ def _run(groupings: list[str], lines: int, console: Console) -> list[Outcome]:
             " before the first batch",
             soft_wrap=True,
         )
-        jobs = [job_of(name, broker, folder, lines) for name in groupings]
+        jobs = [make_job(name, broker, folder, lines) for name in groupings]
         # The broker and Spark end with this process; the folder must be removed.
         gone = partial(shutil.rmtree, folder, ignore_errors=True)
         stop = Stop(overdue_code=EXIT_INTERRUPTED, overdue=gone)
         try:
             with signals_to(stop), translate_spark_errors(jobs[0]):
-                return _counted(jobs, broker, written, console, stop)
+                return _run_jobs(jobs, broker, written, console, stop)
         except Exception:
             # A signal to the whole process group may have ended the JVM before us.
             if stop.asked:
@@ -156,8 +156,8 @@ def write(broker: Broker, lines: int, folder: Path) -> Written:
     return Written(lines, counts, sum(totals["rejected"].values()))
 
 
-def job_of(grouping: str, broker: Broker, folder: Path, lines: int) -> Job:
-    """The shipped word count on this broker and under this grouping, each word at a cost."""
+def make_job(grouping: str, broker: Broker, folder: Path, lines: int) -> Job:
+    """Make the shipped word count on this broker and under this grouping, each word at a cost."""
     broker.create_topics([f"counts-{grouping}"], cleanup_policy="compact")
     broker.create_topics([f"dead-{grouping}"])
     return load_job(
@@ -185,10 +185,10 @@ def job_of(grouping: str, broker: Broker, folder: Path, lines: int) -> Job:
     )
 
 
-def _counted(
+def _run_jobs(
     jobs: list[Job], broker: Broker, written: Written, console: Console, stop: Stop
 ) -> list[Outcome]:
-    """All jobs, one after the other in one session, or as many as there were before a stop."""
+    """Run all jobs, one after the other in one session, or as many as there were before a stop."""
     outcomes: list[Outcome] = []
     with ExitStack() as stack:
         spark: SparkSession | None = None
@@ -210,13 +210,13 @@ def _counted(
                     Service(job, spark, followers, stop=stop).run()
             if stop.asked:
                 break
-            outcomes.append(_outcome(job.grouping.type, broker, written, view))
+            outcomes.append(_make_outcome(job.grouping.type, broker, written, view))
     if stop.asked:
         raise KeyboardInterrupt
     return outcomes
 
 
-def _outcome(grouping: str, broker: Broker, written: Written, view: View) -> Outcome:
+def _make_outcome(grouping: str, broker: Broker, written: Written, view: View) -> Outcome:
     totals = {
         json.loads(key)["key"]: json.loads(value)["count"]
         for key, value in _read(broker.address, f"counts-{grouping}")

@@ -30,9 +30,9 @@ class RejectedShare:
         self._rejected.update(rejected)
         share = self._rejected.total() / max(1, self._records)
         if self._records >= RECORDS_MIN and share > self._most:
-            raise ExternalError(self._message(share, self._most))
+            raise ExternalError(self._describe(share, self._most))
 
-    def _message(self, share: float, most: float) -> str:
+    def _describe(self, share: float, most: float) -> str:
         ((reason, count),) = self._rejected.most_common(1)
         return (
             f"dead_letters.max_share: {share:.1%} of the last {self._records:,} records were"

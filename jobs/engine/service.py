@@ -152,7 +152,7 @@ class Service:
             self._observe(query)
             if self._chooser.wants_change:
                 return
-            completed = tasks.any_new()
+            completed = tasks.has_new()
             for follower in self._followers:
                 follower.time_passed()
                 if completed:
@@ -180,9 +180,9 @@ class Service:
         if newest is not None and mark != self._newest:
             self._newest = mark
             for progress in (json.loads(each.json) for each in query.recentProgress):
-                self._progress(progress)
+                self._take_progress(progress)
 
-    def _progress(self, progress: dict[str, Any]) -> None:
+    def _take_progress(self, progress: dict[str, Any]) -> None:
         batch = int(progress["batchId"])
         self.made_progress = True
         if "addBatch" not in progress["durationMs"]:
@@ -204,7 +204,7 @@ class Service:
                 len(self.journal.batches()),
             )
         stages = self._spark_jobs.read_stages(progress["runId"], batch)
-        written = self._table_writers.of_batch(progress, stages)
+        written = self._table_writers.read_batch(progress, stages)
         if written is not None and not is_computed_by_spark(self._pipeline.job):
             self.journal.write_written_files(batch, written.to_snapshot())
         done = BatchDone(
@@ -215,7 +215,7 @@ class Service:
             read_routing(self.journal, batch),
             *self._sizes,
             written,
-            self._stage_times.of_batch(stages, self._pipeline.job),
+            self._stage_times.read_batch(stages, self._pipeline.job),
             samples,
         )
         done = replace(
@@ -275,7 +275,7 @@ class _TaskCompletions:
         self._completed: frozenset[tuple[int, int]] = frozenset()
         self._checked = time.monotonic()
 
-    def any_new(self) -> bool:
+    def has_new(self) -> bool:
         """Were tasks completed since the last check? There is a check every few seconds."""
         if time.monotonic() - self._checked < _TASKS_CHECK_SECONDS:
             return False

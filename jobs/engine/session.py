@@ -117,7 +117,7 @@ def session(
             spark = builder.getOrCreate()
         yield spark
     except Exception as error:
-        if jvm_ended():
+        if has_jvm_ended():
             raise ExternalError(f"{name}: {JVM_ENDED}") from error
         raise
     finally:
@@ -141,7 +141,7 @@ def _make_local_folders(folders: str) -> None:
             make_private_folder(Path(folder))
 
 
-def jvm_ended() -> bool:
+def has_jvm_ended() -> bool:
     """Has the JVM of this process's session ended, or does it end within a moment?"""
     gateway = SparkContext._gateway  # noqa: SLF001 - pyspark has no public way to ask
     process = getattr(gateway, "proc", None)

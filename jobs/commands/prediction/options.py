@@ -140,7 +140,7 @@ def read_question(arguments: argparse.Namespace) -> Question:
         ),
         "calibration": reader.attempt(reader.calibration),
         "client_options": reader.attempt(reader.client_options) or {},
-        "html": reader.html(),
+        "html": reader.check_html(),
         "trace": reader.attempt(reader.trace),
         "sources": reader.number("sources", SOURCES_MAX),
     }
@@ -218,7 +218,7 @@ class _Reader:
         if given.table:
             return None
         carried = self.number("partial_bytes", 1_000_000)
-        seconds = {name: self._duration(name) for name in ("cost", "setup")}
+        seconds = {name: self._parse_duration(name) for name in ("cost", "setup")}
         if given.cost is not None:
             return Work(seconds["cost"], seconds["setup"], carried or 0)
         if given.setup is not None or given.partial_bytes is not None:
@@ -232,7 +232,7 @@ class _Reader:
             )
         return None
 
-    def _duration(self, name: str) -> float:
+    def _parse_duration(self, name: str) -> float:
         text = getattr(self._arguments, name)
         if text is None:
             return 0.0
@@ -271,8 +271,8 @@ class _Reader:
         """The trace, if one is named."""
         return open_trace(self._arguments.trace) if self._arguments.trace is not None else None
 
-    def html(self) -> Path | None:
-        """The file of the report."""
+    def check_html(self) -> Path | None:
+        """Check the file of the report."""
         text = self._arguments.html
         if text is None:
             return None

@@ -84,7 +84,7 @@ def _write(file: Path, text: str) -> None:
 
 
 def _simulate(arguments: argparse.Namespace) -> int:
-    experiment = _in_batches(read_options(arguments, list(GROUPINGS)))
+    experiment = _set_batch_size(read_options(arguments, list(GROUPINGS)))
     reports = ranked(run_all(experiment))
     if arguments.json:
         rows = [report.to_dict() for report in reports]
@@ -97,7 +97,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _in_batches(experiment: Experiment) -> Experiment:
+def _set_batch_size(experiment: Experiment) -> Experiment:
     # Micro-batches are what this is about, and without an end no partition would ever report.
     scenario = experiment.scenario
     if scenario.batched or scenario.arrival_per_second is not None:

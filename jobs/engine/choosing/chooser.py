@@ -117,7 +117,7 @@ class AutoChooser:
             write_choices(self._journal, (*choices, choice))
         self.wants_change, self._first_of_start = False, True
         self._set_file_pieces(spark)
-        return self._job.model_copy(update={"grouping": grouping_of(self._way)})
+        return self._job.model_copy(update={"grouping": make_grouping_section(self._way)})
 
     def _resume(self, spark: SparkSession, choices: tuple[Choice, ...], written: int) -> None:
         by_spark = is_made_by_spark(self._job)
@@ -211,8 +211,8 @@ def make_chooser(job: Job, journal: Journal) -> Chooser:
     return GivenGrouping(job)
 
 
-def grouping_of(way: str) -> Any:
-    """The `grouping` section of a job for a way."""
+def make_grouping_section(way: str) -> Any:
+    """Make the `grouping` section of a job for a way."""
     if way == LEVEL_SECONDS:
         return GROUPING_MODELS[LEVEL](type=LEVEL, balance="seconds")
     return GROUPING_MODELS[way](type=way)

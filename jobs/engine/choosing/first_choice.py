@@ -55,7 +55,7 @@ def choose_first(
     if rows is None or rows.work is None or rows.hashes.size < _RECORDS_MIN:
         there = 0 if rows is None else rows.hashes.size
         return FirstChoice(LEVEL, f"{there:,} records to sample are too few to predict by")
-    hashes = _tile(rows.hashes, batch_rows)
+    hashes = _repeat_keys(rows.hashes, batch_rows)
     slots = spark.sparkContext.defaultParallelism
     return choose_by_model(hashes, job.partitions, slots, rows.work, constants, spark_alone)
 
@@ -102,8 +102,8 @@ def _find_surest(
     return way, *saved[way]
 
 
-def _tile(hashes: UInt64s, rows: int) -> UInt64s:
-    """About so many rows of the same keys: a batch is larger than its sample."""
+def _repeat_keys(hashes: UInt64s, rows: int) -> UInt64s:
+    """Repeat the keys up to about so many rows: a batch is larger than its sample."""
     times = round(min(rows, _ROUTED_MAX) / hashes.size)
     return np.tile(hashes, max(1, times))
 

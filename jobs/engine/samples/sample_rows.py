@@ -21,7 +21,7 @@ from unskew.config.models.job import Job
 from unskew.grouping.base import Float64s, Int64s, UInt64s
 from unskew.grouping.simulation.loads import Work
 from unskew.jobs.engine.session import job_session, session
-from unskew.jobs.engine.spark_errors import brief, translate_spark_errors
+from unskew.jobs.engine.spark_errors import shorten, translate_spark_errors
 from unskew.jobs.kafka.sample import RawSample
 from unskew.jobs.operators.base import KEY, KEY_HASH, Operator
 from unskew.jobs.operators.user_code.failing_rows import make_partials
@@ -72,7 +72,7 @@ def evaluate_keys_in(spark: SparkSession, raw: RawSample, expression: str) -> Se
     try:
         keys = records.select(sf.expr(expression).cast("string").alias(KEY)).toArrow()
     except PySparkException as error:
-        raise UsageError(f"--key: {brief(str(error))}") from error
+        raise UsageError(f"--key: {shorten(str(error))}") from error
     texts: list[str | None] = keys[KEY].to_pylist()
     return texts
 
