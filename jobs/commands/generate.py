@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
         if plan.oracle is not None:
             oracle = Oracle(plan.oracle, stream, start_totals(stream))
         output = open_output(plan.target, plan.settings.stream)
-        asked = plan.settings.rate if plan.paced else None
-        progress = Progress(plan.settings.stream, output.name, asked)
+        target_rate = plan.settings.rate if plan.paced else None
+        progress = Progress(plan.settings.stream, output.name, target_rate)
         Writer(stream, output, oracle, progress, stop).run(paced=plan.paced)
     return stop.exit_code if stop.asked else 0

@@ -32,7 +32,7 @@ from unskew.jobs.kafka.options import find_security_options
 from unskew.jobs.query.check_expressions import check_expressions, needs_spark_first
 from unskew.jobs.query.pipeline import Pipeline
 from unskew.jobs.sinks.registry import list_targets
-from unskew.jobs.sinks.writer import read_last_written
+from unskew.jobs.sinks.result_writer import read_last_written
 
 ANSWER_SECONDS = 5.0
 _MASTER = re.compile(

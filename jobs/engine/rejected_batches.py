@@ -68,15 +68,15 @@ class RejectedBatches:
         self, spark: SparkSession, batch: int, covered: SourceRange
     ) -> Mapping[str, int]:
         self._journal.check_owner()
-        kept = self._pipeline.build_rejected(spark, covered).persist()
+        cached = self._pipeline.build_rejected(spark, covered).persist()
         try:
-            counts = _count_by_reason(kept)
+            counts = _count_by_reason(cached)
             if counts:
                 # Not under the number of a batch of the query of an earlier version.
-                dead_letters.write_dead_letters(kept, self._job, self._first + batch)
-                self._first_rows = batch, [row.asDict() for row in kept.limit(SAMPLES).collect()]
+                dead_letters.write_dead_letters(cached, self._job, self._first + batch)
+                self._first_rows = batch, [row.asDict() for row in cached.limit(SAMPLES).collect()]
         finally:
-            kept.unpersist()
+            cached.unpersist()
         return counts
 
 

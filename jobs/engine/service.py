@@ -44,7 +44,7 @@ from unskew.jobs.operators.registry import is_computed_by_spark
 from unskew.jobs.query.pipeline import Pipeline, set_trigger
 from unskew.jobs.sinks import dead_letters
 from unskew.jobs.sinks.rejected_totals import TOTAL_REJECTED
-from unskew.jobs.sinks.writer import make_writer, read_last_written
+from unskew.jobs.sinks.result_writer import make_writer, read_last_written
 
 _TASKS_CHECK_SECONDS = 5.0
 _POLL_SECONDS: Any = 0.2  # declared a whole number by pyspark, used as any
@@ -290,9 +290,11 @@ def run_in_session(job: Job, *followers: Follower, stop: Stop | None = None) -> 
     """Run a job in a Spark session of its own, which is stopped at the end."""
     with translate_spark_errors(job), job_session(job) as spark:
         check_expressions_first(spark, Pipeline(job, open_journal(job)))
-        asked = stop or Stop()
-        if not asked.asked:
-            run_with_retries(job, lambda: Service(job, spark, followers, asked), followers, asked)
+        stopping = stop or Stop()
+        if not stopping.asked:
+            run_with_retries(
+                job, lambda: Service(job, spark, followers, stopping), followers, stopping
+            )
 
 
 def _stop(query: StreamingQuery) -> None:

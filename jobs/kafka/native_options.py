@@ -63,10 +63,10 @@ def _translate(name: str, value: str, options: Mapping[str, str]) -> dict[str, s
 
 
 def _describe_login(jaas_line: str) -> dict[str, str]:
-    given = jaas_options(jaas_line)
-    if not {"username", "password"} <= given.keys():
+    login = jaas_options(jaas_line)
+    if not {"username", "password"} <= login.keys():
         raise ValueError("no username and password in it; only Spark can log in with it")
-    return {"sasl.username": given["username"], "sasl.password": given["password"]}
+    return {"sasl.username": login["username"], "sasl.password": login["password"]}
 
 
 def _describe_truststore(location: str, options: Mapping[str, str]) -> dict[str, str]:

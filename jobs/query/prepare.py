@@ -51,15 +51,15 @@ _FIRST_MICROS, _LAST_MICROS = (
 
 
 def prepare(
-    decoded: DataFrame, given: Operator, job: Job, now: Column | None = None
+    decoded: DataFrame, untyped: Operator, job: Job, now: Column | None = None
 ) -> tuple[DataFrame, Operator]:
     """One row a key, and the operator that knows its types.
 
     A row has the key and its hash, the operator's inputs, the times, and `rejected`. `now` is the
     batch's time, if it is not Spark's.
     """
-    rows, types = _evaluate(decoded, given, job, now)
-    operator = given.with_types(types)
+    rows, types = _evaluate(decoded, untyped, job, now)
+    operator = untyped.with_types(types)
     rows = _explode_keys(rows, job) if operator.explodes else _check_keys(rows, operator, job)
     return select_prepared(rows, operator, job), operator
 
@@ -115,13 +115,13 @@ def make_rejected_record(*more: Column) -> Column:
 
 
 def _evaluate(
-    decoded: DataFrame, given: Operator, job: Job, now: Column | None
+    decoded: DataFrame, untyped: Operator, job: Job, now: Column | None
 ) -> tuple[DataFrame, Mapping[str, str]]:
     """The operator's expressions, the event time, and the first reason to reject the record.
 
     And the types of the operator's expressions.
     """
-    evaluated = evaluate(decoded, given, job)
+    evaluated = evaluate(decoded, untyped, job)
     operator = evaluated.operator.with_types(evaluated.types)
     reason = sf.col(REJECT_REASON)
     for name, condition in operator.reject_rules.items():

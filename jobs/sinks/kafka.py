@@ -144,14 +144,14 @@ class KafkaSink(KafkaTarget, Sink):
         most = self._find_record_bytes_max(batch.job)
         size = sf.octet_length("key") + sf.octet_length("value") + sf.lit(_OVERHEAD_BYTES)
         # Kept, because they are read twice, and to compute them again would be the whole batch.
-        kept = rows.withColumn("size", size).persist()
+        cached = rows.withColumn("size", size).persist()
         try:
-            self._write(kept.where(sf.col("size") <= most).drop("size"), batch)
-            for row in kept.where(sf.col("size") > most).toLocalIterator():
+            self._write(cached.where(sf.col("size") <= most).drop("size"), batch)
+            for row in cached.where(sf.col("size") > most).toLocalIterator():
                 why = f"{row['size']} bytes are more than kafka.max.request.size, {most}"
                 batch.rejected_totals.append(RejectedTotal(f"kafka {self.topic}", row["key"], why))
         finally:
-            kept.unpersist()
+            cached.unpersist()
 
     def _may_be_too_large(self, results: "DataFrame", job: "Job") -> bool:
         bound = job.max_key_bytes.bytes * _JSON_BYTES + _OTHER_BYTES

@@ -71,8 +71,8 @@ def _warn_if_busy() -> None:
 
 def _print(calibration: "Calibration", file: Path) -> None:
     for name, value in asdict(calibration.constants).items():
-        what, _, unit = name.rpartition("_")
-        print(f"{what:6} {value:8.3g} {_UNITS[unit]}")
+        constant, _, unit = name.rpartition("_")
+        print(f"{constant:6} {value:8.3g} {_UNITS[unit]}")
     print(f"written to {file}")
 
 

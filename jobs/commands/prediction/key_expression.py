@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unskew.jobs.kafka.sample import RawSample
+from unskew.jobs.kafka.newest_records import RawSample
 
 _COLUMN = r"(?P<column>key|value)"
 _TEXT = rf"(?:cast\s*\(\s*{_COLUMN}\s+as\s+string\s*\)|{_COLUMN.replace('column', 'bare')})"

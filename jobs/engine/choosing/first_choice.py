@@ -23,7 +23,7 @@ from unskew.grouping.choice.ways import LEVEL, LEVEL_SECONDS, list_ways
 from unskew.grouping.simulation.batch_cost import Constants, Machine
 from unskew.grouping.simulation.loads import HASHED, KeyBatch, Loads, Work, spread
 from unskew.jobs.engine.samples.sample_rows import JobSample, sample_job_in
-from unskew.jobs.kafka.sample import Limits, sample_source
+from unskew.jobs.kafka.newest_records import Limits, sample_source
 
 CLOSE = 1.05
 _SAMPLE_SECONDS = 3.0

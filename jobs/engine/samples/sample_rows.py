@@ -22,7 +22,7 @@ from unskew.grouping.base import Float64s, Int64s, UInt64s
 from unskew.grouping.simulation.loads import Work
 from unskew.jobs.engine.session import job_session, session
 from unskew.jobs.engine.spark_errors import shorten, translate_spark_errors
-from unskew.jobs.kafka.sample import RawSample
+from unskew.jobs.kafka.newest_records import RawSample
 from unskew.jobs.operators.base import KEY, KEY_HASH, Operator
 from unskew.jobs.operators.user_code.failing_rows import make_partials
 from unskew.jobs.query import source

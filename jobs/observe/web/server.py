@@ -175,8 +175,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _may_read(self) -> bool:
         if self.credentials is None:
             return True
-        given = (self.headers.get("Authorization") or "").encode()
-        return hmac.compare_digest(given, self.credentials)
+        header = (self.headers.get("Authorization") or "").encode()
+        return hmac.compare_digest(header, self.credentials)
 
     def _answer(self, code: int, kind: str, body: bytes, *headers: tuple[str, str]) -> None:
         self.send_response(code)

@@ -29,7 +29,7 @@ STATE_HELD = (
 )
 LOST_IN_A_CALLBACK = (
     "py4j.Py4JException: An exception was raised by the Python Proxy. Return Message: Traceback"
-    f" (most recent call last):\n{FRAMES}unskew.jobs.sinks.writer.BatchWriteError:"
+    f" (most recent call last):\n{FRAMES}unskew.jobs.sinks.result_writer.BatchWriteError:"
     " py4j.protocol.Py4JJavaError: An error occurred while calling o9.save.\n"
     ": org.apache.spark.SparkException: Job aborted due to stage failure\n"
     "Caused by: org.apache.spark.SparkException: [KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE]"

@@ -19,7 +19,7 @@ from unskew.jobs.engine.samples.sample_rows import (
     measure_work,
     sample_job_in,
 )
-from unskew.jobs.kafka.sample import RawSample
+from unskew.jobs.kafka.newest_records import RawSample
 from unskew.jobs.operators.paced import Paced, PacedOptions
 
 VALUES = [{"user": f"u{number % 7}", "n": number} for number in range(40)] + [{"n": 1.50}]

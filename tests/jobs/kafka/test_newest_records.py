@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 from unskew.config.models.source import FilesSource, KafkaSource
 from unskew.jobs.__main__ import main
 from unskew.jobs.kafka.broker import Broker
-from unskew.jobs.kafka.sample import Limits, sample_source, sample_topic
+from unskew.jobs.kafka.newest_records import Limits, sample_source, sample_topic
 from unskew.jobs.local.child_processes import find_free_ports
 
 pytestmark = pytest.mark.e2e

@@ -76,19 +76,19 @@ def _write_batch(
     @_short_java_errors()
     def write_batch(results: DataFrame, batch_id: int) -> None:
         written = results if top is None else keep_top_of_each_window(results, *top)
-        kept = written.persist() if compute or len(sinks) > 1 else written
+        cached = written.persist() if compute or len(sinks) > 1 else written
         try:
             if compute:
                 # A look at a few rows computes no more partitions of the merge than have those; the
                 # others would commit no state, and Spark fails a batch in which one does not.
-                kept.count()
+                cached.count()
             batch = Batch(batch_id, job, session, check_owner=journal.check_owner)
             for sink in sinks:
                 batch.check_owner()
-                sink.write(sink.choose(kept, job), batch)
+                sink.write(sink.choose(cached, job), batch)
             rejected.keep(batch)
         finally:
-            kept.unpersist()
+            cached.unpersist()
 
     return write_batch
 
@@ -114,5 +114,5 @@ def shorten_java_error(text: str) -> str:
     """The exception's own line and its last causes, of what py4j says of a Java exception."""
     call, *lines = text.splitlines()
     named = [line for line in lines if line.startswith((": ", "Caused by: "))]
-    kept = [call, *named[:1], *named[1:][-_CAUSES_KEPT:]]
-    return f"{_JAVA_ERROR}: " + "\n".join(line[:_LINE_KEPT] for line in kept)
+    shown = [call, *named[:1], *named[1:][-_CAUSES_KEPT:]]
+    return f"{_JAVA_ERROR}: " + "\n".join(line[:_LINE_KEPT] for line in shown)

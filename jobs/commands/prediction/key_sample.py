@@ -10,7 +10,7 @@ from unskew.grouping.base import Int64s, UInt64s
 from unskew.grouping.simulation.loads import Work
 from unskew.grouping.simulation.streams.key_files import hash_pieces
 from unskew.grouping.simulation.streams.traces import Trace
-from unskew.jobs.kafka.sample import RawSample
+from unskew.jobs.kafka.newest_records import RawSample
 
 RECORDS_MIN = 1_000
 """Fewer say nothing about a stream."""
