@@ -63,8 +63,8 @@ class KeyBatch:
     distinct: int
 
     @classmethod
-    def of(cls, hashes: UInt64s) -> "KeyBatch":
-        """The batch of these hashes."""
+    def from_hashes(cls, hashes: UInt64s) -> "KeyBatch":
+        """Number the keys of these hashes."""
         distinct, numbers = np.unique(hashes, return_inverse=True)
         return cls(hashes, numbers.astype(np.int64), int(distinct.size))
 

@@ -60,7 +60,7 @@ def read_rejected(file: pa.NativeFile) -> Iterator[pa.Table]:
         return
     size = file.size()
     end = header_end(file.read_at(HEAD_BYTES, 0), size)
-    header = Header.of(file.read_at(end, 0), size)
+    header = Header.parse(file.read_at(end, 0), size)
     if (header.grouping, header.version) != (_KIND, _VERSION):
         raise SnapshotError(
             f"expected {_KIND} of version {_VERSION} (got {header.grouping} of {header.version})"

@@ -104,7 +104,7 @@ def answer(question: Question, inputs: PredictionInput, begun: Begun = lambda _:
     assert work is not None
     size = min(inputs.batch_records or -(-sample.hashes.size // BATCHES), sample.hashes.size)
     batches = sample.cut(size)
-    slots = question.slots or min(asked.slots or partitions, partitions)
+    slots = question.slots or min(inputs.slots or partitions, partitions)
     machine = Machine(slots, question.constants)
     sources = question.sources or min(slots, SOURCES_MAX)
     predictions = predict(WAYS, batches, partitions, sources, work, machine, begun)

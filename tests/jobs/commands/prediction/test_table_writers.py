@@ -26,7 +26,9 @@ RECORDS, TASKS = 12_000, 4
 
 
 def predict(z: float, partitions: int = 8) -> tuple[dict[str, Writers], list[KeyBatch]]:
-    batches = [KeyBatch.of(zipf_keys(RECORDS, z, distinct=300, seed=seed)) for seed in range(2)]
+    batches = [
+        KeyBatch.from_hashes(zipf_keys(RECORDS, z, distinct=300, seed=seed)) for seed in range(2)
+    ]
     return {each.way: each for each in predict_writers(batches, partitions, TASKS)}, batches
 
 
