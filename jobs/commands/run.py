@@ -98,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.log == "json":
         from unskew.jobs.observe.terminal import Log  # noqa: PLC0415
 
-        Log(loaded.job.name, "json").event("failed", "error", problems=lines)
+        Log(loaded.job.name, "json").write_event("failed", "error", problems=lines)
         return ExternalError.exit_code
     raise ExternalError(*lines) from None
 
@@ -143,9 +143,9 @@ def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
         status: Any = Line(job.name) if live else Log(job.name, arguments.log)
         stack.enter_context(hold_metrics_after_failure(job, health, board, status, stop))
         check_before_spark(Pipeline(job, open_journal(job)))
-        status.event("metrics", url=server.url, page=server.page_url)
+        status.write_event("metrics", url=server.url, page=server.page_url)
         if changed := describe_changed_code(job):
-            status.event("operator_changed", what=changed)
+            status.write_event("operator_changed", what=changed)
         try:
             run_in_session(job, board, health, page, status, stop=stop)
         except Exception:

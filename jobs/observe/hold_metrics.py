@@ -34,7 +34,7 @@ def hold_metrics_after_failure(
             # If the checkpoint cannot be read at all, that is the failure.
             with suppress(OSError, pa.ArrowException):
                 board.journal_unreadable(len(open_journal(job).list_unreadable_files()))
-            status.event("failing", "error", metrics_stay_seconds=seconds)
+            status.write_event("failing", "error", metrics_stay_seconds=seconds)
             _wait(seconds, stop)
         raise
 

@@ -3,7 +3,7 @@
 Delta keeps its layout itself. A table of Parquet files has a file beside Spark's log that says what
 job and query write it: Spark's sink goes by the number of a batch alone, and would take the batches
 of a second query for its own and skip them. It is written before the first batch of a start, so a
-layout of which no batch was committed yet binds nobody.
+layout of which no batch was committed yet does not bind.
 
 Names are compared without their case, as Spark does.
 """

@@ -297,7 +297,7 @@ def test_the_groupings_signals_come_from_the_journal(tmp_path: Path) -> None:
     journal = Journal(str(tmp_path))
     router = Router("w_choices", 4, sources=2, journal=journal)
     for source in (0, 1):
-        routed = router.grouping_for(0, source)
+        routed = router.restore_grouping(0, source)
         routed.route(np.full(1000 * (source + 1), 7, np.uint64))
         stats = RoutingStats(0.5, routed.hot_keys(), routed.signals())
         journal.write_routing(0, source, stats)

@@ -75,7 +75,7 @@ def expected(records: list[dict[str, Any]]) -> Counter[Any]:
 def assert_predicted(spark: SparkSession, ran: Ran) -> None:
     """`compare --table` says of these records what the job's only batch made of them."""
     hashes = sample_job_in(spark, ran.job, None, 10**6).hashes
-    predictions = predict_writers([KeyBatch.of(hashes)], ran.job.partitions, tasks=1)
+    predictions = predict_writers([KeyBatch.from_hashes(hashes)], ran.job.partitions, tasks=1)
     level = next(each for each in predictions if each.way == "level")
     stats, written = ran.batches[0].stats, ran.batches[0].written
     assert stats is not None
