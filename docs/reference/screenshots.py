@@ -60,7 +60,7 @@ class StopsWithin(Follower):
 
 def job_on(broker: Broker, folder: Path) -> Job:
     """The demo's job, in more and smaller batches, one after the other on a trigger."""
-    job = demo.job_of("level", broker, folder, LINES * demo.BATCHES // BATCHES)
+    job = demo.make_job("level", broker, folder, LINES * demo.BATCHES // BATCHES)
     trigger = IntervalTrigger(type="interval", interval=Duration.parse(TRIGGER))
     return job.model_copy(update={"trigger": trigger, "partitions": demo.PARTITIONS})
 

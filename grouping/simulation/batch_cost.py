@@ -136,11 +136,11 @@ def predict(
 
     `begun` is called with each way: the first use of one compiles its kernels.
     """
-    number_groups = [KeyBatch.of(hashes) for hashes in batches]
+    numbered = [KeyBatch.from_hashes(hashes) for hashes in batches]
     predictions = []
     for way in ways:
         begun(way)
-        loads = list(spread(way, number_groups, partitions, sources, work))
+        loads = list(spread(way, numbered, partitions, sources, work))
         predictions.append(summarise(way, loads[1:] or loads, work, machine))
     return predictions
 

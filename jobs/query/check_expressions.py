@@ -26,7 +26,7 @@ def needs_spark_first(job: Job) -> bool:
 
     A column by its name lint has judged; whether its type is one to aggregate, it has not.
     """
-    if type(make_operator(job.operator)).bound is not Operator.bound:
+    if type(make_operator(job.operator)).with_types is not Operator.with_types:
         return True
     texts = [job.where, job.event_time, *(job.select or {}).values()]
     texts += [text for _, text in _list_expressions(job)]

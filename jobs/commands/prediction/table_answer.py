@@ -57,7 +57,7 @@ def answer(
     size = min(inputs.batch_records or -(-sample.hashes.size // BATCHES), sample.hashes.size)
     tasks = min(question.sources or min(partitions, SOURCES_MAX), size)
     batches = [KeyBatch.of(hashes) for hashes in sample.cut(size)]
-    level, sizes = asked.level, sample.cut_sizes(size)
+    level, sizes = inputs.level, sample.cut_sizes(size)
     predictions = predict_writers(batches, partitions, tasks, begun, level=level, sizes=sizes)
     values = KeyBatch.of(sample.hashes).distinct
     return TableAnswer(sample, values, partitions, tasks, size, predictions)

@@ -1,4 +1,4 @@
-"""`unskew compare`: which grouping is the fastest for prediction keys and costs, or none at all."""
+"""`unskew compare`: which grouping is the fastest for given keys and costs, or none at all."""
 
 import argparse
 import json
