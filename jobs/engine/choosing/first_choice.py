@@ -71,7 +71,7 @@ def choose_by_model(
     """The way for batches of these keys."""
     changing = [way for way in list_ways(work.native) if way != LEVEL_SECONDS]
     ways = (*changing, *([HASHED] if spark_alone and work.native else []))
-    batch = [KeyBatch.of(hashes)]
+    batch = [KeyBatch.from_hashes(hashes)]
     loads = {way: next(spread(way, batch, partitions, slots, work)) for way in ways}
     machine = Machine(slots, constants)
     seconds = {way: machine.batch_parts(way, loads[way], work).seconds for way in ways}
