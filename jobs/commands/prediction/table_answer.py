@@ -56,10 +56,10 @@ def answer(
     sample, partitions = inputs.sample, inputs.partitions
     size = min(inputs.batch_records or -(-sample.hashes.size // BATCHES), sample.hashes.size)
     tasks = min(question.sources or min(partitions, SOURCES_MAX), size)
-    batches = [KeyBatch.of(hashes) for hashes in sample.cut(size)]
+    batches = [KeyBatch.from_hashes(hashes) for hashes in sample.cut(size)]
     level, sizes = inputs.level, sample.cut_sizes(size)
     predictions = predict_writers(batches, partitions, tasks, begun, level=level, sizes=sizes)
-    values = KeyBatch.of(sample.hashes).distinct
+    values = KeyBatch.from_hashes(sample.hashes).distinct
     return TableAnswer(sample, values, partitions, tasks, size, predictions)
 
 
