@@ -216,7 +216,7 @@ class KafkaDeadLetters(KafkaTarget, DeadLetters):
     def read(self, job: "Job") -> Iterator[Mapping[str, Any]]:
         from unskew.jobs.sinks.stored_dead_letters import read_topic
 
-        return read_topic(self.topic, self.client_options(job), f"dead-letters: {job.name}")
+        return read_topic(self.topic, self.make_client_options(job), f"dead-letters: {job.name}")
 
 
 def _has_unbounded_columns(results: "DataFrame", key: Sequence[str]) -> bool:
