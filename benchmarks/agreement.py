@@ -22,8 +22,8 @@ from benchmarks.tables import MEETS, UNJUDGED, Row, Table, machine, show
 from unskew.grouping.base import Grouping, UInt64s
 from unskew.grouping.registry import create
 from unskew.grouping.simulation.streams.traces import open_trace
-from unskew.grouping.spark.agreed_file import agreed_before
-from unskew.grouping.spark.journal import Journal, state_name
+from unskew.grouping.spark.agreed_file import read_agreed_before
+from unskew.grouping.spark.journal import Journal, name_state
 
 PARTITIONS = 100
 TRACES = {0.0: "uniform:keys=10000", 0.8: "zipf:z=0.8,keys=10000"}
@@ -71,9 +71,11 @@ def _measure(name: str, sources: int, keys: UInt64s) -> tuple[float, float, floa
         write_batch(journal, name, sources, keys)
         routers = make_sources(name, sources)
         reading = _seconds(partial(journal.states, 0))
-        first, *others = (_seconds(partial(agreed_before, journal, 1, each)) for each in routers)
+        first, *others = (
+            _seconds(partial(read_agreed_before, journal, 1, each)) for each in routers
+        )
         batch = Path(folder) / f"{0:012d}"
-        state = (batch / state_name(0)).stat().st_size
+        state = (batch / name_state(0)).stat().st_size
         return reading, first, median(others), state, (batch / "sources.agreed").stat().st_size
 
 

@@ -17,8 +17,8 @@ from unskew.jobs.commands import generate
 from unskew.jobs.generator.options import STREAMS, read_plan
 from unskew.jobs.generator.outputs import open_output
 from unskew.jobs.generator.progress import Progress
-from unskew.jobs.generator.registry import stream_of
-from unskew.jobs.generator.writer import Writer
+from unskew.jobs.generator.registry import open_stream
+from unskew.jobs.generator.stream_writer import Writer
 from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.local.signals import Stop
 
@@ -35,7 +35,7 @@ def written(address: str, *words: str) -> tuple[int, float, float]:
     plan = read_plan(parser.parse_args([*words, f"--bootstrap-servers={address}"]))
     output = open_output(plan.target, plan.settings.stream)
     progress = Progress(plan.settings.stream, output.name, None)
-    writer = Writer(stream_of(plan.settings), output, None, progress, Stop())
+    writer = Writer(open_stream(plan.settings), output, None, progress, Stop())
     began, worked = time.monotonic(), time.process_time()
     with redirect_stdout(StringIO()):  # its summary would stand between the rows
         writer.run(paced=plan.paced)

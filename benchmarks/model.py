@@ -121,7 +121,7 @@ def make_batches(cell: Cell, records: int) -> list[KeyBatch]:
     batches = []
     for batch in np.split(keys, _BATCHES):
         order = np.argsort(batch % _KAFKA_PARTITIONS, kind="stable") if cell.keyed else slice(None)
-        batches.append(KeyBatch.of(np.ascontiguousarray(batch[order])))
+        batches.append(KeyBatch.from_hashes(np.ascontiguousarray(batch[order])))
     return batches
 
 

@@ -37,7 +37,7 @@ from unskew.config.loader import load_job
 from unskew.config.models.job import Job
 from unskew.jobs.engine.service import Service
 from unskew.jobs.engine.stage_times import SparkJobs, read_writer_seconds
-from unskew.jobs.local.jars import jars
+from unskew.jobs.local.jars import fetch_jars
 from unskew.jobs.observe.batches.batch import BatchDone
 from unskew.jobs.observe.follower import Follower
 from unskew.jobs.query import source
@@ -278,7 +278,7 @@ class Cells:
 
 def rows(workspace: Bench, size: Size, cells: Cells) -> Iterator[Row]:
     """The ways that are left of every stream in every format."""
-    both = ",".join(str(path) for name in ("spark", "delta") for path in jars(name))
+    both = ",".join(str(path) for name in ("spark", "delta") for path in fetch_jars(name))
     settings = {"spark.jars": both, **DELTA_SETTINGS}
     if size.throttle:
         settings |= size.throttle.spark_settings(workspace.folder)

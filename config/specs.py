@@ -52,7 +52,7 @@ DEAD_LETTERS = Registry(
     base="unskew.jobs.sinks.base:DeadLetters",
 )
 SECTIONS = {"operator": OPERATORS, "sinks": SINKS, "dead_letters": DEAD_LETTERS}
-"""By the section of a job whose `type` is a name of the registry."""
+"""The registries, each by the section of a job whose `type` is a name in it."""
 
 
 def section_model(section: str, name: str) -> type[Model]:

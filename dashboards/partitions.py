@@ -51,12 +51,12 @@ def page() -> dashboard.Dashboard:
     )
 
 
-def _of(name: str) -> str:
+def _filter_query(name: str) -> str:
     return f"max by (partition) ({metric(name)})"
 
 
 def _over_mean(name: str) -> str:
-    of = _of(name)
+    of = _filter_query(name)
     return f"{of} / scalar(avg({of}) > 0)"
 
 
@@ -141,7 +141,7 @@ def _bars() -> list[Any]:
             "State",
             "What the partial results of each partition took in the last batch.",
             "bytes",
-            _of("partition_state_bytes"),
+            _filter_query("partition_state_bytes"),
             "partition",
             NO_STEPS,
         ),
@@ -163,7 +163,7 @@ def _heatmaps() -> list[Any]:
             "Busy time in a batch",
             "Time that each partition was at work in its last batch.",
             "s",
-            _of("partition_batch_busy_seconds"),
+            _filter_query("partition_batch_busy_seconds"),
             "Inferno",
         ),
         partition_heatmap(
@@ -177,7 +177,7 @@ def _heatmaps() -> list[Any]:
             "Distinct keys in a batch",
             "Distinct keys of each partition in its last batch: with each comes a partial result.",
             "short",
-            _of("partition_state_keys"),
+            _filter_query("partition_state_keys"),
             "Viridis",
         ),
     ]
@@ -250,7 +250,7 @@ def _signals() -> list[Any]:
             " partitions together were at work.",
             "s",
             (f"max({metric('batch_routing_seconds')})", "routing"),
-            (f"sum({_of('partition_batch_busy_seconds')})", "work"),
+            (f"sum({_filter_query('partition_batch_busy_seconds')})", "work"),
             width=8,
         ).height(10),
     ]
@@ -275,7 +275,7 @@ def _table() -> list[Any]:
         "Bytes by writer",
         "Bytes that each partition's writer added in the last batch.",
         "bytes",
-        _of("partition_batch_written_bytes"),
+        _filter_query("partition_batch_written_bytes"),
         "partition",
         NO_STEPS,
     ).span(8)

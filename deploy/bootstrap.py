@@ -117,9 +117,9 @@ def _works(python: Path) -> bool:
 
 def _needs_jre() -> bool:
     sys.path.insert(0, str(ROOT))
-    from unskew.jobs.local.java import system_java  # noqa: PLC0415 - standard library only
+    from unskew.jobs.local.java import find_system_java  # noqa: PLC0415 - standard library only
 
-    return system_java() is None
+    return find_system_java() is None
 
 
 def _state() -> str:

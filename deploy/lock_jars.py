@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from unskew.jobs.local.jars import resolve, sha256
+from unskew.jobs.local.jars import hash_file, resolve
 
 
 def main() -> None:
@@ -11,7 +11,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         resolve(root, print)
-        lines = [f"{sha256(p)}  {p.relative_to(root)}" for p in sorted(root.glob("*/*.jar"))]
+        lines = [f"{hash_file(p)}  {p.relative_to(root)}" for p in sorted(root.glob("*/*.jar"))]
     Path(__file__).with_name("jars.sha256").write_text("\n".join(lines) + "\n")
     print(f"{len(lines)} jars listed")
 

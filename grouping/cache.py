@@ -32,7 +32,7 @@ def own_temporary_folder(*parts: str) -> Path:
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
     status = root.lstat()
     if status.st_uid != os.getuid() or status.st_mode & 0o022:
-        # Somebody else's: what he put there would be run.
+        # It belongs to another user, whose files in it would be run.
         root = Path(tempfile.mkdtemp(prefix="unskew-"))
     folder = root.joinpath(*parts)
     folder.mkdir(parents=True, exist_ok=True)

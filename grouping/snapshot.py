@@ -72,7 +72,7 @@ class Snapshot:
         body, digest = data[:-DIGEST_BYTES], data[-DIGEST_BYTES:]
         if digest_of([body]) != digest:
             raise SnapshotError(DAMAGED)
-        header = Header.of(data, len(data))
+        header = Header.parse(data, len(data))
         arrays = {block.name: block.read(body) for block in header.blocks}
         return cls(
             header.grouping,
@@ -122,16 +122,18 @@ class Header:
     blocks: tuple[Block, ...]
 
     @classmethod
-    def of(cls, beginning: bytes, size: int) -> "Header":
-        """Read it from the beginning of a snapshot of `size` bytes; else a `SnapshotError`."""
+    def parse(cls, beginning: bytes, size: int) -> "Header":
+        """Read it from the beginning of a snapshot of `size` bytes, or raise a `SnapshotError`."""
         end = header_end(beginning, size)
         try:
-            return cls._of(json.loads(beginning[HEAD_BYTES:end]), end, size - DIGEST_BYTES)
+            return cls._parse_values(
+                json.loads(beginning[HEAD_BYTES:end]), end, size - DIGEST_BYTES
+            )
         except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise SnapshotError(_unclear(error)) from error
 
     @classmethod
-    def _of(cls, values: Any, start: int, end: int) -> "Header":
+    def _parse_values(cls, values: Any, start: int, end: int) -> "Header":
         blocks: list[Block] = []
         for name, kind, shape in values["arrays"]:
             block = Block(

@@ -43,7 +43,7 @@ COMMANDS = {
     "broker": ("local.broker", "run a local Kafka broker in the foreground"),
     "demo": ("demo", "see it work: broker, stream, Spark and a summary"),
 }
-"""By name: the module in `jobs/commands/`, and what the command does."""
+"""The module in `jobs/commands/` and what the command does, by the command's name."""
 EXIT_USAGE = UsageError.exit_code
 EXIT_INTERRUPTED = 130
 EXIT_PIPE_CLOSED = 141

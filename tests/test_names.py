@@ -12,6 +12,22 @@ ROOTS = ("jobs", "config", "grouping")
 # As whole names: `write_one` is none of them.
 BANNED = {"place", "places", "found", "one", "told", "facts", "linger", "rehearsal"}
 BANNED |= {"bad", "malformed", "faults", "refused", "letters", "owned", "outsideerror"}
+PRODUCT = ("jobs/", "config/", "grouping/", "unskew/", "deploy/", "dashboards/", "benchmarks/")
+# As parts of names in the product: `write_refused`, `BadRecord`, `--bad` and `oddState` have one.
+BANNED_PARTS = {"bad", "malformed", "faults", "faulty", "refused", "untaken", "odd", "found"}
+BANNED_PARTS |= {"law", "laws", "facts", "linger", "owned", "place", "places", "rehearsal", "told"}
+# Names of Python, Spark and Arrow, and a number that is odd.
+EXCEPTIONS = {
+    "BadGzipFile",
+    "BadZipFile",
+    "FileNotFoundError",
+    "NotFound",
+    "allow_not_found",
+    "_ODD",
+}
+BANNED_PHRASES = ("signs? of life", "somebody", "nobody", "someone", "held to the law")
+BANNED_PHRASES += ("(?:bad|broken|faulty) records?", "could not take")
+PHRASES_ALLOWED_IN = ("tests/", "benchmarks/results/", "CHANGELOG.md")
 WITH_BARE_NAMES = ("tests/test_names.py", "tests/test_wheel.py")
 """Tests with programs of users, who may have modules of these names."""
 
@@ -22,6 +38,10 @@ _IMPORTED = re.compile(
 )
 _ENTRY_POINT = re.compile(rf"(?<![\w./-])(?:{_BARE})(?:\.\w+)*:[A-Za-z_]\w*\b(?! )")
 _MODULE = re.compile(rf"(?:{_BARE})(?:\.\w+)+")
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_JS_SAID = re.compile(r"//[^\n]*|/\*.*?\*/|'[^'\n]*'|\"[^\"\n]*\"|`[^`]*`", re.DOTALL)
+_CSS_SAID = re.compile(r"/\*.*?\*/", re.DOTALL)
+_PHRASE = re.compile(rf"\b(?:{'|'.join(BANNED_PHRASES)})\b".replace(" ", r"\s+"), re.IGNORECASE)
 
 
 def _files(root: Path) -> Iterator[tuple[str, str]]:
@@ -76,6 +96,29 @@ def identifiers(text: str) -> set[str]:
         if isinstance(node, ast.Global | ast.Nonlocal):
             names.update(node.names)
     return names
+
+
+def names_in(file: str, text: str) -> set[str]:
+    """What a Python file, a script or a style of the page names, the file itself included."""
+    stem = {Path(file).stem}
+    if file.endswith(".py"):
+        return identifiers(text) | stem
+    if file.endswith(".js"):
+        return set(re.findall(r"[A-Za-z_$][\w$]*", _JS_SAID.sub(" ", text))) | stem
+    if file.endswith(".css"):
+        return set(re.findall(r"[A-Za-z_-][\w-]*", _CSS_SAID.sub(" ", text))) | stem
+    return set()
+
+
+def banned_parts(name: str) -> set[str]:
+    """The parts of a name that the product does not use."""
+    parts = {part.lower() for part in _PART.findall(name)}
+    return set() if name in EXCEPTIONS else parts & BANNED_PARTS
+
+
+def banned_phrases(text: str) -> list[str]:
+    """What a text says that our prose, help and messages do not."""
+    return _PHRASE.findall(text)
 
 
 def test_nothing_of_ours_is_named_without_the_package(root: Path) -> None:
@@ -154,3 +197,71 @@ def test_banned_names_are_not_used(root: Path) -> None:
 )
 def test_a_name_is_seen_wherever_it_is_bound(text: str) -> None:
     assert {name.strip("_").lower() for name in identifiers(text)} & BANNED == {"place"}
+
+
+def test_no_name_in_the_product_has_a_banned_part(root: Path) -> None:
+    used = [
+        f"{file}: {name}"
+        for file, text in _files(root)
+        if file.startswith(PRODUCT)
+        for name in sorted(names_in(file, text))
+        if banned_parts(name)
+    ]
+    assert used == []
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("a.py", "_set_found = 1"),
+        ("a.py", "CSV_TYPES_REFUSED = 1"),
+        ("a.py", "class BadRecord: ..."),
+        ("a.py", "def check_law(): ..."),
+        ("told_errors.py", ""),
+        ("a.js", "// why\nlet refused = 0;"),
+        ("a.js", "const oddState = 1;"),
+        ("a.css", ".odd #state { color: red; }"),
+        ("a.css", ":root { --bad: red; }"),
+    ],
+)
+def test_a_banned_part_is_seen(file: str, text: str) -> None:
+    assert any(banned_parts(name) for name in names_in(file, text))
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("a.py", "lawful = foundation = badge = write_one = dead_letters = 1"),
+        ("a.py", "import zipfile\nzipfile.BadZipFile, FileNotFoundError"),
+        ("a.py", '"""Zipf\'s law, found in place."""'),
+        ("a.js", "say('found'); // told to screen readers"),
+        ("a.css", "/* bad */ .stale { color: red; }"),
+    ],
+)
+def test_other_names_have_no_banned_part(file: str, text: str) -> None:
+    assert not any(banned_parts(name) for name in names_in(file, text))
+
+
+def test_prose_help_and_messages_have_no_banned_phrase(root: Path) -> None:
+    said = [
+        f"{file}: {phrase}"
+        for file, text in _files(root)
+        if not file.startswith(PHRASES_ALLOWED_IN)
+        for phrase in banned_phrases(text)
+    ]
+    assert said == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "'The query gives no sign of life. '",
+        "help='a file that somebody repaired'",
+        "it is held\nto the law",
+        "# Bad records as files",
+        "a total that a sink could not take",
+        "Nobody waits.",
+    ],
+)
+def test_a_banned_phrase_is_seen(text: str) -> None:
+    assert banned_phrases(text)

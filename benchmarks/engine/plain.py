@@ -19,10 +19,10 @@ from unskew.grouping.spark.router import PARTITION_KEY
 from unskew.jobs.engine.service import Service
 from unskew.jobs.operators.base import KEY_HASH
 from unskew.jobs.operators.paced import PacedOptions
-from unskew.jobs.operators.registry import operator_for
+from unskew.jobs.operators.registry import make_operator
 from unskew.jobs.query.pipeline import Pipeline
 from unskew.jobs.query.source import make_kafka_options
-from unskew.jobs.sinks.registry import sinks_of
+from unskew.jobs.sinks.registry import make_sinks
 
 SALTS = 16
 # Of a shuffled one-word row, about.
@@ -115,7 +115,7 @@ def rebalance(spark: SparkSession, job: Job) -> None:
     share = job.source.records_per_batch * _ROW_BYTES // job.partitions
     spark.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", str(share))
     spark.conf.set("spark.sql.adaptive.coalescePartitions.enabled", "false")
-    (sink,) = sinks_of(job)
+    (sink,) = make_sinks(job)
     (topic,) = sink.topics(job)
 
     def work(batch: DataFrame, _number: int) -> None:
@@ -190,7 +190,7 @@ class _Counter(StatefulProcessor):
 
 def _keys(spark: SparkSession, job: Job, *columns: str, **options: str) -> DataFrame:
     """The records' keys, decoded as the job's operator does, and more of Kafka's columns."""
-    operator = operator_for(job.operator)
+    operator = make_operator(job.operator)
     key = sf.expr(operator.key)
     text = _read(spark, job, **options).select(
         sf.col("value").cast("string").alias("value"), *columns
@@ -205,7 +205,7 @@ def _read(spark: SparkSession, job: Job, **options: str) -> DataFrame:
 
 
 def _run(totals: DataFrame, job: Job) -> None:
-    (sink,) = sinks_of(job)
+    (sink,) = make_sinks(job)
     (topic,) = sink.topics(job)
     rows = totals.select(
         sf.to_json(sf.struct("key")).alias("key"), sf.to_json(sf.struct("*")).alias("value")

@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 
 from benchmarks.tables import Row, Table, machine, processor, show
-from unskew.jobs.local.java import java_command
+from unskew.jobs.local.java import find_java
 
 ORDER = ("overhead", "tiny", "aggregate", "skew", "source", "instead", "time", "where")
 MACHINE = "machine"
@@ -27,7 +27,7 @@ def description() -> str:
     """What it was measured on."""
     memory = psutil.virtual_memory().total / 2**30
     java = subprocess.run(
-        [str(java_command()), "-version"], capture_output=True, text=True, check=True
+        [str(find_java()), "-version"], capture_output=True, text=True, check=True
     ).stderr.splitlines()[0]
     versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     return f"{machine()}, {versions}, {java}, {memory:.0f} GB RAM, {platform.system()}"

@@ -109,7 +109,7 @@ def skew(bench: Bench, size: Size) -> Table:
         " batch without its slowest partition's work: reading, routing, shuffle, merge and what the"
         " table `tiny` shows to be fixed. At z = 1.4 `level` must be within 5 % of"
         " `shuffle` with pairs/key near 1, `fish`, `w_choices` and `d_choices` within 15 %, `key`"
-        " at least 3 times slower; at z = 0 nobody may lose more than 5 % to `key`."
+        " at least 3 times slower; at z = 0 none may lose more than 5 % to `key`."
     )
     return Table("skew", line, formats, _skew(bench, size))
 

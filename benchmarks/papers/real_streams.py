@@ -21,8 +21,8 @@ def parse_real(papers: Sequence[Paper], words: Sequence[str]) -> dict[str, dict[
             problems.append(f"--real {name}: {name}=SPEC with a trace of `unskew simulate`")
         else:
             paper, stream = known[name]
-            laws = map(_law, (stream.stand_in, *stream.also))
-            chosen.setdefault(paper.key, {}).update(dict.fromkeys(laws, spec))
+            traces = map(_without_records, (stream.stand_in, *stream.also))
+            chosen.setdefault(paper.key, {}).update(dict.fromkeys(traces, spec))
     if problems:
         raise ValueError("\n".join(problems))
     return chosen
@@ -33,13 +33,13 @@ def with_real(papers: Sequence[Paper], chosen: Mapping[str, Mapping[str, str]]) 
     return [_replaced(paper, chosen[paper.key]) for paper in papers if paper.key in chosen]
 
 
-def _law(trace: str) -> str:
+def _without_records(trace: str) -> str:
     return re.sub(r",?records=\d+", "", trace)
 
 
 def _replaced(value: Any, traces: Mapping[str, str]) -> Any:
     if isinstance(value, Run):
-        return replace(value, trace=traces.get(_law(value.trace), value.trace))
+        return replace(value, trace=traces.get(_without_records(value.trace), value.trace))
     if isinstance(value, tuple):
         return tuple(_replaced(each, traces) for each in value)
     if isinstance(value, dict):

@@ -196,7 +196,7 @@ def holds_option_texts(field: FieldInfo) -> bool:
 
 
 def hide_secrets(options: dict[str, str | Secret]) -> dict[str, str | Secret]:
-    """The same options, with those under a secret's name wrapped."""
+    """Copy the options, with those under a secret's name wrapped."""
     return {
         key: Secret(value) if isinstance(value, str) and holds_secret(key) else value
         for key, value in options.items()

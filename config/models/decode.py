@@ -13,7 +13,7 @@ from unskew.grouping.options.broken_rules import rule_error
 RAW_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp")
 
 
-CSV_TYPES_REFUSED = frozenset({"array", "map", "struct", "void"})
+CSV_UNSUPPORTED_TYPES = frozenset({"array", "map", "struct", "void"})
 
 
 def _ddl(text: str) -> str:
@@ -30,7 +30,7 @@ def _csv_ddl(text: str) -> str:
     """A field of CSV is one value: Spark fills nothing else from it."""
     columns = parse_columns(_ddl(text))
     for name, kind in zip(columns.names, columns.types, strict=True):
-        if kind in CSV_TYPES_REFUSED:
+        if kind in CSV_UNSUPPORTED_TYPES:
             raise rule_error(
                 f'CSV has no {kind.upper()} (column "{name}")', "write STRING, or decode JSON"
             )

@@ -41,7 +41,7 @@ class AutoGrouping(Model):
     """How many records are read before the first batch, to begin with what the cost model says of
     them; 0: it begins with `level`."""
     gain_min: Annotated[float, Field(ge=0.01, le=1.0)] = 0.03
-    """By which part of a batch's time another grouping must be faster to be taken."""
+    """The part of a batch's time that another grouping must save to be taken."""
 
 
 UNROUTED: dict[str, type[NoGrouping] | type[LocalGrouping] | type[AutoGrouping]] = {

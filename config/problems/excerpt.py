@@ -10,7 +10,7 @@ from unskew.grouping.options.printed import HIDDEN
 
 WIDTH = 100
 LINE_MAX = 1000
-"""Of a longer line nothing is shown: it would be searched for secrets, and no one reads it."""
+"""Longer lines are not shown: they would be searched for secrets, and no one reads them."""
 _KEY = re.compile(r"(?<![\w.-])([\w.-]+)[\"']?\s*[:=]\s*(?!\s|$)")
 _INDENT = "    "
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from unskew.config.models.source import KafkaSource
 from unskew.config.problems.problem import Path
-from unskew.config.rules.registry import Contradiction, given, rule
+from unskew.config.rules.registry import Contradiction, is_given, rule
 from unskew.grouping.options.suggestions import nearest, one_of
 
 ALTERNATIVES_MAX = 8
@@ -41,7 +41,7 @@ def offsets_are_of_read_topics(source: Any) -> Iterator[Contradiction]:
 @rule("source")
 def task_size_needs_split(source: Any) -> Iterator[Contradiction]:
     """Unsplit, a Kafka partition is one task, whatever its size."""
-    if given(source, "records_per_task") and not source.split:
+    if is_given(source, "records_per_task") and not source.split:
         yield Contradiction(
             ("source", "records_per_task"),
             "records_per_task contradicts source.split false: a Kafka partition is then one task",

@@ -58,6 +58,6 @@ def own_contradictions(
                 yield replace(wrong, path=(*path, *wrong.path))
 
 
-def given(section: Any, name: str) -> bool:
+def is_given(section: Any, name: str) -> bool:
     """Has `section` this field, with a value?"""
     return getattr(section, name, None) is not None

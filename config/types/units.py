@@ -146,7 +146,7 @@ class Duration(_Quantity):
 
     @property
     def interval(self) -> str:
-        """As Spark's interval syntax writes it."""
+        """The duration in the syntax of Spark's intervals."""
         return f"{self.amount} microseconds"
 
     def _zero_unit(self) -> str:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from unskew.config.yaml.reader import Node
 
 _QUANTITIES = {"window": ("tumbling", "duration"), "trigger": ("interval", "interval")}
-"""By section: what a text that begins with a digit is, and the field that has it."""
+"""What a text that begins with a digit is, and the field that has it, by section."""
 SHORTENED = ("grouping", *_QUANTITIES)
 
 

@@ -51,13 +51,13 @@ OMITTED = {
     Call(
         "grouping/spark/journal.py", "Journal.__reduce__"
     ): "sends the journal's location to tasks",
-    Call("grouping/spark/router.py", "task_position"): "asks Spark for batch and partition",
+    Call("grouping/spark/router.py", "read_task_position"): "asks Spark for batch and partition",
     Call("grouping/spark/warm_up.py", "warm_up"): "routes made-up records",
     Call("grouping/spark/warm_up.py", "start_workers"): "starts Spark's Python workers",
     Call("grouping/spark/locations.py", "open_location"): "opens a filesystem",
-    Call("jobs/operators/registry.py", "operator_for"): "makes an operator of its options",
-    Call("jobs/operators/registry.py", "computed_by_spark"): "looks at the job",
-    Call("jobs/kafka/options.py", "connection_options"): "makes options for Spark",
+    Call("jobs/operators/registry.py", "make_operator"): "makes an operator of its options",
+    Call("jobs/operators/registry.py", "is_computed_by_spark"): "looks at the job",
+    Call("jobs/kafka/options.py", "make_connection_options"): "makes options for Spark",
     Call("jobs/engine/service.py", "Service._publish"): "writes rejected records",
     Call("jobs/engine/stage_times.py", "SparkJobs.read_stages"): "asks Spark when its stages ran",
     Call("jobs/engine/stage_times.py", "StageTimes.of_batch"): "takes the stages' times",
@@ -124,8 +124,8 @@ def run() -> None:
     from unskew.config.loader import load_job  # noqa: PLC0415
     from unskew.jobs.engine.service import run_in_session  # noqa: PLC0415
     from unskew.jobs.kafka.broker import Broker  # noqa: PLC0415
-    from unskew.jobs.observe.board import board_of  # noqa: PLC0415
-    from unskew.jobs.observe.health import Health, stall_seconds  # noqa: PLC0415
+    from unskew.jobs.observe.board import make_board  # noqa: PLC0415
+    from unskew.jobs.observe.health import Health, compute_stall_seconds  # noqa: PLC0415
     from unskew.jobs.observe.web.server import MetricsServer  # noqa: PLC0415
 
     with Broker() as broker, tempfile.TemporaryDirectory() as folder:
@@ -150,8 +150,8 @@ def run() -> None:
         for line in _LINES * 2:
             producer.produce("lines", line)
         assert producer.flush(30) == 0
-        health = Health(stall_seconds(job))
-        board = board_of(job, health)
+        health = Health(compute_stall_seconds(job))
+        board = make_board(job, health)
         tracer().start()
         with MetricsServer(job.metrics, board, health) as server:
             run_in_session(job, board)

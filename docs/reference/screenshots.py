@@ -23,9 +23,9 @@ from unskew.jobs.engine.service import run_in_session
 from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.local.signals import Stop
 from unskew.jobs.observe.batches.batch import BatchDone
-from unskew.jobs.observe.board import board_of
+from unskew.jobs.observe.board import make_board
 from unskew.jobs.observe.follower import Follower
-from unskew.jobs.observe.health import Health, stall_seconds
+from unskew.jobs.observe.health import Health, compute_stall_seconds
 from unskew.jobs.observe.page.page import LivePage
 from unskew.jobs.observe.web.server import MetricsServer
 
@@ -60,7 +60,7 @@ class StopsWithin(Follower):
 
 def job_on(broker: Broker, folder: Path) -> Job:
     """The demo's job, in more and smaller batches, one after the other on a trigger."""
-    job = demo.job_of("level", broker, folder, LINES * demo.BATCHES // BATCHES)
+    job = demo.make_job("level", broker, folder, LINES * demo.BATCHES // BATCHES)
     trigger = IntervalTrigger(type="interval", interval=Duration.parse(TRIGGER))
     return job.model_copy(update={"trigger": trigger, "partitions": demo.PARTITIONS})
 
@@ -92,8 +92,8 @@ def main(folder: Path = IMAGES) -> None:
         broker.create_topics(["lines"], partitions=4)
         demo.write(broker, LINES, Path(home))
         job = job_on(broker, Path(home))
-        health = Health(stall_seconds(job))
-        board, page, stop = board_of(job, health), LivePage(job, health), Stop()
+        health = Health(compute_stall_seconds(job))
+        board, page, stop = make_board(job, health), LivePage(job, health), Stop()
         with MetricsServer(job.metrics, board, health, page) as server:
             take = StopsWithin(stop, page, lambda: take_pictures(server.page_url, folder))
             run_in_session(job, board, health, page, take, stop=stop)

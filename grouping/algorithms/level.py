@@ -259,7 +259,7 @@ class Level(Grouping):
 
     @property
     def wants_agreement(self) -> bool:
-        """One source has nobody to agree with, and costs are balanced by each on its own."""
+        """A lone source has no other to agree with, and costs are balanced by each on its own."""
         return self._plans and self.setting.sources > 1
 
     def agree(self, states: Sequence[Arrays]) -> dict[str, NDArray[Any]]:
@@ -346,7 +346,7 @@ class Level(Grouping):
         assign(numbers, codes, cursors, segments, contents, out)
 
     def _levelled_as_agreed(self, share: Share, where: Partitions) -> Levelled | None:
-        """As the plan has it; the loads are noted also while the plan is not in use."""
+        """Level the share by the plan; the loads are noted also while the plan is not in use."""
         plan = agreement.plan_of(self.state)
         if plan is None or not where.mask[plan.shared_partitions].all():
             return None

@@ -195,7 +195,7 @@ class Decider:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As plain numbers and texts."""
+        """Return the decision as plain numbers and texts."""
         return {
             **{name: getattr(self, name) for name in _PLAIN},
             "products": {way: each.tolist() for way, each in self.products.items()},

@@ -137,7 +137,7 @@ class Estimates:
         return replace(self, values=values, covariance=(covariance + covariance.T) / 2)
 
     def to_json(self) -> dict[str, Any]:
-        """As plain numbers."""
+        """Return the estimates as plain numbers."""
         return {
             "values": self.values.tolist(),
             "covariance": self.covariance.tolist(),

@@ -18,7 +18,7 @@ _BUSY_SECONDS_MIN = 0.05
 
 @dataclass(frozen=True)
 class Unevenness:
-    """Of one way."""
+    """How uneven the loads of one way are."""
 
     ratios: Sequence[float] = ()
     """Time over expected time of each partition, averaged over the last batches."""

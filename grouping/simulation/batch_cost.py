@@ -60,7 +60,7 @@ class Parts:
     route: float
     move: float
     work: float
-    """Of the slowest partition, setup of its keys and all."""
+    """The time of the slowest partition, with the setup of its keys."""
     merge: float
 
     @property
@@ -136,7 +136,7 @@ def predict(
 
     `begun` is called with each way: the first use of one compiles its kernels.
     """
-    numbered = [KeyBatch.of(hashes) for hashes in batches]
+    numbered = [KeyBatch.from_hashes(hashes) for hashes in batches]
     predictions = []
     for way in ways:
         begun(way)

@@ -59,12 +59,12 @@ class KeyBatch:
 
     hashes: UInt64s
     numbers: Int64s
-    """Of each record the number of its key, from 0."""
+    """The number of each record's key, from 0."""
     distinct: int
 
     @classmethod
-    def of(cls, hashes: UInt64s) -> "KeyBatch":
-        """The batch of these hashes."""
+    def from_hashes(cls, hashes: UInt64s) -> "KeyBatch":
+        """Number the keys of these hashes."""
         distinct, numbers = np.unique(hashes, return_inverse=True)
         return cls(hashes, numbers.astype(np.int64), int(distinct.size))
 

@@ -50,23 +50,23 @@ def batch_size(trace: Trace, scenario: Scenario, wants_feedback: bool) -> int:
     check_costs(trace, scenario)
     scenario = resolve_arrivals(trace, scenario)
     rate = scenario.arrival_per_second or trace.records_per_second
-    what = "batch_records"
+    option = "batch_records"
     size = scenario.batch_records or trace.records
     if scenario.batch_seconds is not None:
-        what = "batch_seconds"
+        option = "batch_seconds"
         size = int(scenario.batch_seconds * rate)
     elif scenario.feedback_records is not None and wants_feedback:
-        what, size = "feedback_records", scenario.feedback_records
+        option, size = "feedback_records", scenario.feedback_records
     elif not scenario.batched and wants_feedback and scenario.arrival_per_second is not None:
-        what = "feedback_seconds"
+        option = "feedback_seconds"
         size = int((scenario.feedback_seconds or _FEEDBACK_SECONDS) * rate)
         if scenario.feedback_seconds is None:
             size = max(size, 1, -(-trace.records // BATCHES_MAX))
     if size < 1:
-        raise SpecError(f"{what}: less than one record at {rate:g} records a second")
+        raise SpecError(f"{option}: less than one record at {rate:g} records a second")
     if -(-trace.records // size) > BATCHES_MAX:
         raise SpecError(
-            f"{what}: at most {BATCHES_MAX} parts (got {-(-trace.records // size)}"
+            f"{option}: at most {BATCHES_MAX} parts (got {-(-trace.records // size)}"
             f" of {size} records)"
         )
     return min(size, trace.records)

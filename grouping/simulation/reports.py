@@ -71,9 +71,9 @@ class OverTime:
     replication: list[float] = field(default_factory=list)
     routing_records_per_second: list[float] = field(default_factory=list)
     window_hot_precision: list[float] = field(default_factory=list)
-    """Of the keys that the first source treats as hot: the part that really was."""
+    """The part of the keys treated as hot by the first source that really was hot."""
     window_hot_recall: list[float] = field(default_factory=list)
-    """Of the keys that really were hot: the part that the first source treats so."""
+    """The part of the really hot keys that the first source treats so."""
     signals: dict[str, list[float]] = field(default_factory=dict)
     """The first source's signals."""
     execution_seconds: list[float] = field(default_factory=list)
@@ -134,7 +134,7 @@ class SimulationReport:
     signals: dict[str, float]
     execution: Execution | None = None
     head_loads: list[int] | None = None
-    """Of the records of each partition those of the head, with `head_theta`."""
+    """The records of the head in each partition, with `head_theta`."""
     keys_max_over_mean: float | None = None
     """The most keys of a partition over the mean, with `head_theta`."""
     keys_moved: int | None = None

@@ -19,7 +19,7 @@ class Step:
 
     partitions: int
     seconds: dict[str, float]
-    """Of a batch, by way."""
+    """The seconds of a batch, by way."""
 
 
 def scale(

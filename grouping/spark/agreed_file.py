@@ -9,12 +9,12 @@ import dataclasses
 
 from unskew.grouping.base import Grouping
 from unskew.grouping.snapshot import Arrays
-from unskew.grouping.spark.journal import Journal, state_name
+from unskew.grouping.spark.journal import Journal, name_state
 
 _NAME = "sources.agreed"
 
 
-def agreed_before(journal: Journal, batch: int, router: Grouping) -> Arrays:
+def read_agreed_before(journal: Journal, batch: int, router: Grouping) -> Arrays:
     """Read what sources agree on by the newest batch before `batch` that has states.
 
     States of another grouping, or with other options, agree on nothing.
@@ -29,7 +29,7 @@ def agreed_before(journal: Journal, batch: int, router: Grouping) -> Arrays:
             if any(state.kind != like.kind for state in states.values()):
                 return {}
             for source, state in states.items():
-                with journal.naming(number, state_name(source)):
+                with journal.naming(number, name_state(source)):
                     router.check(state)
             agreed = router.agree([states[source].arrays for source in sorted(states)])
             written = dataclasses.replace(like, arrays=agreed)

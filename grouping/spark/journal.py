@@ -25,15 +25,15 @@ from unskew.grouping.base import PARTITIONS_MAX, Grouping
 from unskew.grouping.errors import SnapshotError, TakenOverError
 from unskew.grouping.snapshot import Snapshot
 from unskew.grouping.spark.locations import open_location
-from unskew.grouping.spark.rejected_file import check_rejected, read_rejected, rejected_to_bytes
+from unskew.grouping.spark.rejected_file import check_rejected, encode_rejected, read_rejected
 from unskew.grouping.spark.report import MeasuredLoad, PartitionReport, check_partition
 from unskew.grouping.spark.routing_file import (
     Routes,
     RoutingStats,
     check_routing,
+    make_snapshot,
     read_routes,
     read_stats,
-    routing_to_snapshot,
 )
 from unskew.grouping.spark.whole_files import (
     Synced,
@@ -55,7 +55,7 @@ _REPORT = re.compile(r"partition-(\d+)\.report")
 # Journals of the version before end the name in `.bad`.
 _REJECTED = re.compile(r"partition-\d+\.(?:rejected|bad)|totals\.rejected")
 _WRITTEN_FILES = "written.files"
-_UNTAKEN = "totals.rejected"
+_REJECTED_TOTALS = "totals.rejected"
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Journal:
     def states_before(self, batch: int, source: int) -> Iterator[tuple[int, Snapshot]]:
         """Read the states that `source` left before `batch`, each with its batch, newest first."""
         for number in self.batches_before(batch):
-            if state := self.read(number, state_name(source)):
+            if state := self.read(number, name_state(source)):
                 yield number, state
 
     def restore_before(self, batch: int, source: int, new: Grouping, others: bool = False) -> None:
@@ -100,7 +100,7 @@ class Journal:
         for number, state in self.states_before(batch, source):
             if not others or state.kind == new.snapshot().kind:
                 if state.partitions == new.setting.partitions:
-                    with self.naming(number, state_name(source)):
+                    with self.naming(number, name_state(source)):
                         new.restore(state)
                 return
 
@@ -115,7 +115,7 @@ class Journal:
     def newest_sources(self, batch: int) -> int:
         """Count the sources that routed the newest batch before `batch`; 0 if there is none."""
         for number in self.batches_before(batch):
-            count = sum(1 for name in self._names(f"{number:012d}") if _STATE.fullmatch(name))
+            count = sum(1 for name in self._list(f"{number:012d}") if _STATE.fullmatch(name))
             if count:
                 return count
         return 0
@@ -140,7 +140,7 @@ class Journal:
 
     def write_state(self, batch: int, source: int, state: Snapshot) -> bool:
         """Write a source's state; False if an earlier attempt has."""
-        return self.write(batch, state_name(source), state.to_bytes())
+        return self.write(batch, name_state(source), state.to_bytes())
 
     def write_report(self, batch: int, partition: int, report: Snapshot) -> bool:
         """Write a partition's report; False if an earlier attempt has."""
@@ -157,7 +157,7 @@ class Journal:
 
         The time is not part of the state, since no two attempts agree on it.
         """
-        routing = routing_to_snapshot(routes or Routes(), stats)
+        routing = make_snapshot(routes or Routes(), stats)
         name = f"source-{source:05d}.routing"
         # Not synced: it is only shown, and each fsync costs a task some milliseconds.
         return self.write(batch, name, routing.to_bytes(), Synced.NOTHING)
@@ -189,36 +189,36 @@ class Journal:
         """Keep the records that a partition rejected until they are written as dead letters."""
         return self._write_rejected(batch, f"partition-{partition:05d}.rejected", table)
 
-    def write_untaken(self, batch: int, table: pa.Table) -> bool:
-        """Keep the totals that sinks could not take, likewise."""
-        return self._write_rejected(batch, _UNTAKEN, table)
+    def write_rejected_totals(self, batch: int, table: pa.Table) -> bool:
+        """Keep the totals that sinks rejected, likewise."""
+        return self._write_rejected(batch, _REJECTED_TOTALS, table)
 
-    def count_untaken(self, batch: int) -> int:
+    def count_rejected_totals(self, batch: int) -> int:
         """Count the totals of one batch that are kept so."""
-        if _UNTAKEN not in self._names(f"{batch:012d}"):
+        if _REJECTED_TOTALS not in self._list(f"{batch:012d}"):
             return 0
-        return sum(piece.num_rows for piece in self._pieces(batch, _UNTAKEN))
+        return sum(piece.num_rows for piece in self._read_pieces(batch, _REJECTED_TOTALS))
 
     def _write_rejected(self, batch: int, name: str, table: pa.Table) -> bool:
         # With a synced name: once their batch is committed, nothing else has these records.
-        return self.write(batch, name, rejected_to_bytes(table), Synced.NAME)
+        return self.write(batch, name, encode_rejected(table), Synced.NAME)
 
     def rejected(self, batch: int) -> Iterator[pa.Table]:
         """Read the rejected records of one batch that are kept, in pieces of each partition.
 
         All files are checked before the first record.
         """
-        for name in self._rejected_files(batch):
+        for name in self._find_rejected(batch):
             self._check_rejected(batch, name)
-        for name in self._rejected_files(batch):
-            yield from self._pieces(batch, name)
+        for name in self._find_rejected(batch):
+            yield from self._read_pieces(batch, name)
 
     def _check_rejected(self, batch: int, name: str) -> None:
         system, root = self._open()
         with self.naming(batch, name), open_file(system, f"{root}/{batch:012d}/{name}") as file:
             check_rejected(file)
 
-    def _pieces(self, batch: int, name: str) -> Iterator[pa.Table]:
+    def _read_pieces(self, batch: int, name: str) -> Iterator[pa.Table]:
         system, root = self._open()
         with self.naming(batch, name), open_file(system, f"{root}/{batch:012d}/{name}") as file:
             yield from read_rejected(file)
@@ -226,39 +226,39 @@ class Journal:
     def drop_rejected(self, batch: int) -> None:
         """Remove the rejected records of one batch: they are written as dead letters."""
         system, root = self._open()
-        for name in self._rejected_files(batch):
+        for name in self._find_rejected(batch):
             system.delete_file(f"{root}/{batch:012d}/{name}")
 
-    def _rejected_files(self, batch: int) -> list[str]:
-        return sorted(name for name in self._names(f"{batch:012d}") if _REJECTED.fullmatch(name))
+    def _find_rejected(self, batch: int) -> list[str]:
+        return sorted(name for name in self._list(f"{batch:012d}") if _REJECTED.fullmatch(name))
 
-    def dead_letters_written(self, batch: int) -> bool:
+    def are_dead_letters_written(self, batch: int) -> bool:
         """Are the rejected records of a batch written as dead letters?"""
-        return _WRITTEN in self._names(f"{batch:012d}")
+        return _WRITTEN in self._list(f"{batch:012d}")
 
     def mark_dead_letters_written(self, batch: int) -> None:
         """Mark that the rejected records of a batch are written as dead letters."""
         self.write(batch, _WRITTEN, b"", Synced.NOTHING)
 
-    def unreadable_files(self, newest: int | None = None, *, states: bool = True) -> list[str]:
+    def list_unreadable_files(self, newest: int | None = None, *, states: bool = True) -> list[str]:
         """List what a start after batch `newest`, or after all, needs and cannot read.
 
         Without `states`, routing begins anew.
         """
         last = max(self.batches(), default=-1)
         last = last if newest is None else min(last, newest)
-        needed = [*self._needed_by_routing(last, states), *self._needed_by_dead_letters(last)]
+        needed = [*self._list_for_routing(last, states), *self._list_for_dead_letters(last)]
         return [
             f"{number:012d}/{name}"
             for number, name in needed
             if not self._is_readable(number, name)
         ]
 
-    def _needed_by_routing(self, last: int, states: bool) -> Iterator[tuple[int, str]]:
+    def _list_for_routing(self, last: int, states: bool) -> Iterator[tuple[int, str]]:
         seen: set[str] = set()
         reported = False
         for number in self.batches_before(last + 1):
-            names = sorted(self._names(f"{number:012d}"))
+            names = sorted(self._list(f"{number:012d}"))
             if states:
                 new = [name for name in names if _OF_STATES.fullmatch(name) and name not in seen]
                 seen.update(new)
@@ -268,12 +268,12 @@ class Journal:
                 yield from ((number, name) for name in reports)
             reported = reported or bool(reports)
 
-    def _needed_by_dead_letters(self, last: int) -> Iterator[tuple[int, str]]:
+    def _list_for_dead_letters(self, last: int) -> Iterator[tuple[int, str]]:
         for number in self.batches():
-            if number <= last and not self.dead_letters_written(number):
-                yield from ((number, name) for name in self._rejected_files(number))
+            if number <= last and not self.are_dead_letters_written(number):
+                yield from ((number, name) for name in self._find_rejected(number))
 
-    def unreadable_message(self, name: str, reason: str = "cannot be read") -> str:
+    def describe_unreadable(self, name: str, reason: str = "cannot be read") -> str:
         """Say what to do about a file that cannot be read, by its name within the journal."""
         begin = f"journal: {self._open()[1]}/{name}: {reason}; "
         if _REJECTED.fullmatch(name.rpartition("/")[2]):
@@ -289,7 +289,7 @@ class Journal:
 
     def batches(self) -> list[int]:
         """List the batches of the journal, oldest first."""
-        return sorted(int(name) for name in self._names("") if _BATCH.fullmatch(name))
+        return sorted(int(name) for name in self._list("") if _BATCH.fullmatch(name))
 
     def purge(self, before: int) -> None:
         """Remove the batches before `before`."""
@@ -309,11 +309,11 @@ class Journal:
         """Remove every routing state, so that the sources begin anew."""
         system, root = self._open()
         for number in self.batches():
-            for name in self._names(f"{number:012d}"):
+            for name in self._list(f"{number:012d}"):
                 if _OF_STATES.fullmatch(name):
                     system.delete_file(f"{root}/{number:012d}/{name}")
 
-    def size_bytes(self) -> int:
+    def sum_size_bytes(self) -> int:
         """Sum the sizes of all files of the journal."""
         system, root = self._open()
         selector = fs.FileSelector(root, allow_not_found=True, recursive=True)
@@ -325,7 +325,7 @@ class Journal:
             self._opened.append(open_location(self.location))
         return self._opened[0]
 
-    def _names(self, folder: str) -> Iterable[str]:
+    def _list(self, folder: str) -> Iterable[str]:
         system, root = self._open()
         path = f"{root}/{folder}" if folder else root
         infos = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
@@ -338,7 +338,7 @@ class Journal:
         check: Callable[[Snapshot], object] = lambda _: None,
     ) -> dict[int, Snapshot]:
         snapshots: dict[int, Snapshot] = {}
-        for name in sorted(self._names(f"{batch:012d}")):
+        for name in sorted(self._list(f"{batch:012d}")):
             match = pattern.fullmatch(name)
             snapshot = self.read(batch, name) if match else None
             if match and snapshot is not None:
@@ -354,7 +354,7 @@ class Journal:
         try:
             if _REJECTED.fullmatch(name):
                 self._check_rejected(batch, name)
-                for _ in self._pieces(batch, name):
+                for _ in self._read_pieces(batch, name):
                     pass
             else:
                 snapshot = self.read(batch, name)
@@ -385,7 +385,7 @@ class Journal:
             reason = str(error)
             if not isinstance(error, SnapshotError):
                 reason = f"its content makes no sense ({type(error).__name__}: {error})"
-            raise SnapshotError(self.unreadable_message(f"{batch:012d}/{name}", reason)) from error
+            raise SnapshotError(self.describe_unreadable(f"{batch:012d}/{name}", reason)) from error
 
     def write(self, batch: int, name: str, data: bytes, synced: Synced = Synced.CONTENT) -> bool:
         """Write a file of a batch; False if an earlier attempt has."""
@@ -394,5 +394,5 @@ class Journal:
         return write_once(system, f"{root}/{batch:012d}/{name}", data, synced)
 
 
-def state_name(source: int) -> str:
+def name_state(source: int) -> str:
     return f"source-{source:05d}.state"

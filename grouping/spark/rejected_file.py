@@ -29,8 +29,8 @@ _ARROW_FILE = b"ARROW1"
 _READ_BYTES = 1 << 20
 
 
-def rejected_to_bytes(records: pa.Table) -> bytes:
-    """The file's content."""
+def encode_rejected(records: pa.Table) -> bytes:
+    """Encode the file's content."""
     rows = max(1, records.num_rows * PIECE_BYTES // max(1, records.nbytes))
     pieces = {
         f"piece-{number:08d}": _piece(records.slice(start, rows))
@@ -48,7 +48,7 @@ def check_rejected(file: pa.NativeFile) -> None:
     size = file.size()
     header_end(file.read_at(HEAD_BYTES, 0), size)
     file.seek(0)
-    digest = digest_of(_parts(file, size - DIGEST_BYTES))
+    digest = digest_of(_read_parts(file, size - DIGEST_BYTES))
     if digest != file.read_at(DIGEST_BYTES, size - DIGEST_BYTES):
         raise SnapshotError(DAMAGED)
 
@@ -60,7 +60,7 @@ def read_rejected(file: pa.NativeFile) -> Iterator[pa.Table]:
         return
     size = file.size()
     end = header_end(file.read_at(HEAD_BYTES, 0), size)
-    header = Header.of(file.read_at(end, 0), size)
+    header = Header.parse(file.read_at(end, 0), size)
     if (header.grouping, header.version) != (_KIND, _VERSION):
         raise SnapshotError(
             f"expected {_KIND} of version {_VERSION} (got {header.grouping} of {header.version})"
@@ -69,9 +69,9 @@ def read_rejected(file: pa.NativeFile) -> Iterator[pa.Table]:
         # Of bytes in memory Arrow makes slices, so a wrong length allocates nothing.
         data = pa.py_buffer(file.read_at(block.end - block.start, block.start))
         try:
-            yield _checked(pa.ipc.open_stream(data).read_all())
+            yield _check_records(pa.ipc.open_stream(data).read_all())
         except (pa.ArrowException, OSError, ValueError) as error:
-            raise SnapshotError(f"{block.name}: {_one_line(error)}") from error
+            raise SnapshotError(f"{block.name}: {_join_lines(error)}") from error
 
 
 def _piece(records: pa.Table) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
@@ -81,7 +81,7 @@ def _piece(records: pa.Table) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
     return np.frombuffer(sink.getvalue(), np.uint8)
 
 
-def _parts(file: pa.NativeFile, size: int) -> Iterator[bytes]:
+def _read_parts(file: pa.NativeFile, size: int) -> Iterator[bytes]:
     while size > 0:
         part = file.read(min(size, _READ_BYTES))
         if not part:
@@ -94,12 +94,12 @@ def _read_arrow_file(file: pa.NativeFile) -> Iterator[pa.Table]:
     try:
         pieces = pa.ipc.open_file(file)
         for number in range(pieces.num_record_batches):
-            yield _checked(pa.Table.from_batches([pieces.get_batch(number)]))
+            yield _check_records(pa.Table.from_batches([pieces.get_batch(number)]))
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise SnapshotError(f"damaged or cut short: {_one_line(error)}") from error
+        raise SnapshotError(f"damaged or cut short: {_join_lines(error)}") from error
 
 
-def _checked(records: pa.Table) -> pa.Table:
+def _check_records(records: pa.Table) -> pa.Table:
     records.validate(full=True)
     missing = [name for name in COLUMNS if name not in records.column_names]
     if missing:
@@ -107,5 +107,5 @@ def _checked(records: pa.Table) -> pa.Table:
     return records
 
 
-def _one_line(error: Exception) -> str:
+def _join_lines(error: Exception) -> str:
     return str(error).partition("\n")[0] or type(error).__name__

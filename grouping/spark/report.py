@@ -104,7 +104,7 @@ class PartitionReport(MeasuredLoad):
             for name, kind in _LOAD_TYPES.items()
         }
         values: dict[str, Any] = {}
-        for name in _shown_fields():
+        for name in _list_shown_fields():
             value = getattr(self, name)
             if isinstance(value, np.ndarray):
                 arrays[f"{_SHOWN}.{name}"] = value
@@ -117,21 +117,21 @@ class PartitionReport(MeasuredLoad):
     def from_snapshot(cls, snapshot: Snapshot) -> Self:
         """Read what `to_snapshot` made, now or in version 3; else a `SnapshotError`."""
         load = _load_values(snapshot)
-        read = _shown_values_of_version_3 if snapshot.version == 3 else _shown_values
+        read = _read_shown_values_of_version_3 if snapshot.version == 3 else _read_shown_values
         try:
             values = read(snapshot)
         except (LookupError, TypeError, ValueError, RecursionError) as error:
             raise SnapshotError(
                 f"journal: {KIND}: what is shown cannot be read: {error}"
             ) from error
-        values = {name: value for name, value in values.items() if name in _shown_fields()}
+        values = {name: value for name, value in values.items() if name in _list_shown_fields()}
         values["heavy_names"] = tuple(values.get("heavy_names", ()))
         report = cls(**load, **values)
         _check_shown(report, snapshot.partitions)
         return report
 
 
-def _shown_fields() -> frozenset[str]:
+def _list_shown_fields() -> frozenset[str]:
     return frozenset(field.name for field in fields(PartitionReport)) - _LOAD_TYPES.keys()
 
 
@@ -211,7 +211,7 @@ def check_partition(number: int, report: Snapshot, others: Mapping[int, Snapshot
         raise SnapshotError(f"journal: {KIND}: another number of partitions than its batch has")
 
 
-def _shown_values(snapshot: Snapshot) -> dict[str, Any]:
+def _read_shown_values(snapshot: Snapshot) -> dict[str, Any]:
     texts = snapshot.arrays.get(_SHOWN)
     values: dict[str, Any] = {} if texts is None else json.loads(texts.tobytes())
     for name, array in snapshot.arrays.items():
@@ -220,7 +220,7 @@ def _shown_values(snapshot: Snapshot) -> dict[str, Any]:
     return values
 
 
-def _shown_values_of_version_3(snapshot: Snapshot) -> dict[str, Any]:
+def _read_shown_values_of_version_3(snapshot: Snapshot) -> dict[str, Any]:
     arrays = snapshot.arrays
     texts = json.loads(arrays["text"].tobytes())
     return {
@@ -234,8 +234,8 @@ def _shown_values_of_version_3(snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
-def feedback_from_reports(reports: Mapping[int, Snapshot], partitions: int) -> Feedback | None:
-    """The reports of a batch as a grouping takes them.
+def make_feedback(reports: Mapping[int, Snapshot], partitions: int) -> Feedback | None:
+    """Make the reports of a batch into what a grouping takes.
 
     None if no report is of that many partitions: then the number has changed.
     """
@@ -251,7 +251,7 @@ def feedback_from_reports(reports: Mapping[int, Snapshot], partitions: int) -> F
     for partition, load in loads.items():
         records[partition] = load.records
         busy[partition] = load.busy_seconds
-    busy = _damped_seconds(records, busy)
+    busy = _damp_seconds(records, busy)
     timed = [(partition, load) for partition, load in loads.items() if load.heavy_seconds.size]
     if not timed:
         return Feedback(records, busy)
@@ -267,8 +267,8 @@ def feedback_from_reports(reports: Mapping[int, Snapshot], partitions: int) -> F
     )
 
 
-def _damped_seconds(records: Int64s, busy: Float64s) -> Float64s:
-    """Times with each partition's time a record drawn towards the mean, the more the shorter it is.
+def _damp_seconds(records: Int64s, busy: Float64s) -> Float64s:
+    """Draw each partition's time a record towards the mean, the more the shorter it is.
 
     In a batch of milliseconds a task's fixed cost outweighs its records, so the partition with the
     fewest records would look slow and would be given fewer still.
@@ -279,10 +279,10 @@ def _damped_seconds(records: Int64s, busy: Float64s) -> Float64s:
     return np.where(records > 0, records * (weight * own + (1 - weight) * mean), busy)
 
 
-def loads_under_key(
+def compute_loads_under_key(
     hashes: UInt64s, records: Int64s, partitions: int, seed: int
 ) -> tuple[Int32s, Int64s]:
-    """Where the grouping `key` would send so many records of each key: partitions, and loads.
+    """Compute where the grouping `key` would send these records of each key: partitions, loads.
 
     Each distinct key is routed once (5 ns), so a record costs nothing.
     """

@@ -25,7 +25,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from unskew.grouping.spark.journal import Journal
-from unskew.grouping.spark.router import Router, column, route_hashes
+from unskew.grouping.spark.router import Router, make_column, route_hashes
 from unskew.grouping.spark.workers_python import choose_workers_python
 
 
@@ -65,4 +65,4 @@ def route(
     parallel = max(1, frame.sparkSession.sparkContext.defaultParallelism)
     settings = dict(options or {})
     router = Router(grouping, partitions, seed, parallel, settings, opened, purges=True)
-    return route_hashes(frame, sf.xxhash64(column(key)), router, timestamp, size)
+    return route_hashes(frame, sf.xxhash64(make_column(key)), router, timestamp, size)

@@ -14,9 +14,9 @@ from pyspark.sql.pandas.functions import arrow_udf
 from unskew.grouping.base import Chunk, Feedback, Grouping, Int32s, Int64s, UInt64s
 from unskew.grouping.errors import GroupingError
 from unskew.grouping.registry import create
-from unskew.grouping.spark.agreed_file import agreed_before
+from unskew.grouping.spark.agreed_file import read_agreed_before
 from unskew.grouping.spark.journal import KEPT_BATCHES, Journal
-from unskew.grouping.spark.report import feedback_from_reports
+from unskew.grouping.spark.report import make_feedback
 from unskew.grouping.spark.routing_file import Routes, RoutingStats
 from unskew.grouping.spark.warm_up import start_workers, warm_up
 
@@ -45,18 +45,18 @@ class Router:
     # Spark reads the kind of a UDF from its annotations: hence one method a number of columns.
     def route_keys(self, chunks: Iterator[pa.Array]) -> Iterator[pa.Array]:
         """Route a task's rows by their hashes."""
-        return self._route((_uint64s(hashes), None) for hashes in chunks)
+        return self._route((_to_uint64s(hashes), None) for hashes in chunks)
 
     def route_with(self, chunks: Iterator[tuple[pa.Array, pa.Array]]) -> Iterator[pa.Array]:
         """Route a task's rows by their hashes, and their times or sizes."""
-        return self._route((_uint64s(hashes), _int64s(beside)) for hashes, beside in chunks)
+        return self._route((_to_uint64s(hashes), _to_int64s(beside)) for hashes, beside in chunks)
 
     def _route(self, chunks: Iterable[Chunk]) -> Iterator[pa.Array]:
-        batch, source = task_position()
+        batch, source = read_task_position()
         watch, done = _Stopwatch(self.clock), Routes()
-        router = self.grouping_for(batch, source)
-        for routes in watch.inside(router.route_chunks(watch.outside(chunks))):
-            done = done.plus(routes)
+        router = self.restore_grouping(batch, source)
+        for routes in watch.time_inside(router.route_chunks(watch.time_outside(chunks))):
+            done = done.add(routes)
             yield pa.array(routes)
         if self.journal is not None:
             stats = None
@@ -71,8 +71,8 @@ class Router:
         """Load what a task needs, in the process of its worker."""
         warm_up(create(self.grouping, partitions=self.partitions, seed=self.seed, **self.options))
 
-    def grouping_for(self, batch: int, source: int) -> Grouping:
-        """The grouping of one source as the batches before this one left it."""
+    def restore_grouping(self, batch: int, source: int) -> Grouping:
+        """Restore the grouping of one source from what the batches before this one left."""
         sources = self.journal.newest_sources(batch) if self.journal else 0
         router = create(
             self.grouping,
@@ -86,14 +86,14 @@ class Router:
             router.begin_batch()
             return router
         self.journal.restore_before(batch, source, router, others=self.others)
-        agreed = agreed_before(self.journal, batch, router) if router.wants_agreement else None
-        router.begin_batch(self._feedback(batch, router), agreed)
+        agreed = read_agreed_before(self.journal, batch, router) if router.wants_agreement else None
+        router.begin_batch(self._read_feedback(batch, router), agreed)
         return router
 
-    def _feedback(self, batch: int, router: Grouping) -> Feedback | None:
+    def _read_feedback(self, batch: int, router: Grouping) -> Feedback | None:
         if self.journal is None or not router.wants_feedback:
             return None
-        return feedback_from_reports(self.journal.reports_before(batch), self.partitions)
+        return make_feedback(self.journal.reports_before(batch), self.partitions)
 
 
 def route_hashes(
@@ -113,12 +113,12 @@ def route_hashes(
     if probe.wants_timestamps:
         if timestamp is None:
             raise GroupingError(f"{router.grouping}: timestamp: missing, but needed by it")
-        inputs.append(sf.unix_micros(column(timestamp)))
+        inputs.append(sf.unix_micros(make_column(timestamp)))
         body = router.route_with
     elif probe.wants_sizes:
         if size is None:
             raise GroupingError(f"{router.grouping}: size: missing, but needed by balance: bytes")
-        inputs.append(sf.coalesce(column(size).cast("bigint"), sf.lit(0)))
+        inputs.append(sf.coalesce(make_column(size).cast("bigint"), sf.lit(0)))
         body = router.route_with
     warm_up(probe)
     if frame.isStreaming:
@@ -130,8 +130,8 @@ def route_hashes(
     return routed.repartitionById(router.partitions, sf.col(PARTITION_KEY))
 
 
-def column(given: str | Column) -> Column:
-    """A column that may be given by its name."""
+def make_column(given: str | Column) -> Column:
+    """Make a column of one that may be given by its name."""
     return sf.col(given) if isinstance(given, str) else given
 
 
@@ -142,15 +142,15 @@ class _Stopwatch:
         self._clock = clock or (lambda: 0.0)  # without a clock no time is measured
         self.seconds = 0.0
 
-    def inside(self, routes: Iterable[Int32s]) -> Iterator[Int32s]:
+    def time_inside(self, routes: Iterable[Int32s]) -> Iterator[Int32s]:
         """Pass routes on; the time to make each is added."""
-        return self._passed(iter(routes), 1)
+        return self._pass_on(iter(routes), 1)
 
-    def outside(self, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+    def time_outside(self, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
         """Pass chunks on; waiting for each, which happens while a route is made, is subtracted."""
-        return self._passed(iter(chunks), -1)
+        return self._pass_on(iter(chunks), -1)
 
-    def _passed(self, items: Iterator[_Item], sign: int) -> Iterator[_Item]:
+    def _pass_on(self, items: Iterator[_Item], sign: int) -> Iterator[_Item]:
         while True:
             started = self._clock()
             try:
@@ -162,18 +162,18 @@ class _Stopwatch:
             yield item
 
 
-def task_position() -> tuple[int, int]:
-    """The micro-batch and the partition of the running task; batch 0 outside a stream."""
+def read_task_position() -> tuple[int, int]:
+    """Read the micro-batch and the partition of the running task; batch 0 outside a stream."""
     context = TaskContext.get()
     if context is None:
         return 0, 0
     return int(context.getLocalProperty(_BATCH_ID) or 0), context.partitionId()
 
 
-def _uint64s(array: pa.Array) -> UInt64s:
-    return _int64s(array).view(np.uint64)
+def _to_uint64s(array: pa.Array) -> UInt64s:
+    return _to_int64s(array).view(np.uint64)
 
 
-def _int64s(array: pa.Array) -> Int64s:
+def _to_int64s(array: pa.Array) -> Int64s:
     values: Int64s = array.to_numpy(zero_copy_only=False)
     return values

@@ -21,7 +21,7 @@ class Routes:
     records: int = 0
     checksum: int = 0
 
-    def plus(self, routes: Int32s) -> "Routes":
+    def add(self, routes: Int32s) -> "Routes":
         """Add the routes that follow; how they are cut into arrays changes nothing."""
         return Routes(self.records + routes.size, zlib.crc32(routes.data, self.checksum))
 
@@ -35,8 +35,8 @@ class RoutingStats:
     signals: Mapping[str, float] = field(default_factory=dict)
 
 
-def routing_to_snapshot(routes: Routes, stats: RoutingStats | None) -> Snapshot:
-    """Both as the journal writes them."""
+def make_snapshot(routes: Routes, stats: RoutingStats | None) -> Snapshot:
+    """Make a snapshot of both, as the journal writes them."""
     arrays: dict[str, Any] = {
         "routes": np.array([routes.records, routes.checksum], np.int64),
         "seconds": np.array([] if stats is None else [stats.seconds], np.float64),

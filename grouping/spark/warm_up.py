@@ -35,7 +35,7 @@ def warm_up(grouping: Grouping) -> None:
     for array in (hashes, times):
         # Like the arrays that a task gets from Arrow: numba compiles others for writable arrays.
         array.flags.writeable = False
-    for feedback in (None, *[_feedback(grouping.setting.partitions)] * 2):
+    for feedback in (None, *[_make_feedback(grouping.setting.partitions)] * 2):
         agreed = grouping.made_up_agreement(hashes) if feedback else None
         grouping.begin_batch(feedback, agreed)
         for _ in grouping.route_chunks([(hashes, times)] * 2):
@@ -61,7 +61,7 @@ class _Start:
         yield from batches
 
 
-def _feedback(partitions: int) -> Feedback:
+def _make_feedback(partitions: int) -> Feedback:
     numbers = np.arange(partitions)
     return Feedback(
         numbers + 1,

@@ -39,9 +39,9 @@ def _check(context: SparkContext) -> None:
     try:
         missing = context.parallelize([0], 1).map(_import_router()).collect()[0]
     except Exception as error:  # no such program, or Python of another version: Spark says which
-        raise _cannot_route(context, _last_line(error)) from error
+        raise _describe_failure(context, _find_last_line(error)) from error
     if missing:
-        raise _cannot_route(context, missing)
+        raise _describe_failure(context, missing)
 
 
 def _import_router() -> Callable[[int], str]:
@@ -56,7 +56,7 @@ def _import_router() -> Callable[[int], str]:
     return import_router
 
 
-def _cannot_route(context: SparkContext, reason: str) -> GroupingError:
+def _describe_failure(context: SparkContext, reason: str) -> GroupingError:
     return GroupingError(
         f"Spark's workers run {context.pythonExec}, which cannot route: {reason}; set"
         " PYSPARK_PYTHON to a Python that has this package on every machine, before Spark starts"
@@ -64,8 +64,8 @@ def _cannot_route(context: SparkContext, reason: str) -> GroupingError:
     )
 
 
-def _last_line(error: Exception) -> str:
-    """The last line of an error that names an exception, without the trace."""
+def _find_last_line(error: Exception) -> str:
+    """Find the last line of an error that names an exception, without the trace."""
     lines = [line.strip() for line in str(error).splitlines()]
     texts = [line for line in lines if "Error" in line or "Exception" in line]
     return (texts or lines)[-1]

@@ -14,8 +14,8 @@ from unskew.grouping.spark.whole_files import read_whole, write_whole
 JOURNAL_FOLDER = "unskew"
 
 
-def names_in(location: str) -> list[str]:
-    """The sorted names in a folder; empty if it does not exist."""
+def list_names(location: str) -> list[str]:
+    """List the names in a folder, sorted; none if it does not exist."""
     system, path = open_location(location)
     files: Iterable[fs.FileInfo] = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
     return sorted(info.base_name for info in files)
@@ -36,11 +36,11 @@ def write_bytes(location: str, data: bytes) -> None:
     write_whole(system, path, data)
 
 
-def journal_of(job: Job) -> Journal:
-    """A job's journal, in its checkpoint's folder, so that both are moved and removed together."""
-    return journal_in(job.checkpoint)
+def open_journal(job: Job) -> Journal:
+    """Open a job's journal, in the checkpoint's folder: both are moved and removed together."""
+    return open_journal_in(job.checkpoint)
 
 
-def journal_in(checkpoint: str) -> Journal:
-    """The journal of a checkpoint's folder."""
+def open_journal_in(checkpoint: str) -> Journal:
+    """Open the journal of a checkpoint's folder."""
     return Journal(f"{checkpoint.rstrip('/')}/{JOURNAL_FOLDER}")

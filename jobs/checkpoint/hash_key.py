@@ -12,7 +12,7 @@ from unskew.config.errors import ExternalError
 from unskew.grouping.spark.locations import find_local_path
 from unskew.grouping.spark.private_files import write_private
 from unskew.jobs.checkpoint.files import read_bytes, write_bytes
-from unskew.jobs.checkpoint.identity import unusable_message
+from unskew.jobs.checkpoint.identity import describe_unusable
 
 FILE = "unskew.key"
 _BYTES = 32
@@ -24,15 +24,15 @@ def make_hash_key(checkpoint: str) -> bytes:
         key = read_hash_key(checkpoint)
         if key is None:
             key = secrets.token_bytes(_BYTES)
-            _write(_file(checkpoint), key)
+            _write(_locate_key_file(checkpoint), key)
     except OSError as error:
-        raise ExternalError(unusable_message(checkpoint, error)) from error
+        raise ExternalError(describe_unusable(checkpoint, error)) from error
     return key
 
 
 def read_hash_key(checkpoint: str) -> bytes | None:
     """The checkpoint's key; None if it has none yet."""
-    text = read_bytes(_file(checkpoint)) or b""
+    text = read_bytes(_locate_key_file(checkpoint)) or b""
     try:
         key = bytes.fromhex(text.decode())
     except ValueError:
@@ -57,5 +57,5 @@ def _write(file: str, key: bytes) -> None:
     write_private(Path(path), key.hex())
 
 
-def _file(checkpoint: str) -> str:
+def _locate_key_file(checkpoint: str) -> str:
     return f"{checkpoint.rstrip('/')}/{FILE}"

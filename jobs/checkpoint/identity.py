@@ -13,8 +13,8 @@ from unskew.config.errors import ExternalError
 from unskew.config.models.grouping import AutoGrouping
 from unskew.config.models.job import Job
 from unskew.config.models.source import KafkaSource
-from unskew.jobs.checkpoint.files import names_in, read_bytes, write_bytes
-from unskew.jobs.operators.registry import computed_by_spark
+from unskew.jobs.checkpoint.files import list_names, read_bytes, write_bytes
+from unskew.jobs.operators.registry import is_computed_by_spark
 
 FILE = "unskew.json"
 VERSION = 1
@@ -33,10 +33,10 @@ def write_identity(job: Job, running: Job | None = None) -> None:
     try:
         write_bytes(_name_file(job), (json.dumps(identity, indent=1) + "\n").encode())
     except OSError as error:
-        raise ExternalError(unusable_message(job.checkpoint, error)) from error
+        raise ExternalError(describe_unusable(job.checkpoint, error)) from error
 
 
-def routing_changed(job: Job) -> bool:
+def has_routing_changed(job: Job) -> bool:
     """Did grouping, partitions or seed change since the last run? An error if it cannot go on."""
     before = check_identity(job)
     return before is not None and before["routing"] != make_identity(job)["routing"]
@@ -115,7 +115,7 @@ def make_identity(job: Job) -> dict[str, Any]:
             "merge.partitions": job.merge.partitions,
             "merge.output": job.merge.output,
             # Plain Spark keeps other columns in its state than the merge of partials does.
-            _GROUPING: "none" if computed_by_spark(job) else "any but none",
+            _GROUPING: "none" if is_computed_by_spark(job) else "any but none",
             "state store": "rocksdb",
         },
         "operator.code": job.operator.code(),
@@ -165,9 +165,9 @@ def _show(value: object) -> str:
 def _has_progress(job: Job) -> bool:
     """Did a query start here? A job that failed before that left only its identity."""
     try:
-        return bool({"offsets", "metadata"} & set(names_in(job.checkpoint)))
+        return bool({"offsets", "metadata"} & set(list_names(job.checkpoint)))
     except OSError as error:
-        raise ExternalError(unusable_message(job.checkpoint, error)) from error
+        raise ExternalError(describe_unusable(job.checkpoint, error)) from error
 
 
 def _read(job: Job) -> dict[str, Any]:
@@ -179,7 +179,7 @@ def _read(job: Job) -> dict[str, Any]:
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ExternalError(f"checkpoint: {file}: cannot be read; restore it") from error
     except OSError as error:
-        raise ExternalError(unusable_message(job.checkpoint, error)) from error
+        raise ExternalError(describe_unusable(job.checkpoint, error)) from error
     if known is None:
         raise ExternalError(
             f"checkpoint: {job.checkpoint}: belongs to a query that Unskew did not start;"
@@ -194,7 +194,7 @@ def _read(job: Job) -> dict[str, Any]:
 
 
 def _check_sections(known: dict[str, Any]) -> dict[str, Any]:
-    """The same; a KeyError or TypeError if a section of this version is missing, or is none."""
+    """Return `known`; raise KeyError or TypeError if a section is missing, or is none."""
     if known["version"] == VERSION:
         fixed, routing, name = known["fixed"], known["routing"], known["fixed"]["name"]
         if not (isinstance(fixed, dict) and isinstance(routing, dict) and isinstance(name, str)):
@@ -202,8 +202,8 @@ def _check_sections(known: dict[str, Any]) -> dict[str, Any]:
     return known
 
 
-def unusable_message(checkpoint: str, error: OSError) -> str:
-    """The message about a checkpoint that cannot be read or written."""
+def describe_unusable(checkpoint: str, error: OSError) -> str:
+    """Write the message about a checkpoint that cannot be read or written."""
     full = error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
     advice = "make room" if full else "check the path and its owner"
     return f"checkpoint: {checkpoint}: cannot be used: {error.strerror or error}; {advice}"

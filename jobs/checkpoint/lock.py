@@ -13,7 +13,7 @@ from pyarrow import fs
 from unskew.config.errors import ExternalError
 from unskew.grouping.spark.locations import open_location
 from unskew.grouping.spark.private_files import make_private_folder, open_regular
-from unskew.jobs.checkpoint.identity import unusable_message
+from unskew.jobs.checkpoint.identity import describe_unusable
 
 LOCK = ".unskew.lock"
 JVM_LOCK = ".unskew.jvm.lock"
@@ -33,7 +33,7 @@ def lock_checkpoint(checkpoint: str) -> Iterator[None]:
     if not isinstance(system, fs.LocalFileSystem):
         yield
         return
-    with _opened(checkpoint, Path(path)) as file:
+    with _open(checkpoint, Path(path)) as file:
         _lock(file, checkpoint)
         _wait_for_jvm(checkpoint, Path(path))
         _write_owner(file, checkpoint)
@@ -55,14 +55,14 @@ def make_jvm_lock(checkpoint: str) -> str | None:
     system, path = open_location(checkpoint)
     if not isinstance(system, fs.LocalFileSystem):
         return None
-    _opened(checkpoint, Path(path), JVM_LOCK).close()
+    _open(checkpoint, Path(path), JVM_LOCK).close()
     return f"{path}/{JVM_LOCK}"
 
 
 def _wait_for_jvm(checkpoint: str, folder: Path) -> None:
     """Wait until the JVM of a killed start has ended."""
     deadline = time.monotonic() + JVM_ENDS_SECONDS
-    while _held_by_jvm(folder / JVM_LOCK):
+    while _is_held_by_jvm(folder / JVM_LOCK):
         if time.monotonic() > deadline:
             raise ExternalError(
                 f"checkpoint: {checkpoint}: in use by the JVM of a start whose driver was killed;"
@@ -71,7 +71,7 @@ def _wait_for_jvm(checkpoint: str, folder: Path) -> None:
         time.sleep(_LOOK_SECONDS)
 
 
-def _held_by_jvm(path: Path) -> bool:
+def _is_held_by_jvm(path: Path) -> bool:
     with suppress(OSError), open_regular(path, os.O_RDWR) as file:  # there may be none yet
         try:
             # The kind of lock that Java takes; closing the file gives it back.
@@ -87,7 +87,7 @@ def _write_owner(file: IO[str], checkpoint: str) -> None:
         os.ftruncate(file.fileno(), 0)
         os.write(file.fileno(), str(os.getpid()).encode())
     except OSError as error:
-        raise ExternalError(unusable_message(checkpoint, error)) from error
+        raise ExternalError(describe_unusable(checkpoint, error)) from error
 
 
 def _lock(file: IO[str], checkpoint: str) -> None:
@@ -103,9 +103,9 @@ def _lock(file: IO[str], checkpoint: str) -> None:
         pass  # a mount without locks
 
 
-def _opened(checkpoint: str, folder: Path, name: str = LOCK) -> IO[str]:
+def _open(checkpoint: str, folder: Path, name: str = LOCK) -> IO[str]:
     try:
         make_private_folder(folder)
         return open_regular(folder / name, os.O_RDWR | os.O_CREAT)
     except OSError as error:
-        raise ExternalError(unusable_message(checkpoint, error)) from error
+        raise ExternalError(describe_unusable(checkpoint, error)) from error

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from unskew.config.errors import ExternalError
 from unskew.config.models.job import Job
-from unskew.jobs.checkpoint.files import names_in, read_bytes, write_bytes
+from unskew.jobs.checkpoint.files import list_names, read_bytes, write_bytes
 
 _VERSION = re.compile(rb"v\d+")
 _FILES_UNTIL = "logOffset"
@@ -96,7 +96,7 @@ def _read_offsets(root: str, batch: int) -> tuple[int | None, dict[str, Any] | N
 def _list_files(root: str, after: int, until: int) -> Iterator[str]:
     """The files that Spark's source of files added to its log there, as it lists them."""
     folder = f"{root}/sources/0"
-    there = set(names_in(folder))
+    there = set(list_names(folder))
     names = {str(number) for number in range(after + 1, until + 1)}
     compacted = [int(name.removesuffix(_COMPACTED)) for name in there if name.endswith(_COMPACTED)]
     if compacted and not names <= there:
@@ -117,7 +117,7 @@ def _read_lines(file: str) -> list[Any]:
 
 
 def _read_newest(job: Job, log: str) -> int:
-    names = names_in(f"{job.checkpoint.rstrip('/')}/{log}")
+    names = list_names(f"{job.checkpoint.rstrip('/')}/{log}")
     return max((int(name) for name in names if name.isdecimal()), default=-1)
 
 
@@ -127,7 +127,9 @@ def list_damaged_logs(checkpoint: str) -> list[str]:
     damaged = []
     for log in ("offsets", "commits", "sources/0"):
         folder = f"{root}/{log}"
-        numbers = sorted((int(name) for name in names_in(folder) if name.isdecimal()), reverse=True)
+        numbers = sorted(
+            (int(name) for name in list_names(folder) if name.isdecimal()), reverse=True
+        )
         damaged += [f"{folder}/{number}" for number in numbers if _is_damaged(f"{folder}/{number}")]
     metadata = f"{root}/metadata"
     if not _is_json(read_bytes(metadata) or b""):

@@ -15,7 +15,7 @@ from pyarrow import fs
 
 from unskew.config.errors import ExternalError
 from unskew.grouping.spark.locations import open_location
-from unskew.jobs.checkpoint.files import names_in, read_bytes, write_bytes
+from unskew.jobs.checkpoint.files import list_names, read_bytes, write_bytes
 
 _FIELDS = {"commits": "nextBatchWatermarkMs", "offsets": "batchWatermarkMs"}
 """The field of a batch's watermark in milliseconds, by log; in the order of writing."""
@@ -64,7 +64,7 @@ def set_back(checkpoint: str, files: list[LogFile], millis: int) -> int:
 
 
 def _list_batches(folder: str) -> Iterator[int]:
-    yield from sorted(int(name) for name in names_in(folder) if name.isdecimal())
+    yield from sorted(int(name) for name in list_names(folder) if name.isdecimal())
 
 
 def _read(root: str, log: str, batch: int) -> LogFile:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from unskew.jobs.replay.dead_letter import DeadLetter
     from unskew.jobs.replay.ledger import Ledger
 
-_WHAT = ("list", "replay")
+_ACTIONS = ("list", "replay")
 _SHOWN = 60
 
 
@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         " replayed twice. Of a record with several keys only some may have been rejected: replayed,"
         " the others count again. A record whose windows are over is dropped as late."
     )
-    parser.add_argument("what", type=choice(*_WHAT), metavar="|".join(_WHAT))
+    parser.add_argument("action", type=choice(*_ACTIONS), metavar="|".join(_ACTIONS))
     add_job_argument(parser)
     parser.add_argument(
         "--set", action="append", default=[], metavar="PATH=VALUE", help="as for unskew run"
@@ -41,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--from",
         dest="repaired",
         metavar="FILE",
-        help="replay these, which list --json printed and somebody repaired, instead of all",
+        help="replay these, which list --json printed and which were repaired, instead of all",
     )
     parser.add_argument(
         "--ledger",
@@ -55,18 +55,18 @@ def run(arguments: argparse.Namespace) -> int:
     """List or replay."""
     # On use: --help must not wait for them.
     from unskew.config.loader import load  # noqa: PLC0415
-    from unskew.jobs.commands.run import overrides  # noqa: PLC0415
+    from unskew.jobs.commands.run import parse_overrides  # noqa: PLC0415
     from unskew.jobs.replay.ledger import FOLDER, Ledger  # noqa: PLC0415
 
-    loaded = load(arguments.job, overrides(arguments.set, command="dead-letters"))
+    loaded = load(arguments.job, parse_overrides(arguments.set, command="dead-letters"))
     if loaded.job is None or loaded.problems:
         raise UsageError(*loaded.lines())
-    if arguments.what == "list" and arguments.repaired:
+    if arguments.action == "list" and arguments.repaired:
         raise UsageError("dead-letters: --from: belongs to replay")
     job = loaded.job
     try:
         ledger = Ledger(arguments.ledger or f"{job.checkpoint.rstrip('/')}/{FOLDER}")
-        if arguments.what == "list":
+        if arguments.action == "list":
             _list(job, ledger, arguments)
         else:
             _replay(job, ledger, arguments)

@@ -37,15 +37,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run it and print the summary; 1 if a total is wrong."""
-    lines, png = _options(arguments)
+    lines, png = _read_options(arguments)
     from unskew.jobs.demo import run as demo  # noqa: PLC0415 - on use: --help must not wait
-    from unskew.jobs.demo.results import describe_left_out, draw, summary  # noqa: PLC0415
+    from unskew.jobs.demo.results import describe_left_out, draw, make_summary  # noqa: PLC0415
 
     quiet_spark(debug=arguments.debug)
     console = Console()
     outcomes = demo.run(list(dict.fromkeys(["key", arguments.grouping])), lines, console)
     console.print()
-    console.print(summary(outcomes))
+    console.print(make_summary(outcomes))
     console.print(describe_left_out(outcomes), soft_wrap=True)
     console.print(
         f"Each word costs {demo.COST} after the shuffle, as a lookup or a model would. Plain counts"
@@ -61,8 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if all(outcome.exact for outcome in outcomes) else 1
 
 
-def _options(arguments: argparse.Namespace) -> tuple[int, Path | None]:
-    """The number of lines and the picture's path; an error reports every problem."""
+def _read_options(arguments: argparse.Namespace) -> tuple[int, Path | None]:
+    """Read the number of lines and the picture's path; an error reports every problem."""
     problems = []
     try:
         choice(*GROUPINGS)(arguments.grouping)

@@ -28,8 +28,8 @@ def run(arguments: argparse.Namespace) -> int:
     from unskew.jobs.generator.oracle import Oracle  # noqa: PLC0415
     from unskew.jobs.generator.outputs import open_output  # noqa: PLC0415
     from unskew.jobs.generator.progress import Progress  # noqa: PLC0415
-    from unskew.jobs.generator.registry import stream_of, totals_of  # noqa: PLC0415
-    from unskew.jobs.generator.writer import Writer  # noqa: PLC0415
+    from unskew.jobs.generator.registry import open_stream, start_totals  # noqa: PLC0415
+    from unskew.jobs.generator.stream_writer import Writer  # noqa: PLC0415
     from unskew.jobs.local.signals import Stop, signals_to  # noqa: PLC0415
 
     def report_unfinished() -> None:
@@ -37,12 +37,12 @@ def run(arguments: argparse.Namespace) -> int:
 
     stop = Stop(overdue_code=1, overdue=report_unfinished)
     with signals_to(stop):
-        stream = stream_of(plan.settings)
+        stream = open_stream(plan.settings)
         oracle = None
         if plan.oracle is not None:
-            oracle = Oracle(plan.oracle, stream, totals_of(stream))
+            oracle = Oracle(plan.oracle, stream, start_totals(stream))
         output = open_output(plan.target, plan.settings.stream)
-        asked = plan.settings.rate if plan.paced else None
-        progress = Progress(plan.settings.stream, output.name, asked)
+        target_rate = plan.settings.rate if plan.paced else None
+        progress = Progress(plan.settings.stream, output.name, target_rate)
         Writer(stream, output, oracle, progress, stop).run(paced=plan.paced)
     return stop.exit_code if stop.asked else 0

@@ -73,14 +73,16 @@ def run(arguments: argparse.Namespace) -> int:
     from unskew.config.loader import load  # noqa: PLC0415 - on use: --help must not wait for it
     from unskew.config.types.secrets import redact  # noqa: PLC0415
 
-    loaded = load(arguments.job, overrides(arguments.set, available_now=arguments.available_now))
+    loaded = load(
+        arguments.job, parse_overrides(arguments.set, available_now=arguments.available_now)
+    )
     if loaded.job is None or loaded.problems:
         raise UsageError(*loaded.lines())
     if arguments.rows is not None and not arguments.dry_run:
         raise UsageError("run: --rows: belongs to --dry-run")
     quiet_spark(arguments.spark_log, debug=arguments.debug)
     try:
-        return (_dry_run if arguments.dry_run else _run)(loaded, arguments)
+        return (_run_dry if arguments.dry_run else _run)(loaded, arguments)
     except UnskewError as error:
         lines = [redact(line, loaded.hidden) for line in error.problems]
         cause: BaseException = error
@@ -96,12 +98,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.log == "json":
         from unskew.jobs.observe.terminal import Log  # noqa: PLC0415
 
-        Log(loaded.job.name, "json").event("failed", "error", problems=lines)
+        Log(loaded.job.name, "json").write_event("failed", "error", problems=lines)
         return ExternalError.exit_code
     raise ExternalError(*lines) from None
 
 
-def _dry_run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
+def _run_dry(loaded: "Loaded", arguments: argparse.Namespace) -> int:
     from unskew.jobs.engine.samples.dry_run import show_first_rows  # noqa: PLC0415
 
     assert loaded.job is not None
@@ -112,14 +114,14 @@ def _dry_run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
 
 def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
     # Spark, numba and Prometheus take a second to import: the job is checked before.
-    from unskew.jobs.checkpoint.files import journal_of  # noqa: PLC0415
+    from unskew.jobs.checkpoint.files import open_journal  # noqa: PLC0415
     from unskew.jobs.checkpoint.identity import describe_changed_code  # noqa: PLC0415
     from unskew.jobs.checkpoint.lock import check_not_in_use  # noqa: PLC0415
     from unskew.jobs.engine.preflight import check_before_spark  # noqa: PLC0415
     from unskew.jobs.engine.service import run_in_session  # noqa: PLC0415
     from unskew.jobs.local.signals import Stop, signals_to  # noqa: PLC0415
-    from unskew.jobs.observe.board import board_of  # noqa: PLC0415
-    from unskew.jobs.observe.health import Health, stall_seconds  # noqa: PLC0415
+    from unskew.jobs.observe.board import make_board  # noqa: PLC0415
+    from unskew.jobs.observe.health import Health, compute_stall_seconds  # noqa: PLC0415
     from unskew.jobs.observe.hold_metrics import hold_metrics_after_failure  # noqa: PLC0415
     from unskew.jobs.observe.page.page import LivePage  # noqa: PLC0415
     from unskew.jobs.observe.terminal import Line, Log  # noqa: PLC0415
@@ -132,18 +134,18 @@ def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
     check_not_in_use(job.checkpoint)
     stop = Stop()
     live = arguments.log == "auto" and sys.stderr.isatty()
-    health = Health(stall_seconds(job))
-    board = board_of(job, health)
+    health = Health(compute_stall_seconds(job))
+    board = make_board(job, health)
     page = LivePage(job, health)
     with ExitStack() as stack:
         stack.enter_context(signals_to(stop))
         server = stack.enter_context(MetricsServer(job.metrics, board, health, page))
         status: Any = Line(job.name) if live else Log(job.name, arguments.log)
         stack.enter_context(hold_metrics_after_failure(job, health, board, status, stop))
-        check_before_spark(Pipeline(job, journal_of(job)))
-        status.event("metrics", url=server.url, page=server.page_url)
+        check_before_spark(Pipeline(job, open_journal(job)))
+        status.write_event("metrics", url=server.url, page=server.page_url)
         if changed := describe_changed_code(job):
-            status.event("operator_changed", what=changed)
+            status.write_event("operator_changed", what=changed)
         try:
             run_in_session(job, board, health, page, status, stop=stop)
         except Exception:
@@ -153,10 +155,10 @@ def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
     return stop.exit_code
 
 
-def overrides(
+def parse_overrides(
     words: list[str], *, available_now: bool = False, command: str = "run"
 ) -> dict[str, object]:
-    """The values of `--set`, by path."""
+    """Parse the values of `--set`, by path."""
     from unskew.config.problems.problem import DocumentError  # noqa: PLC0415
     from unskew.config.yaml.reader import parse  # noqa: PLC0415
 

@@ -48,11 +48,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise ExternalError(f"table: {folder}: cannot be cleaned: {reason}") from error
     for orphan in orphans:
         print(orphan.name)
-    print(_summary(orphans, dry_run=arguments.dry_run))
+    print(_summarize(orphans, dry_run=arguments.dry_run))
     return 0
 
 
-def _summary(orphans: "list[Orphan]", *, dry_run: bool) -> str:
+def _summarize(orphans: "list[Orphan]", *, dry_run: bool) -> str:
     size = sum(orphan.size for orphan in orphans)
     done = "to be removed" if dry_run else "removed"
     return f"{done}: files {len(orphans):,}, bytes {size:,}"

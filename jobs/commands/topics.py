@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Make what is missing."""
     # On use: --help must not wait for them.
     from unskew.config.loader import load  # noqa: PLC0415
-    from unskew.jobs.kafka.admin import NoBrokerError, admin, no_answer  # noqa: PLC0415
+    from unskew.jobs.kafka.admin import NoBrokerError, admin, describe_no_answer  # noqa: PLC0415
 
     loaded = [load(name) for name in arguments.jobs]
     problems = [line for each in loaded for line in each.lines()]
@@ -62,13 +62,15 @@ def run(arguments: argparse.Namespace) -> int:
     for servers, topics in _collect_topics([each.job for each in loaded]).items():
         try:
             with admin(servers, _ANSWER_SECONDS) as client:
-                known = client.partitions()
+                known = client.count_partitions()
                 for line in _make_topics(
                     client, topics, known, arguments.partitions, arguments.replication
                 ):
                     print(line, flush=True)
         except NoBrokerError as error:
-            raise ExternalError(no_answer(f"topics: {servers}", _ANSWER_SECONDS)) from error
+            raise ExternalError(
+                describe_no_answer(f"topics: {servers}", _ANSWER_SECONDS)
+            ) from error
         problems += _report_missing_partitions(topics, known, arguments.partitions)
     if problems:
         raise ExternalError(*problems)
@@ -78,11 +80,11 @@ def run(arguments: argparse.Namespace) -> int:
 def _collect_topics(jobs: list[Any]) -> Mapping[str, Mapping[str, dict[str, str]]]:
     """The topics with their settings, by brokers."""
     from unskew.config.models.source import KafkaSource  # noqa: PLC0415
-    from unskew.jobs.sinks.registry import targets_of  # noqa: PLC0415
+    from unskew.jobs.sinks.registry import list_targets  # noqa: PLC0415
 
     needed: dict[str, dict[str, dict[str, str]]] = {}
     for job in jobs:
-        for written in (topic for _, target in targets_of(job) for topic in target.topics(job)):
+        for written in (topic for _, target in list_targets(job) for topic in target.topics(job)):
             _reject_secured(job.name, written.client_options)
             servers = written.client_options["kafka.bootstrap.servers"]
             needed.setdefault(servers, {})[written.name] = dict(written.settings)

@@ -57,8 +57,8 @@ class Outcome:
         return max(self.stats, key=lambda stats: int(stats.records.max()))
 
 
-def summary(outcomes: Sequence[Outcome]) -> Table:
-    """The groupings side by side: medians and worst batches."""
+def make_summary(outcomes: Sequence[Outcome]) -> Table:
+    """Make the table of groupings side by side: medians and worst batches."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for heading in _HEADINGS:
         table.add_column(heading, justify="left" if heading == "grouping" else "right")
@@ -100,16 +100,16 @@ def draw(path: Path, outcomes: Sequence[Outcome], flaring: range) -> None:
     *axes, over_time = figure.subplots(1, len(widths), width_ratios=widths)
     most = max(int(outcome.worst.records.max()) for outcome in outcomes)
     for axis, outcome, colour in zip(axes, outcomes, _COLOURS, strict=False):
-        _loads(axis, outcome, colour, most)
+        _draw_loads(axis, outcome, colour, most)
     axes[0].set_ylabel("words of a partition, fullest batch")
-    _times(over_time, outcomes, flaring)
+    _draw_times(over_time, outcomes, flaring)
     try:
         figure.savefig(path, dpi=150, format="png")
     except OSError as error:
         raise ExternalError(f"demo: --png: {path}: {error.strerror}") from error
 
 
-def _times(axis: Any, outcomes: Sequence[Outcome], flaring: range) -> None:
+def _draw_times(axis: Any, outcomes: Sequence[Outcome], flaring: range) -> None:
     for outcome, colour, mark in zip(outcomes, _COLOURS, "os", strict=False):
         numbers = [done.batch + 1 for done in outcome.warm]
         seconds = [done.seconds for done in outcome.warm]
@@ -120,7 +120,7 @@ def _times(axis: Any, outcomes: Sequence[Outcome], flaring: range) -> None:
     axis.legend()
 
 
-def _loads(axis: Any, outcome: Outcome, colour: str, most: int) -> None:
+def _draw_loads(axis: Any, outcome: Outcome, colour: str, most: int) -> None:
     loads = outcome.worst.records
     axis.bar(range(loads.size), loads, color=colour)
     axis.axhline(loads.mean(), color="black", linewidth=1, linestyle="--", label="mean")

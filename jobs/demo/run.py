@@ -30,13 +30,13 @@ from unskew.jobs.engine.spark_errors import translate_spark_errors
 from unskew.jobs.generator.oracle import Oracle
 from unskew.jobs.generator.outputs import KafkaOutput
 from unskew.jobs.generator.progress import Progress
-from unskew.jobs.generator.registry import stream_of, totals_of
+from unskew.jobs.generator.registry import open_stream, start_totals
 from unskew.jobs.generator.settings import KafkaTarget, OracleSettings, Settings
-from unskew.jobs.generator.writer import Writer
+from unskew.jobs.generator.stream_writer import Writer
 from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.local.signals import EXIT_INTERRUPTED, Stop, signals_to
-from unskew.jobs.observe.board import board_of
-from unskew.jobs.observe.health import Health, stall_seconds
+from unskew.jobs.observe.board import make_board
+from unskew.jobs.observe.health import Health, compute_stall_seconds
 from unskew.jobs.observe.page.page import LivePage
 from unskew.jobs.observe.web.server import MetricsServer
 
@@ -108,13 +108,13 @@ def _run(groupings: list[str], lines: int, console: Console) -> list[Outcome]:
             " before the first batch",
             soft_wrap=True,
         )
-        jobs = [job_of(name, broker, folder, lines) for name in groupings]
+        jobs = [make_job(name, broker, folder, lines) for name in groupings]
         # The broker and Spark end with this process; the folder must be removed.
         gone = partial(shutil.rmtree, folder, ignore_errors=True)
         stop = Stop(overdue_code=EXIT_INTERRUPTED, overdue=gone)
         try:
             with signals_to(stop), translate_spark_errors(jobs[0]):
-                return _counted(jobs, broker, written, console, stop)
+                return _run_jobs(jobs, broker, written, console, stop)
         except Exception:
             # A signal to the whole process group may have ended the JVM before us.
             if stop.asked:
@@ -145,9 +145,9 @@ def write(broker: Broker, lines: int, folder: Path) -> Written:
         late=0.0,
         late_by=0,
     )
-    stream = stream_of(settings)
+    stream = open_stream(settings)
     file = folder / "oracle.json"
-    oracle = Oracle(OracleSettings(str(file), None, None), stream, totals_of(stream))
+    oracle = Oracle(OracleSettings(str(file), None, None), stream, start_totals(stream))
     output = KafkaOutput(KafkaTarget(broker.address, _TOPIC, None, ()))
     progress = Progress("lines", output.name, None)
     Writer(stream, output, oracle, progress, Stop()).run(paced=False)
@@ -156,8 +156,8 @@ def write(broker: Broker, lines: int, folder: Path) -> Written:
     return Written(lines, counts, sum(totals["rejected"].values()))
 
 
-def job_of(grouping: str, broker: Broker, folder: Path, lines: int) -> Job:
-    """The shipped word count on this broker and under this grouping, each word at a cost."""
+def make_job(grouping: str, broker: Broker, folder: Path, lines: int) -> Job:
+    """Make the shipped word count on this broker and under this grouping, each word at a cost."""
     broker.create_topics([f"counts-{grouping}"], cleanup_policy="compact")
     broker.create_topics([f"dead-{grouping}"])
     return load_job(
@@ -185,18 +185,18 @@ def job_of(grouping: str, broker: Broker, folder: Path, lines: int) -> Job:
     )
 
 
-def _counted(
+def _run_jobs(
     jobs: list[Job], broker: Broker, written: Written, console: Console, stop: Stop
 ) -> list[Outcome]:
-    """All jobs, one after the other in one session, or as many as there were before a stop."""
+    """Run all jobs, one after the other in one session, or as many as there were before a stop."""
     outcomes: list[Outcome] = []
     with ExitStack() as stack:
         spark: SparkSession | None = None
         port: int | None = None
         view = stack.enter_context(View(console, BATCHES, PARTITIONS))
         for job in jobs:
-            health = Health(stall_seconds(job))
-            board = board_of(job, health)
+            health = Health(compute_stall_seconds(job))
+            board = make_board(job, health)
             page = LivePage(job, health)
             # The second job's page is where the first one's was.
             settings = job.metrics.model_copy(update={"port": port} if port else {})
@@ -210,13 +210,13 @@ def _counted(
                     Service(job, spark, followers, stop=stop).run()
             if stop.asked:
                 break
-            outcomes.append(_outcome(job.grouping.type, broker, written, view))
+            outcomes.append(_make_outcome(job.grouping.type, broker, written, view))
     if stop.asked:
         raise KeyboardInterrupt
     return outcomes
 
 
-def _outcome(grouping: str, broker: Broker, written: Written, view: View) -> Outcome:
+def _make_outcome(grouping: str, broker: Broker, written: Written, view: View) -> Outcome:
     totals = {
         json.loads(key)["key"]: json.loads(value)["count"]
         for key, value in _read(broker.address, f"counts-{grouping}")

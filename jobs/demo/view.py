@@ -60,8 +60,8 @@ class View(Follower):
         self.batches.append(done)
         self._most = max(self._most, int(done.stats.records.max()))
         if not self._console.is_terminal:
-            self._console.print(f"  {self._line(done)}", highlight=False, soft_wrap=True)
-        self._say(self._line(done))
+            self._console.print(f"  {self._make_line(done)}", highlight=False, soft_wrap=True)
+        self._say(self._make_line(done))
 
     def time_passed(self) -> None:
         """Renew the age of what is shown."""
@@ -75,7 +75,7 @@ class View(Follower):
             if not self._console.is_terminal:
                 self._console.print(f"  {self._text}")
 
-    def _line(self, done: BatchDone) -> str:
+    def _make_line(self, done: BatchDone) -> str:
         assert done.stats is not None
         return (
             f"batch {len(self.batches)} of {self._promised}: {done.stats.total:,} words,"
@@ -93,32 +93,32 @@ class View(Follower):
                 # Not before the query runs: what Spark's start writes would be in between.
                 self._live = Live(console=self._console, auto_refresh=False)
                 self._live.start()
-            self._live.update(self._picture(), refresh=True)
+            self._live.update(self._make_picture(), refresh=True)
 
     def _end(self) -> None:
         if self._live is not None:
-            self._live.update(self._picture(ended=True), refresh=True)
+            self._live.update(self._make_picture(ended=True), refresh=True)
             self._live.stop()
             self._live = None
 
-    def _picture(self, *, ended: bool = False) -> Group:
+    def _make_picture(self, *, ended: bool = False) -> Group:
         age = "" if ended else f"  ({time.monotonic() - self._since:.0f} s ago)"
         head = Text.assemble((f"{self._grouping}  ", "bold"), self._text, (age, "dim"))
         stats = self.batches[-1].stats if self.batches else None
         if stats is None:
             return Group(head)
-        return Group(head, bars(stats.records, self._most), self._times())
+        return Group(head, draw_bars(stats.records, self._most), self._draw_times())
 
-    def _times(self) -> Text:
-        """Bar chart of batch durations."""
+    def _draw_times(self) -> Text:
+        """Draw a bar chart of batch durations."""
         seconds = [done.seconds for done in self.batches]
         top = max(seconds)
         columns = "".join(_STEPS[round(duration / top * (len(_STEPS) - 1))] for duration in seconds)
         return Text(f"batches {columns}  longest {top:.1f} s", style="dim")
 
 
-def bars(loads: Int64s, most: int) -> Table:
-    """Words of each partition as bars; `most` is the widest."""
+def draw_bars(loads: Int64s, most: int) -> Table:
+    """Draw words of each partition as bars; `most` is the widest."""
     table = Table.grid(padding=(0, 1))
     table.add_column(justify="right")
     table.add_column(width=_BAR)

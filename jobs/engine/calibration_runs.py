@@ -124,7 +124,9 @@ def _measure(spark: SparkSession, broker: Broker, folder: Path, run: Run) -> Ite
     Service(_make_job(broker, folder, run), spark, (durations,)).run()
     hashes = hash_lines("".join(f"w{number}\n" for number in range(run.keys)).encode())
     batches = np.split(hashes[_draw_keys(run)], _BATCHES)
-    loads = spread(run.way, [KeyBatch.of(b) for b in batches], PARTITIONS, PARTITIONS, run.work)
+    loads = spread(
+        run.way, [KeyBatch.from_hashes(b) for b in batches], PARTITIONS, PARTITIONS, run.work
+    )
     for each, seconds in list(zip(loads, durations.seconds, strict=False))[1:]:
         yield Measured(run.way, each, run.work, PARTITIONS, seconds)
 

@@ -25,14 +25,14 @@ from unskew.config.types.secrets import reveal
 from unskew.grouping.errors import SnapshotError
 from unskew.grouping.spark.locations import open_location
 from unskew.grouping.spark.private_files import make_private_folder
-from unskew.jobs.checkpoint.files import names_in
-from unskew.jobs.checkpoint.identity import routing_changed, unusable_message
-from unskew.jobs.kafka.admin import NoBrokerError, admin, no_answer, no_such_topic
+from unskew.jobs.checkpoint.files import list_names
+from unskew.jobs.checkpoint.identity import describe_unusable, has_routing_changed
+from unskew.jobs.kafka.admin import NoBrokerError, admin, describe_missing_topic, describe_no_answer
 from unskew.jobs.kafka.options import find_security_options
 from unskew.jobs.query.check_expressions import check_expressions, needs_spark_first
 from unskew.jobs.query.pipeline import Pipeline
-from unskew.jobs.sinks.registry import targets_of
-from unskew.jobs.sinks.writer import read_last_written
+from unskew.jobs.sinks.registry import list_targets
+from unskew.jobs.sinks.result_writer import read_last_written
 
 ANSWER_SECONDS = 5.0
 _MASTER = re.compile(
@@ -109,7 +109,7 @@ def _try_to_write(folder: Path, *, private: bool) -> None:
 
 def _list_output_folders(job: Job) -> Iterator[tuple[str, str]]:
     """Where the job writes files: the field that says so, and the folder."""
-    for section, target in targets_of(job):
+    for section, target in list_targets(job):
         for field, folder in target.folders().items():
             yield f"{section}.{field}", folder
 
@@ -130,13 +130,13 @@ def _check_outputs_unused(job: Job) -> Iterator[str]:
 def _list_names(location: str) -> list[str]:
     """Names in a folder; none if only Spark can open it, by Hadoop's settings."""
     with suppress(OSError, pa.ArrowException):
-        return names_in(location)
+        return list_names(location)
     return []
 
 
 def _check_targets(job: Job) -> Iterator[str]:
     """Run each target's own checks."""
-    for section, target in targets_of(job):
+    for section, target in list_targets(job):
         yield from (f"{section}: {problem}" for problem in target.problems(job))
 
 
@@ -154,15 +154,15 @@ def _check_checkpoint(pipeline: Pipeline) -> Iterator[str]:
     try:
         # Batches that run again are dropped before the next one, whatever is in them.
         written = read_last_written(pipeline.job)
-        states = not routing_changed(pipeline.job)
-        unreadable = journal.unreadable_files(written, states=states)
-        yield from map(journal.unreadable_message, unreadable)
+        states = not has_routing_changed(pipeline.job)
+        unreadable = journal.list_unreadable_files(written, states=states)
+        yield from map(journal.describe_unreadable, unreadable)
     except ExternalError as error:
         yield from error.problems
     except SnapshotError as error:
         yield str(error)
     except OSError as error:
-        yield unusable_message(pipeline.job.checkpoint, error)
+        yield describe_unusable(pipeline.job.checkpoint, error)
     except pa.ArrowException as error:  # errors of remote filesystems that are no OSError
         reason = str(error).partition("\n")[0]
         yield f"checkpoint: {pipeline.job.checkpoint}: cannot be used: {reason}"
@@ -189,7 +189,7 @@ def _collect_topics(job: Job) -> Mapping[tuple[str, TopicUses], Mapping[str, str
         field = "source.subscribe" if source.subscribe else "source.assign"
         read = source.subscribe or list(source.assign or ())
         topics[servers] = [(field, topic, False) for topic in read]
-    for section, target in targets_of(job):
+    for section, target in list_targets(job):
         for topic in target.topics(job):
             client = dict(topic.client_options)
             servers = client.pop(f"{_PREFIX}bootstrap.servers")
@@ -202,12 +202,12 @@ def _collect_topics(job: Job) -> Mapping[tuple[str, TopicUses], Mapping[str, str
 def _check_topics(servers: str, wanted: TopicUses) -> Iterator[str]:
     try:
         with admin(servers, ANSWER_SECONDS) as client:
-            there = client.partitions()
+            there = client.count_partitions()
             missing = [each for each in wanted if each[1] not in there]
-            if any(written for _, _, written in missing) and client.makes_topics():
+            if any(written for _, _, written in missing) and client.allows_topic_creation():
                 missing = [each for each in missing if not each[2]]
     except NoBrokerError:
-        yield no_answer(f"bootstrap_servers: {servers}", ANSWER_SECONDS)
+        yield describe_no_answer(f"bootstrap_servers: {servers}", ANSWER_SECONDS)
         return
     for field, topic, _ in missing:
-        yield no_such_topic(f"{field}: {topic} on {servers}", topic, there)
+        yield describe_missing_topic(f"{field}: {topic} on {servers}", topic, there)

@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from unskew.jobs.checkpoint.files import names_in
+from unskew.jobs.checkpoint.files import list_names
 from unskew.jobs.checkpoint.spark_log import SourceRange, read_source_range
 from unskew.jobs.observe.batches.rejected_samples import SAMPLES
 from unskew.jobs.query.pipeline import REJECTED_RECORDS, Pipeline
@@ -54,7 +54,9 @@ class RejectedBatches:
 
     def _find_written(self) -> int:
         if self._written is None:
-            marked = filter(self._journal.dead_letters_written, reversed(self._journal.batches()))
+            marked = filter(
+                self._journal.are_dead_letters_written, reversed(self._journal.batches())
+            )
             self._written = next(marked, -1)
         return self._written
 
@@ -66,20 +68,20 @@ class RejectedBatches:
         self, spark: SparkSession, batch: int, covered: SourceRange
     ) -> Mapping[str, int]:
         self._journal.check_owner()
-        kept = self._pipeline.build_rejected(spark, covered).persist()
+        cached = self._pipeline.build_rejected(spark, covered).persist()
         try:
-            counts = _count_by_reason(kept)
+            counts = _count_by_reason(cached)
             if counts:
                 # Not under the number of a batch of the query of an earlier version.
-                dead_letters.write_dead_letters(kept, self._job, self._first + batch)
-                self._first_rows = batch, [row.asDict() for row in kept.limit(SAMPLES).collect()]
+                dead_letters.write_dead_letters(cached, self._job, self._first + batch)
+                self._first_rows = batch, [row.asDict() for row in cached.limit(SAMPLES).collect()]
         finally:
-            kept.unpersist()
+            cached.unpersist()
         return counts
 
 
 def _has_none(progress: Mapping[str, Any] | None) -> bool:
-    """Does Spark's progress say that no record was rejected? Without the count nobody knows."""
+    """Does Spark's progress say that no record was rejected? A missing count says nothing."""
     observed = (progress or {}).get("observedMetrics", {}).get(REJECTED_RECORDS)
     return observed is not None and observed["count"] == 0
 
@@ -90,5 +92,5 @@ def _count_by_reason(rejected: DataFrame) -> Mapping[str, int]:
 
 
 def _count_former_batches(checkpoint: str) -> int:
-    names = names_in(f"{checkpoint.rstrip('/')}/{_FORMER_QUERY}/offsets")
+    names = list_names(f"{checkpoint.rstrip('/')}/{_FORMER_QUERY}/offsets")
     return max((int(name) + 1 for name in names if name.isdecimal()), default=0)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from unskew.config.errors import ExternalError
 from unskew.config.models.job import Job
-from unskew.jobs.sinks.registry import dead_letters_of
+from unskew.jobs.sinks.registry import make_dead_letter_target
 
 RECORDS_MIN = 1000
 """Fewer records say too little: batches are added up until they have this many."""
@@ -15,7 +15,7 @@ class RejectedShare:
     """The rejected records of the newest batches, against `dead_letters.max_share`."""
 
     def __init__(self, job: Job) -> None:
-        self._most = dead_letters_of(job).max_share
+        self._most = make_dead_letter_target(job).max_share
         self._records = 0
         self._rejected: Counter[str] = Counter()
 
@@ -30,9 +30,9 @@ class RejectedShare:
         self._rejected.update(rejected)
         share = self._rejected.total() / max(1, self._records)
         if self._records >= RECORDS_MIN and share > self._most:
-            raise ExternalError(self._message(share, self._most))
+            raise ExternalError(self._describe(share, self._most))
 
-    def _message(self, share: float, most: float) -> str:
+    def _describe(self, share: float, most: float) -> str:
         ((reason, count),) = self._rejected.most_common(1)
         return (
             f"dead_letters.max_share: {share:.1%} of the last {self._records:,} records were"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from unskew.config.models.job import Job
-from unskew.jobs.engine.session import jvm_ended
+from unskew.jobs.engine.session import has_jvm_ended
 from unskew.jobs.engine.spark_errors import PassingError
 from unskew.jobs.local.signals import Stop
 from unskew.jobs.observe.follower import Follower
@@ -42,7 +42,7 @@ def run_with_retries(
             if current.made_progress:
                 ever, failing_since, wait = True, time.monotonic(), WAIT_SECONDS_MIN
             passed = time.monotonic() - failing_since
-            if not ever or _is_over(job, passed + wait) or stop.asked or jvm_ended():
+            if not ever or _is_over(job, passed + wait) or stop.asked or has_jvm_ended():
                 _tell(followers, lambda follower: follower.state_changed("failed"))
                 raise
             reason, seconds = error.problems[0], wait

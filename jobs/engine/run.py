@@ -7,7 +7,7 @@ from pyspark import SparkContext
 from unskew.config.errors import UsageError
 from unskew.config.loader import load_job
 from unskew.config.models.job import Job
-from unskew.jobs.checkpoint.files import journal_of
+from unskew.jobs.checkpoint.files import open_journal
 from unskew.jobs.engine.preflight import check_before_spark
 from unskew.jobs.engine.service import run_in_session
 from unskew.jobs.query.pipeline import Pipeline
@@ -29,5 +29,5 @@ def run_job(job: Job | str | Path) -> None:
     if SparkContext._active_spark_context is not None:  # noqa: SLF001 - there is no public way
         raise UsageError("run_job: this process has a Spark session already; stop it before")
     whole = job if isinstance(job, Job) else load_job(job)
-    check_before_spark(Pipeline(whole, journal_of(whole)))
+    check_before_spark(Pipeline(whole, open_journal(whole)))
     run_in_session(whole)

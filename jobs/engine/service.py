@@ -15,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from unskew.config.models.job import Job
 from unskew.grouping.spark.journal import KEPT_BATCHES, Journal
 from unskew.jobs.checkpoint import identity
-from unskew.jobs.checkpoint.files import journal_of
+from unskew.jobs.checkpoint.files import open_journal
 from unskew.jobs.checkpoint.hash_key import make_hash_key
 from unskew.jobs.checkpoint.lock import lock_checkpoint
 from unskew.jobs.checkpoint.merge_state import MergePartition, read_merge_state
@@ -40,11 +40,11 @@ from unskew.jobs.observe.batches.rejected_samples import (
 )
 from unskew.jobs.observe.batches.spark_counts import keep_spark_counts
 from unskew.jobs.observe.follower import Follower
-from unskew.jobs.operators.registry import computed_by_spark
+from unskew.jobs.operators.registry import is_computed_by_spark
 from unskew.jobs.query.pipeline import Pipeline, set_trigger
 from unskew.jobs.sinks import dead_letters
-from unskew.jobs.sinks.untaken import TOTAL_NOT_TAKEN
-from unskew.jobs.sinks.writer import make_writer, read_last_written
+from unskew.jobs.sinks.rejected_totals import TOTAL_REJECTED
+from unskew.jobs.sinks.result_writer import make_writer, read_last_written
 
 _TASKS_CHECK_SECONDS = 5.0
 _POLL_SECONDS: Any = 0.2  # declared a whole number by pyspark, used as any
@@ -62,7 +62,7 @@ class Service:
     ) -> None:
         self.job = job
         self.spark = spark
-        self.journal: Journal = replace(journal_of(job), owner=uuid.uuid4().hex)
+        self.journal: Journal = replace(open_journal(job), owner=uuid.uuid4().hex)
         self._chooser = make_chooser(job, self.journal)
         self._pipeline = Pipeline(job, self.journal)
         self._rejected_batches = RejectedBatches(self._pipeline)
@@ -119,7 +119,7 @@ class Service:
         # First: where there are no locks, a driver that was frozen may wake up at any moment.
         self.journal.take_over()
         committed, written = read_last_commit(self.job), read_last_written(self.job)
-        routing_changed = identity.routing_changed(self.job)
+        routing_changed = identity.has_routing_changed(self.job)
         # A batch that was not committed runs again, perhaps routed otherwise. Of one that the sink
         # has, no task runs: what is in the journal is all that there will be of it.
         self.journal.drop_from(written + 1)
@@ -152,7 +152,7 @@ class Service:
             self._observe(query)
             if self._chooser.wants_change:
                 return
-            completed = tasks.any_new()
+            completed = tasks.has_new()
             for follower in self._followers:
                 follower.time_passed()
                 if completed:
@@ -180,9 +180,9 @@ class Service:
         if newest is not None and mark != self._newest:
             self._newest = mark
             for progress in (json.loads(each.json) for each in query.recentProgress):
-                self._progress(progress)
+                self._take_progress(progress)
 
-    def _progress(self, progress: dict[str, Any]) -> None:
+    def _take_progress(self, progress: dict[str, Any]) -> None:
         batch = int(progress["batchId"])
         self.made_progress = True
         if "addBatch" not in progress["durationMs"]:
@@ -200,12 +200,12 @@ class Service:
         with suppress(OSError, pa.ArrowException):
             self._sizes = (
                 read_merge_state(self.job.checkpoint),
-                self.journal.size_bytes(),
+                self.journal.sum_size_bytes(),
                 len(self.journal.batches()),
             )
         stages = self._spark_jobs.read_stages(progress["runId"], batch)
-        written = self._table_writers.of_batch(progress, stages)
-        if written is not None and not computed_by_spark(self._pipeline.job):
+        written = self._table_writers.read_batch(progress, stages)
+        if written is not None and not is_computed_by_spark(self._pipeline.job):
             self.journal.write_written_files(batch, written.to_snapshot())
         done = BatchDone(
             progress,
@@ -215,7 +215,7 @@ class Service:
             read_routing(self.journal, batch),
             *self._sizes,
             written,
-            self._stage_times.of_batch(stages, self._pipeline.job),
+            self._stage_times.read_batch(stages, self._pipeline.job),
             samples,
         )
         done = replace(
@@ -232,7 +232,7 @@ class Service:
 
     def _publish_newest(self, batch: int, progress: dict[str, Any]) -> tuple[RejectedSample, ...]:
         """Publish a finished batch's dead letters; the first of them, for displays."""
-        by_spark = computed_by_spark(self._pipeline.job)
+        by_spark = is_computed_by_spark(self._pipeline.job)
         rows = [] if by_spark else read_rejected_rows(self.journal, batch)
         self._publish(batch, progress)
         if by_spark:
@@ -242,19 +242,19 @@ class Service:
 
     def _publish(self, newest: int, progress: Mapping[str, Any] | None = None) -> None:
         """Write the rejected records of committed batches; a crash may have left several."""
-        if computed_by_spark(self._pipeline.job):
+        if is_computed_by_spark(self._pipeline.job):
             self._rejected = self._rejected_batches.write(self.spark, newest, progress)
             self._show_rejected(self._rejected)
         for batch in self.journal.batches():
             if self._published < batch <= newest:
-                self._count_untaken(batch)
+                self._count_rejected_totals(batch)
                 dead_letters.publish(self.spark, self.job, self.journal, batch)
         self._published = newest
 
-    def _count_untaken(self, batch: int) -> None:
-        """Show how many totals a sink could not take; no report has them."""
-        totals = self.journal.count_untaken(batch)
-        self._show_rejected({TOTAL_NOT_TAKEN: totals} if totals else {})
+    def _count_rejected_totals(self, batch: int) -> None:
+        """Show how many totals a sink rejected; no report has them."""
+        totals = self.journal.count_rejected_totals(batch)
+        self._show_rejected({TOTAL_REJECTED: totals} if totals else {})
 
     def _show_rejected(self, counts: Mapping[str, int]) -> None:
         """Show rejected records that are in no report."""
@@ -275,7 +275,7 @@ class _TaskCompletions:
         self._completed: frozenset[tuple[int, int]] = frozenset()
         self._checked = time.monotonic()
 
-    def any_new(self) -> bool:
+    def has_new(self) -> bool:
         """Were tasks completed since the last check? There is a check every few seconds."""
         if time.monotonic() - self._checked < _TASKS_CHECK_SECONDS:
             return False
@@ -289,10 +289,12 @@ class _TaskCompletions:
 def run_in_session(job: Job, *followers: Follower, stop: Stop | None = None) -> None:
     """Run a job in a Spark session of its own, which is stopped at the end."""
     with translate_spark_errors(job), job_session(job) as spark:
-        check_expressions_first(spark, Pipeline(job, journal_of(job)))
-        asked = stop or Stop()
-        if not asked.asked:
-            run_with_retries(job, lambda: Service(job, spark, followers, asked), followers, asked)
+        check_expressions_first(spark, Pipeline(job, open_journal(job)))
+        stopping = stop or Stop()
+        if not stopping.asked:
+            run_with_retries(
+                job, lambda: Service(job, spark, followers, stopping), followers, stopping
+            )
 
 
 def _stop(query: StreamingQuery) -> None:

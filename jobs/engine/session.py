@@ -26,11 +26,11 @@ from unskew.config.types.secrets import reveal
 from unskew.grouping.spark.private_files import make_private_folder
 from unskew.jobs.checkpoint.lock import make_jvm_lock
 from unskew.jobs.engine.launch import launch
-from unskew.jobs.local.jars import jars
-from unskew.jobs.local.java import java_home
-from unskew.jobs.local.resources import resource
+from unskew.jobs.local.jars import fetch_jars
+from unskew.jobs.local.java import find_java_home
+from unskew.jobs.local.resources import find_resource
 from unskew.jobs.query.source import make_file_settings
-from unskew.jobs.sinks.registry import targets_of
+from unskew.jobs.sinks.registry import list_targets
 
 # RocksDB with a changelog keeps state off the heap and its commits small.
 _SETTINGS = {
@@ -87,7 +87,7 @@ _BY_FILE_SYSTEM = (
 @contextmanager
 def job_session(job: Job) -> Iterator[SparkSession]:
     """The Spark session that a job asks for."""
-    targets = [target for _, target in targets_of(job)]
+    targets = [target for _, target in list_targets(job)]
     settings = {
         "spark.sql.streaming.stopTimeout": "10s",
         **(make_file_settings(job.partitions) if isinstance(job.grouping, LocalGrouping) else {}),
@@ -114,11 +114,11 @@ def session(
     """A Spark session with the Kafka connector and more jars; stopped at the end, its JVM too."""
     _quiet_broken_connections()
     # pyspark's launcher and its Python workers read these; the job need not set them.
-    os.environ["JAVA_HOME"] = str(java_home())
+    os.environ["JAVA_HOME"] = str(find_java_home())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
-    brought = [path for each in ("spark", *sorted(jar_sets)) for path in jars(each)]
-    log_settings = f"-Dlog4j2.configurationFile={resource('log4j2.properties')}"
+    brought = [path for each in ("spark", *sorted(jar_sets)) for path in fetch_jars(each)]
+    log_settings = f"-Dlog4j2.configurationFile={find_resource('log4j2.properties')}"
     own = {"spark.jars": ",".join(map(str, brought)), _DRIVER_OPTIONS: log_settings}
     chosen = {**_SETTINGS, **own, **(settings or {})}
     if chosen["spark.master"].startswith("local"):
@@ -136,7 +136,7 @@ def session(
             spark = builder.getOrCreate()
         yield spark
     except Exception as error:
-        if jvm_ended():
+        if has_jvm_ended():
             raise ExternalError(f"{name}: {JVM_ENDED}") from error
         raise
     finally:
@@ -160,7 +160,7 @@ def _make_local_folders(folders: str) -> None:
             make_private_folder(Path(folder))
 
 
-def jvm_ended() -> bool:
+def has_jvm_ended() -> bool:
     """Has the JVM of this process's session ended, or does it end within a moment?"""
     gateway = SparkContext._gateway  # noqa: SLF001 - pyspark has no public way to ask
     process = getattr(gateway, "proc", None)

@@ -16,11 +16,11 @@ from unskew.grouping.errors import GroupingError
 from unskew.jobs.checkpoint.spark_log import list_damaged_logs
 
 
-def _jvm(lines: list[str]) -> str:
-    """The innermost cause of a Java exception, from its trace as py4j prints it."""
+def _find_jvm_cause(lines: list[str]) -> str:
+    """Find the innermost cause of a Java exception, in its trace as py4j prints it."""
     causes = [line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)]
     first = next((line[2:] for line in lines if line.startswith(": ")), "")
-    return brief(causes[-1] if causes else first)
+    return shorten(causes[-1] if causes else first)
 
 
 SPARK_ERRORS = (PySparkException, Py4JError)
@@ -169,7 +169,7 @@ def translate_spark_errors(job: Job) -> Iterator[None]:
         raise ExternalError(str(error)) from error
     except OSError as error:  # likewise
         if may_pass(error):
-            raise PassingError(f"{job.name}: {brief(str(error))}") from error
+            raise PassingError(f"{job.name}: {shorten(str(error))}") from error
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         raise ExternalError(f"{job.name}: {_NO_ROOM}") from error
@@ -177,39 +177,39 @@ def translate_spark_errors(job: Job) -> Iterator[None]:
 
 def may_pass(error: BaseException) -> bool:
     """Is it a fault of another service that may pass, such as a broker that is away?"""
-    everything = "\n".join(part for text in causes(error) for part in _meaningful(text))
+    everything = "\n".join(part for text in list_causes(error) for part in _cut_plan(text))
     return bool(_PASSING.search(everything)) and not _LASTING.search(everything)
 
 
 def explain_spark_error(job: Job, error: BaseException) -> str:
     """One line that says why the query failed."""
-    texts = causes(error)
+    texts = list_causes(error)
     innermost = next((text for text in reversed(texts) if text.strip()), str(error))
     if _DAMAGED_LOG.search(innermost):
-        return f"{job.name}: {_damaged_log(job)}: {brief(innermost)}"
-    everything = "\n".join(part for text in texts for part in _meaningful(text))
+        return f"{job.name}: {_find_damaged_log(job)}: {shorten(innermost)}"
+    everything = "\n".join(part for text in texts for part in _cut_plan(text))
     for pattern, meaning in _KNOWN:
         if pattern.search(everything):
-            cause = brief(innermost).rstrip(".")
+            cause = shorten(innermost).rstrip(".")
             return f"{job.name}: {meaning.format(cause=cause, checkpoint=job.checkpoint)}"
-    return f"{job.name}: {brief(innermost)}"
+    return f"{job.name}: {shorten(innermost)}"
 
 
-def _meaningful(text: str) -> Iterator[str]:
-    """Its beginning: further on there may be a plan, which may contain any word.
+def _cut_plan(text: str) -> Iterator[str]:
+    """Keep a text's beginning: further on there may be a plan, which may contain any word.
 
     Of a worker's trace also the exceptions, which are at its end.
     """
     yield text[:_BEGINNING]
     if _TRACE in text:
-        yield brief(text)
+        yield shorten(text)
         for line in text.splitlines():
             if line.startswith((_CAUSE, ": ")):
                 yield line[:_BEGINNING]
 
 
-def _damaged_log(job: Job) -> str:
-    """Which of Spark's logs cannot be read, and what to do."""
+def _find_damaged_log(job: Job) -> str:
+    """Find which of Spark's logs cannot be read, and what to do."""
     with suppress(OSError, pa.ArrowException):
         damaged = list_damaged_logs(job.checkpoint)
         if damaged:
@@ -217,13 +217,13 @@ def _damaged_log(job: Job) -> str:
     return f"checkpoint: {job.checkpoint}: a log of Spark's in it is damaged; restore it"
 
 
-def causes(error: BaseException) -> list[str]:
-    """The texts of an exception and its causes, outermost first, each with its class before it."""
+def list_causes(error: BaseException) -> list[str]:
+    """List the texts of an exception and its causes, outermost first, each after its class."""
     java: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     if java is None:
         cause = getattr(error, "_cause", None)
         own = str(getattr(error, "_desc", "") or error)
-        return [own, *(causes(cause) if cause is not None else [])]
+        return [own, *(list_causes(cause) if cause is not None else [])]
     texts = []
     try:
         for _ in range(CAUSES_MAX):
@@ -236,15 +236,15 @@ def causes(error: BaseException) -> list[str]:
     return texts
 
 
-def brief(text: str) -> str:
-    """The part of a text that a user can use."""
+def shorten(text: str) -> str:
+    """Keep the part of a text that a user can use."""
     if _TRACE in text:
-        return _python(text)
+        return _find_python_error(text)
     # The patterns below take the square of the length of a run of blanks: the text is cut first.
     text = text.strip()[:_READ_MAX]
     lost = _LOST_TASK.search(text)
     if lost:
-        return brief(text[lost.end() :])
+        return shorten(text[lost.end() :])
     kind = _JAVA_CLASS.match(text)
     simple = kind.group(1) if kind else ""
     rest = _CLASS_TAG.sub("", text[kind.end() :].strip() if kind else text.strip())
@@ -256,13 +256,13 @@ def brief(text: str) -> str:
     return first if not simple or simple in _SPARK_ONLY else f"{simple}: {first}"
 
 
-def _python(text: str) -> str:
-    """The last line of a worker's trace: the exception itself; without the class if it is ours."""
+def _find_python_error(text: str) -> str:
+    """Find the last line of a worker's trace: the exception; without the class if it is ours."""
     lines = text.rpartition(_TRACE)[2].splitlines()
     ends = [line for line in lines if line and not line[0].isspace() and ":" in line]
     last = next((line for line in reversed(ends) if _PYTHON_LINE.match(line)), "a worker failed")
     if _FROM_JVM in last:
-        return _jvm(lines)
+        return _find_jvm_cause(lines)
     match = _PYTHON_LINE.match(last)
     if match and (match.group(1) or "").startswith(_OURS):
         return (match.group(3) or match.group(2))[:LENGTH_MAX]

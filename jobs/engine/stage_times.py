@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from unskew.config.models.grouping import LocalGrouping
 from unskew.config.models.job import Job
 from unskew.jobs.observe.batches.stages import BatchStages, StageTime
-from unskew.jobs.operators.registry import computed_by_spark, operator_for
+from unskew.jobs.operators.registry import is_computed_by_spark, make_operator
 
 _LISTENERS_MS = 500
 _WAIT_SECONDS = 10.0
@@ -55,11 +55,11 @@ class SparkJobs:
             # More and more events come while the next batch runs: those of this one are enough.
             complete = self._wait_for_listeners()
             jobs = self._read_jobs(run)
-            own = [job for number, job in jobs.items() if _batch_of(job, batch) == batch]
+            own = [job for number, job in jobs.items() if _find_batch(job, batch) == batch]
             ended = bool(own) and all(job["status"] != "RUNNING" for job in own)
             if complete or ended or time.monotonic() > deadline:
                 break
-        self._unread = [number for number, job in jobs.items() if _batch_of(job, batch) > batch]
+        self._unread = [number for number, job in jobs.items() if _find_batch(job, batch) > batch]
         numbers = sorted({stage for job in own for stage in job["stageIds"]})
         stages = [self._read_stage(number) for number in numbers]
         return [stage for stage in stages if stage]
@@ -79,7 +79,7 @@ class SparkJobs:
     def _wait_for_listeners(self) -> bool:
         """Wait a moment until all events have been heard of; were they?"""
         with suppress(Py4JError):
-            self._context().listenerBus().waitUntilEmpty(_LISTENERS_MS)
+            self._get_context().listenerBus().waitUntilEmpty(_LISTENERS_MS)
             return True
         return False
 
@@ -102,15 +102,15 @@ class SparkJobs:
         return None
 
     def _store(self) -> Any:
-        return self._context().statusStore()
+        return self._get_context().statusStore()
 
-    def _context(self) -> Any:
+    def _get_context(self) -> Any:
         # Spark's public status has no times.
         context: Any = self._spark.sparkContext
         return context._jsc.sc()  # noqa: SLF001
 
     def _to_data(self, value: Any) -> Any:
-        """As one text: a call into the JVM for each number would take longer."""
+        """Read a value as one text: a call into the JVM for each number would take longer."""
         if self._mapper is None:
             jvm: Any = self._spark._jvm  # noqa: SLF001
             self._mapper = jvm.org.apache.spark.status.api.v1.JacksonMessageWriter().mapper()
@@ -122,17 +122,17 @@ class StageTimes:
 
     def __init__(self, job: Job, spark: SparkSession) -> None:
         self._spark = spark
-        self._merges = operator_for(job.operator).merges
+        self._merges = make_operator(job.operator).merges
 
-    def of_batch(self, stages: Sequence[Data], job: Job) -> BatchStages | None:
-        """The times of a batch's stages, of the job as it ran; None if Spark does not say."""
+    def read_batch(self, stages: Sequence[Data], job: Job) -> BatchStages | None:
+        """Read the times of a batch's stages, of the job as it ran; None if Spark does not say."""
         try:
             times = [_read_times(stage) for stage in stages]
         except (ValueError, KeyError):
             return None
         ran = sorted((stage for stage in times if stage), key=lambda stage: stage.started)
         slots = self._spark.sparkContext.defaultParallelism
-        shuffled, native = not isinstance(job.grouping, LocalGrouping), computed_by_spark(job)
+        shuffled, native = not isinstance(job.grouping, LocalGrouping), is_computed_by_spark(job)
         return BatchStages(tuple(ran), slots, shuffled, self._merges, native) if ran else None
 
 
@@ -146,8 +146,8 @@ def read_writer_seconds(jobs: SparkJobs, stages: Sequence[Data]) -> dict[int, fl
     return {} if rows is None else jobs.read_task_seconds(rows)
 
 
-def _batch_of(job: Data, default: int) -> int:
-    """Which batch a job is of, by Spark's description of the query's jobs."""
+def _find_batch(job: Data, default: int) -> int:
+    """Find which batch a job is of, in Spark's description of the query's jobs."""
     match = _BATCH.search(job.get("description") or "")
     return int(match[1]) if match else default
 

@@ -13,22 +13,22 @@ from py4j.protocol import Py4JError
 from unskew.config.models.job import Job
 from unskew.jobs.engine.stage_times import Data, SparkJobs, read_writer_seconds
 from unskew.jobs.observe.batches.written import WrittenFiles
-from unskew.jobs.operators.registry import operator_for
-from unskew.jobs.sinks.registry import sinks_of
+from unskew.jobs.operators.registry import make_operator
+from unskew.jobs.sinks.registry import make_sinks
 
 
 class TableWriters:
     """The writers of a job's table; of a job without rows for one there is nothing to tell."""
 
     def __init__(self, job: Job, spark_jobs: SparkJobs) -> None:
-        sink = sinks_of(job)[0]
-        merges = operator_for(job.operator).merges
+        sink = make_sinks(job)[0]
+        merges = make_operator(job.operator).merges
         self._sink = None if merges else sink
         self._writers = job.partitions
         self._spark_jobs = spark_jobs
 
-    def of_batch(self, progress: dict[str, Any], stages: Sequence[Data]) -> WrittenFiles | None:
-        """What they did in a batch, by Spark's progress and stages; None if it is not known."""
+    def read_batch(self, progress: dict[str, Any], stages: Sequence[Data]) -> WrittenFiles | None:
+        """Read what they did in a batch from Spark's progress and stages; None if not known."""
         if self._sink is None:
             return None
         # Displays alone need it: the job goes on without.
@@ -37,11 +37,13 @@ class TableWriters:
             files = self._sink.files_of_batch(batch, progress["id"])
             seconds = read_writer_seconds(self._spark_jobs, stages)
             if files is not None:
-                return by_writer([(f.writer or 0, f.size) for f in files], seconds, self._writers)
+                return sum_by_writer(
+                    [(f.writer or 0, f.size) for f in files], seconds, self._writers
+                )
         return None
 
 
-def by_writer(
+def sum_by_writer(
     files: Sequence[tuple[int, int]], seconds: Mapping[int, float], partitions: int
 ) -> WrittenFiles:
     """Sum files up, each with its writer and size.

@@ -33,8 +33,8 @@ class Option:
     default: str | dict[str, str] | None
     summary: str
 
-    def default_of(self, stream: str) -> str | None:
-        """The default for a stream."""
+    def get_default(self, stream: str) -> str | None:
+        """Look up the default for a stream."""
         return self.default.get(stream) if isinstance(self.default, dict) else self.default
 
     @property
@@ -48,18 +48,18 @@ class Option:
         return f"{self.summary} (default: {each})"
 
 
-def _duration(text: str) -> int:
+def _parse_duration(text: str) -> int:
     return checked(Duration.parse)(text).microseconds
 
 
-def _positive_duration(text: str) -> int:
-    micros = _duration(text)
+def _parse_positive_duration(text: str) -> int:
+    micros = _parse_duration(text)
     if not micros:
         raise argparse.ArgumentTypeError(f"a duration longer than 0 s (got {show(text)})")
     return micros
 
 
-def _moment(text: str) -> int:
+def _parse_moment(text: str) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -72,7 +72,7 @@ def _moment(text: str) -> int:
     return round(moment.timestamp() * 1000) * 1000
 
 
-def _writable(text: str) -> str:
+def _check_writable(text: str) -> str:
     if Path(text).is_dir() or not text:
         raise argparse.ArgumentTypeError(f"a file's name (got {show(text)})")
     if not Path(text).parent.is_dir():
@@ -80,13 +80,13 @@ def _writable(text: str) -> str:
     return text
 
 
-def _trace(text: str) -> str:
+def _check_trace(text: str) -> str:
     # Numba takes a moment to import, and only the stream `keys` needs it.
     from unskew.grouping.simulation.specs import SpecError  # noqa: PLC0415
-    from unskew.grouping.simulation.streams.traces import read_law  # noqa: PLC0415
+    from unskew.grouping.simulation.streams.traces import read_synthetic_trace  # noqa: PLC0415
 
     try:
-        read_law(text)
+        read_synthetic_trace(text)
     except SpecError as error:
         raise argparse.ArgumentTypeError("; ".join(error.problems)) from None
     return text
@@ -97,7 +97,9 @@ OPTIONS = {
     "seed": Option("N", whole_number(0, 2**63 - 1), "1", "same seed, same stream"),
     "rate": Option("R", number(0.01, 1e7), "1000", "records a second, also of event time"),
     "records": Option("N", whole_number(1, 10**12), None, "end after so many records"),
-    "duration": Option("TIME", _positive_duration, None, "end after so much time of the stream"),
+    "duration": Option(
+        "TIME", _parse_positive_duration, None, "end after so much time of the stream"
+    ),
     "keys": Option(
         "N",
         whole_number(1, 1_000_000),
@@ -112,13 +114,13 @@ OPTIONS = {
     ),
     "trace": Option(
         "SPEC",
-        _trace,
+        _check_trace,
         {"keys": "wikipedia-like"},
         "draw keys from a trace of `unskew simulate`, such as twitter-words-like:records=5000000",
     ),
     "drift": Option(
         "TIME",
-        _duration,
+        _parse_duration,
         {"lines": "30s", "trades": "0s", "posts": "0s", "keys": "0s"},
         "each key moves up a rank in such a time, and the hottest to the last; 0s: never",
     ),
@@ -129,20 +131,20 @@ OPTIONS = {
         "one key, another each time, flares up to this share: at once, of posts it rises and fades",
     ),
     "flare-every": Option(
-        "TIME", _positive_duration, "2min", "a flare comes in the middle of each such time"
+        "TIME", _parse_positive_duration, "2min", "a flare comes in the middle of each such time"
     ),
     "flare-for": Option(
         "TIME",
-        _positive_duration,
+        _parse_positive_duration,
         {"lines": "20s", "trades": "20s", "posts": "60s", "keys": "20s"},
         "how long a flare takes",
     ),
     "rejected": Option("SHARE", _SHARE, "0", "records that the job must reject, of every kind"),
     "late": Option("SHARE", _SHARE, "0", "records whose event time lies back"),
-    "late-by": Option("TIME", _duration, "20s", "how far back, at most"),
+    "late-by": Option("TIME", _parse_duration, "20s", "how far back, at most"),
     "start": Option(
         "TIME",
-        _moment,
+        _parse_moment,
         None,
         f"event time of the first record, such as {_FILE_START}; a topic keeps records for so long"
         " after it (default: now, with --fast such that the last one's is now; in a file that)",
@@ -162,19 +164,19 @@ OPTIONS = {
     ),
     "out": Option(
         "FILE",
-        _writable,
+        _check_writable,
         None,
         "write a file instead, as fast as it goes: a record a line, or Kafka's columns if FILE"
         " ends with .parquet",
     ),
     "oracle": Option(
         "FILE",
-        _writable,
+        _check_writable,
         None,
         "write the job's exact totals here, as JSON (in memory until the end)",
     ),
-    "window": Option("TIME", _positive_duration, None, "totals of windows of event time"),
-    "slide": Option("TIME", _positive_duration, None, "a window begins in each such time"),
+    "window": Option("TIME", _parse_positive_duration, None, "totals of windows of event time"),
+    "slide": Option("TIME", _parse_positive_duration, None, "a window begins in each such time"),
 }
 
 
@@ -203,7 +205,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def read_plan(arguments: argparse.Namespace) -> Plan:
-    """The plan; an error reports every problem."""
+    """Read the plan; an error reports every problem."""
     problems: list[str] = []
     stream = arguments.stream
     if stream not in STREAMS:
@@ -212,19 +214,19 @@ def read_plan(arguments: argparse.Namespace) -> Plan:
     values: dict[str, Any] = {}
     for name, option in OPTIONS.items():
         text = getattr(arguments, name.replace("-", "_"))
-        given = option.default_of(stream) if text is None else text
+        given = option.get_default(stream) if text is None else text
         try:
             values[name] = None if given is None else option.read(given)
         except argparse.ArgumentTypeError as error:
             problems.append(f"--{name}: {error}")
-    kafka = _kafka(arguments.kafka, problems)
-    problems += _contradictions(arguments, values) + _without_use(arguments)
+    kafka = _read_kafka_settings(arguments.kafka, problems)
+    problems += _find_contradictions(arguments, values) + _find_options_without_use(arguments)
     if problems:
         raise UsageError(*[f"generate: {problem}" for problem in problems])
-    return _plan(arguments, stream, values, kafka)
+    return _build_plan(arguments, stream, values, kafka)
 
 
-def _kafka(words: list[str], problems: list[str]) -> tuple[tuple[str, str], ...]:
+def _read_kafka_settings(words: list[str], problems: list[str]) -> tuple[tuple[str, str], ...]:
     settings = []
     for word in words:
         name, equals, value = word.partition("=")
@@ -239,7 +241,7 @@ def _kafka(words: list[str], problems: list[str]) -> tuple[tuple[str, str], ...]
     return tuple(settings)
 
 
-def _contradictions(arguments: argparse.Namespace, values: dict[str, Any]) -> list[str]:
+def _find_contradictions(arguments: argparse.Namespace, values: dict[str, Any]) -> list[str]:
     problems = []
     if arguments.records and arguments.duration:
         problems.append("--records and --duration: only one of them ends the stream")
@@ -267,8 +269,8 @@ def _contradictions(arguments: argparse.Namespace, values: dict[str, Any]) -> li
     return problems
 
 
-def _without_use(arguments: argparse.Namespace) -> list[str]:
-    """Options that another stream has."""
+def _find_options_without_use(arguments: argparse.Namespace) -> list[str]:
+    """Find options that only another stream has."""
     if arguments.stream != "keys":
         what = "--trace: only of the stream keys; the others have --keys, --skew and --drift"
         return [what] if arguments.trace else []
@@ -276,7 +278,7 @@ def _without_use(arguments: argparse.Namespace) -> list[str]:
     return [f"--{name}: not of the stream keys, which has the trace's own" for name in given]
 
 
-def _plan(
+def _build_plan(
     arguments: argparse.Namespace,
     stream: str,
     values: dict[str, Any],
@@ -286,13 +288,13 @@ def _plan(
     if values["duration"] is not None:
         records = max(1, round(values["duration"] * values["rate"] / 1_000_000))
     if values["trace"] is not None:
-        from unskew.grouping.simulation.streams.traces import read_law  # noqa: PLC0415
+        from unskew.grouping.simulation.streams.traces import read_synthetic_trace  # noqa: PLC0415
 
-        there = read_law(values["trace"])[1].records
+        there = read_synthetic_trace(values["trace"])[1].records
         records = there if records is None else min(records, there)
     target: KafkaTarget | FileTarget
     if arguments.out:
-        target, start = FileTarget(values["out"]), _moment(_FILE_START)
+        target, start = FileTarget(values["out"]), _parse_moment(_FILE_START)
     else:
         servers = arguments.bootstrap_servers or os.environ.get(SERVERS) or _SERVERS_DEFAULT
         target = KafkaTarget(servers, values["topic"], values["partitions"], kafka)

@@ -15,7 +15,7 @@ from unskew.grouping.base import Int64s
 from unskew.jobs.generator.files import remove
 from unskew.jobs.generator.settings import OracleSettings
 from unskew.jobs.generator.stream import Bools, Chunk, Stream
-from unskew.jobs.generator.totals import Totals, moment
+from unskew.jobs.generator.totals import Totals, format_moment
 
 
 class Oracle:
@@ -28,9 +28,9 @@ class Oracle:
         self._records = 0
         self._rejected: Counter[str] = Counter()
         self._first = self._last = 0
-        self._try()
+        self._check_writable()
 
-    def _try(self) -> None:
+    def _check_writable(self) -> None:
         """Check that the file can be written; keep its content, as the stream may fail to start."""
         file = Path(self._settings.path)
         try:
@@ -39,34 +39,34 @@ class Oracle:
             if made:
                 file.unlink()
         except OSError as error:
-            raise self._unwritable(error) from error
+            raise self._make_error(error) from error
 
     def begin(self) -> None:
         """Empty the file: totals of an earlier run do not apply to this stream."""
         try:
             Path(self._settings.path).write_bytes(b"")
         except OSError as error:
-            raise self._unwritable(error) from error
+            raise self._make_error(error) from error
 
     def add(self, chunk: Chunk, begin: int, end: int) -> None:
-        """Records from `begin` to before `end` of a chunk were written."""
-        reasons = chunk.reasons[begin:end]
-        kinds, counts = np.unique(reasons[reasons >= 0], return_counts=True)
+        """Count the records from `begin` to before `end` of a chunk, which were written."""
+        rejected = chunk.rejected[begin:end]
+        kinds, counts = np.unique(rejected[rejected >= 0], return_counts=True)
         for kind, count in zip(kinds.tolist(), counts.tolist(), strict=True):
             self._rejected[self._stream.reject_reasons[kind]] += count
         self._records += end - begin
-        good = begin + np.flatnonzero(reasons < 0)
-        if not good.size:
+        accepted = begin + np.flatnonzero(rejected < 0)
+        if not accepted.size:
             return
-        times = chunk.times[good]
+        times = chunk.times[accepted]
         self._first = min(int(times.min()), self._first or int(times.min()))
         self._last = max(int(times.max()), self._last)
-        for starts, inside in self._windows(times):
+        for starts, inside in self._find_windows(times):
             for start in np.unique(starts[inside]).tolist():
-                self._totals.add(start, chunk, good[inside & (starts == start)])
+                self._totals.add(start, chunk, accepted[inside & (starts == start)])
 
-    def _windows(self, times: Int64s) -> Iterator[tuple[Int64s, Bools]]:
-        """Starts of windows, and which of the times are in them: a time may be in several."""
+    def _find_windows(self, times: Int64s) -> Iterator[tuple[Int64s, Bools]]:
+        """Find starts of windows, and which times are in them: a time may be in several."""
         window = self._settings.window
         if window is None:
             yield np.zeros(times.size, np.int64), np.ones(times.size, bool)
@@ -84,38 +84,40 @@ class Oracle:
             "seed": self._stream.settings.seed,
             "records": self._records,
             "rejected": dict(sorted(self._rejected.items())),
-            "first_event_time": moment(self._first),
-            "last_event_time": moment(self._last),
+            "first_event_time": format_moment(self._first),
+            "last_event_time": format_moment(self._last),
         }
         try:
             with Path(self._settings.path).open("w") as file:
                 file.write(json.dumps(head)[:-1] + ', "totals": [')
-                for number, row in enumerate(self._rows()):
+                for number, row in enumerate(self._list_rows()):
                     print("," if number else "", row, sep="\n", end="", file=file)
                 file.write("\n]}\n")
         except OSError as error:
             self.discard()
-            raise self._unwritable(error) from error
+            raise self._make_error(error) from error
 
     def discard(self) -> None:
         """Remove the totals when it is unknown which records were written: they could be wrong."""
         remove(self._settings.path)
 
-    def _unwritable(self, error: OSError) -> ExternalError:
+    def _make_error(self, error: OSError) -> ExternalError:
         return ExternalError(f"generate: --oracle: {self._settings.path}: {error.strerror}")
 
-    def _rows(self) -> Iterator[str]:
-        for start in self._totals.windows():
+    def _list_rows(self) -> Iterator[str]:
+        for start in self._totals.list_windows():
             bounds = {}
             if self._settings.window is not None:
                 ends = (start, start + self._settings.window)
-                bounds = dict(zip(("window_start", "window_end"), map(moment, ends), strict=True))
-            for key, values in self._totals.rows(start):
-                yield _text({**bounds, "key": self._stream.name_of(key), **values})
+                bounds = dict(
+                    zip(("window_start", "window_end"), map(format_moment, ends), strict=True)
+                )
+            for key, values in self._totals.list_rows(start):
+                yield _format_row({**bounds, "key": self._stream.name_of(key), **values})
 
 
-def _text(row: dict[str, Any]) -> str:
-    """A JSON object; decimals are numbers with all their digits."""
+def _format_row(row: dict[str, Any]) -> str:
+    """Write a JSON object; decimals are numbers with all their digits."""
     fields = (
         f"{json.dumps(name)}: {value if isinstance(value, Decimal) else json.dumps(value)}"
         for name, value in row.items()

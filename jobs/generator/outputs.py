@@ -15,7 +15,7 @@ from unskew.config.errors import ExternalError
 from unskew.grouping.base import Int64s
 from unskew.jobs.generator.files import remove
 from unskew.jobs.generator.settings import FileTarget, KafkaTarget
-from unskew.jobs.kafka.admin import no_answer, no_such_topic
+from unskew.jobs.kafka.admin import describe_missing_topic, describe_no_answer
 
 ANSWER_SECONDS = 5.0
 DELIVERY_SECONDS = 20.0
@@ -65,8 +65,8 @@ class KafkaOutput(Output):
             **dict(target.options),
         }
         callbacks: dict[str, Any] = {
-            "error_cb": self._noted,
-            "on_delivery": self._delivery_failed,
+            "error_cb": self._note_reason,
+            "on_delivery": self._note_failure,
             # Python is called for failures alone: a call a record would take most of the time.
             "delivery.report.only.error": True,
         }
@@ -74,20 +74,20 @@ class KafkaOutput(Output):
             self._producer = Producer({**settings, **callbacks})
         except KafkaException as error:
             raise ExternalError(f"generate: --kafka: {error.args[0].str()}") from error
-        self._partitions = self._partitions_there()
+        self._partitions = self._count_partitions()
 
-    def _partitions_there(self) -> int:
+    def _count_partitions(self) -> int:
         target = self._target
         try:
             cluster = self._producer.list_topics(timeout=ANSWER_SECONDS)
         except KafkaException as error:
             reason = f" ({self._reason})" if self._reason else ""
             where = f"generate: {target.servers}"
-            problem = no_answer(where, ANSWER_SECONDS, reason, "--bootstrap-servers")
+            problem = describe_no_answer(where, ANSWER_SECONDS, reason, "--bootstrap-servers")
             raise ExternalError(problem) from error
         topic = cluster.topics.get(target.topic)
         if topic is None or not topic.partitions:
-            problem = no_such_topic(f"generate: {self.name}", target.topic, cluster.topics)
+            problem = describe_missing_topic(f"generate: {self.name}", target.topic, cluster.topics)
             raise ExternalError(problem)
         there = len(topic.partitions)
         if target.partitions is not None and there < target.partitions:
@@ -152,11 +152,11 @@ class KafkaOutput(Output):
         """Records that the broker has acknowledged."""
         return self._sent - len(self._producer) - self._failed
 
-    def _delivery_failed(self, error: Any, _message: Any) -> None:
+    def _note_failure(self, error: Any, _message: Any) -> None:
         self._failed += 1
         self._reason = error.str()
 
-    def _noted(self, error: Any) -> None:
+    def _note_reason(self, error: Any) -> None:
         self._reason = error.str()
 
 
@@ -221,7 +221,9 @@ class ParquetOutput(Output):
         try:
             self._writer = pq.ParquetWriter(target.path, self._SCHEMA)
         except OSError as error:
-            raise ExternalError(f"generate: --out: {self.name}: {_why(error)}") from error
+            raise ExternalError(
+                f"generate: --out: {self.name}: {_describe_error(error)}"
+            ) from error
 
     def write(self, values: list[bytes], times: Int64s) -> None:
         """Append."""
@@ -245,7 +247,7 @@ class ParquetOutput(Output):
                 self._writer.write_table(pa.concat_tables(self._held))
                 self._held.clear()
         except OSError as error:
-            raise self._lost(error) from error
+            raise self._drop_file(error) from error
 
     def close(self) -> None:
         """Write what is held and the file's foot."""
@@ -253,13 +255,15 @@ class ParquetOutput(Output):
         try:
             self._writer.close()
         except OSError as error:
-            raise self._lost(error) from error
+            raise self._drop_file(error) from error
 
-    def _lost(self, error: OSError) -> ExternalError:
+    def _drop_file(self, error: OSError) -> ExternalError:
         # Without its foot nothing in it can be read.
         self._writer.is_open = False
         remove(self.name)
-        return ExternalError(f"generate: {self.name}: {_why(error)}; nothing of it can be kept")
+        return ExternalError(
+            f"generate: {self.name}: {_describe_error(error)}; nothing of it can be kept"
+        )
 
     @property
     def written(self) -> int:
@@ -267,12 +271,12 @@ class ParquetOutput(Output):
         return self._records
 
 
-def _why(error: OSError) -> str:
+def _describe_error(error: OSError) -> str:
     return error.strerror or str(error).partition("Detail:")[2].strip(" .") or str(error)
 
 
 def open_output(target: KafkaTarget | FileTarget, stream: str) -> Output:
-    """The output that the target asks for."""
+    """Open the output that the target asks for."""
     if isinstance(target, KafkaTarget):
         return KafkaOutput(target)
     return (

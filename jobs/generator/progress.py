@@ -14,11 +14,11 @@ class Progress:
     """Prints progress to standard error, and a summary at the end to standard output."""
 
     def __init__(
-        self, stream: str, target: str, asked: float | None, out: TextIO | None = None
+        self, stream: str, target: str, target_rate: float | None, out: TextIO | None = None
     ) -> None:
         self._stream = stream
         self._target = target
-        self._asked = asked
+        self._target_rate = target_rate
         self._out = out or sys.stderr
         self._live = self._out.isatty()
         self._pause = _RENEWED_SECONDS if self._live else _LOGGED_SECONDS
@@ -32,9 +32,9 @@ class Progress:
             return
         lately = (records - self._records) / (now - self._shown)
         self._shown, self._records = now, records
-        asked = "" if self._asked is None else f" of {self._asked:,.0f}/s asked"
+        target = "" if self._target_rate is None else f" of {self._target_rate:,.0f}/s asked"
         age = now - self._started
-        text = f"{self._stream}: {records:,} records in {age:.0f} s, {lately:,.0f}/s{asked}"
+        text = f"{self._stream}: {records:,} records in {age:.0f} s, {lately:,.0f}/s{target}"
         if self._live:
             text = _CLEAR + text[: shutil.get_terminal_size().columns - 1]
         else:
@@ -51,9 +51,9 @@ class Progress:
     def done(self, written: int, seconds: float) -> None:
         """Print what was written, where and how fast."""
         self.clear()
-        asked = "" if self._asked is None else f" ({self._asked:,.0f} asked)"
+        target = "" if self._target_rate is None else f" ({self._target_rate:,.0f} asked)"
         print(
             f"{self._stream}: {written:,} records in {self._target}, {seconds:.1f} s,"
-            f" {written / seconds:,.0f} records/s{asked}",
+            f" {written / seconds:,.0f} records/s{target}",
             flush=True,
         )

@@ -16,11 +16,11 @@ _STREAMS: dict[str, tuple[type[Stream], type[Totals]]] = {
 }
 
 
-def stream_of(settings: Settings) -> Stream:
-    """The stream that the settings name."""
+def open_stream(settings: Settings) -> Stream:
+    """Open the stream that the settings name."""
     return _STREAMS[settings.stream][0](settings)
 
 
-def totals_of(stream: Stream) -> Totals:
-    """Nothing yet of what the stream's job counts."""
+def start_totals(stream: Stream) -> Totals:
+    """Start the totals of what the stream's job counts, empty."""
     return _STREAMS[stream.settings.stream][1](stream)

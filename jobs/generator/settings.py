@@ -26,7 +26,7 @@ class Settings:
     words: int
     users: int
     trace: str | None = None
-    """Of `keys`: the trace that they are drawn from."""
+    """The trace that the stream `keys` is drawn from."""
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ class Chunk:
     values: list[bytes]
     times: Int64s
     """Event times in microseconds."""
-    reasons: Int64s
-    """For each record, the index of its fault in `Stream.reject_reasons`; -1: none."""
+    rejected: Int64s
+    """For each record, the index of its reason in `Stream.reject_reasons`; -1: it is accepted."""
     columns: Mapping[str, Any]
     """The oracle's input, by record or, if there is a column `row`, by row of the operator."""
 
@@ -60,45 +60,45 @@ class Stream(ABC):
         """A key's name, by its number."""
         return self.names[key]
 
-    def chunks(self) -> Iterator[Chunk]:
-        """The stream from its first record to its last."""
+    def make_chunks(self) -> Iterator[Chunk]:
+        """Make the stream from its first record to its last."""
         number = 0
         while self.settings.records is None or number * CHUNK_RECORDS < self.settings.records:
-            yield self._chunk(number)
+            yield self._make_chunk(number)
             number += 1
 
-    def _chunk(self, number: int) -> Chunk:
+    def _make_chunk(self, number: int) -> Chunk:
         random = np.random.default_rng([self.settings.seed, number])
-        moments = self._moments(number)
+        moments = self._compute_due(number)
         late = random.random(CHUNK_RECORDS) < self.settings.late
         behind = random.integers(0, self.settings.late_by + 1, CHUNK_RECORDS)
         times = self.settings.start + moments - late * behind
         times -= times % self.time_step
-        broken = random.random(CHUNK_RECORDS) < self.settings.rejected
+        is_rejected = random.random(CHUNK_RECORDS) < self.settings.rejected
         kinds = random.integers(0, len(self.reject_reasons), CHUNK_RECORDS)
-        reasons: Int64s = np.where(broken, kinds, -1)
-        return self.made(random, moments, times, reasons)
+        rejected: Int64s = np.where(is_rejected, kinds, -1)
+        return self.make_chunk(random, moments, times, rejected)
 
-    def _moments(self, number: int) -> Int64s:
-        """When a chunk's records are due, in microseconds since the stream began."""
+    def _compute_due(self, number: int) -> Int64s:
+        """Compute when a chunk's records are due, in microseconds since the stream began."""
         numbers = np.arange(number * CHUNK_RECORDS, (number + 1) * CHUNK_RECORDS)
         due: Int64s = np.floor(numbers * (1e6 / self.settings.rate)).astype(np.int64)
         return due
 
     @abstractmethod
-    def made(
-        self, random: np.random.Generator, moments: Int64s, times: Int64s, reasons: Int64s
+    def make_chunk(
+        self, random: np.random.Generator, moments: Int64s, times: Int64s, rejected: Int64s
     ) -> Chunk:
-        """The records due at `moments` with these event times and faults."""
+        """Make the records due at `moments` with these event times, rejected or not."""
 
 
-def joined(*parts: Any) -> pa.Array:
-    """Texts and columns of text side by side."""
+def join_texts(*parts: Any) -> pa.Array:
+    """Join texts and columns of text side by side."""
     return pc.binary_join_element_wise(*parts, "")
 
 
-def as_bytes(column: pa.Array) -> list[bytes]:
-    """The texts of a fresh column without nulls."""
+def split_bytes(column: pa.Array) -> list[bytes]:
+    """Split a fresh column without nulls into its texts."""
     assert column.offset == 0
     _, offsets, data = column.buffers()
     ends = np.frombuffer(offsets, np.int32, len(column) + 1).tolist()
@@ -106,7 +106,7 @@ def as_bytes(column: pa.Array) -> list[bytes]:
     return [text[begin:end] for begin, end in pairwise(ends)]
 
 
-def as_texts(times: Int64s) -> pa.Array:
-    """Microseconds since 1970 as ISO 8601 in UTC."""
+def format_times(times: Int64s) -> pa.Array:
+    """Write microseconds since 1970 in ISO 8601 and UTC."""
     texts = pc.cast(pa.array(times).cast(pa.timestamp("us")), pa.string())
-    return joined(pc.utf8_replace_slice(texts, 10, 11, "T"), "Z")
+    return join_texts(pc.utf8_replace_slice(texts, 10, 11, "T"), "Z")

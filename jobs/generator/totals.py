@@ -27,16 +27,16 @@ class Totals(ABC):
         self.keys = stream.settings.keys
 
     @abstractmethod
-    def add(self, window: int, chunk: Chunk, taken: Int64s) -> None:
-        """Count the sound records at the indices `taken`, all of which are in `window`."""
+    def add(self, window: int, chunk: Chunk, accepted: Int64s) -> None:
+        """Count the accepted records, by their indices, all of which are in `window`."""
 
     @abstractmethod
-    def windows(self) -> list[int]:
-        """The windows that have totals."""
+    def list_windows(self) -> list[int]:
+        """List the windows that have totals."""
 
     @abstractmethod
-    def rows(self, window: int) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Keys of a window with the columns that the job writes."""
+    def list_rows(self, window: int) -> Iterator[tuple[int, dict[str, Any]]]:
+        """List the keys of a window with the columns that the job writes."""
 
 
 class WordTotals(Totals):
@@ -46,15 +46,15 @@ class WordTotals(Totals):
         super().__init__(stream)
         self._counts: dict[int, Int64s] = {}
 
-    def add(self, window: int, chunk: Chunk, taken: Int64s) -> None:
-        keys = chunk.columns["key"][_rows_of(chunk, taken)]
+    def add(self, window: int, chunk: Chunk, accepted: Int64s) -> None:
+        keys = chunk.columns["key"][_find_rows(chunk, accepted)]
         counts = self._counts.setdefault(window, np.zeros(self.keys, np.int64))
         counts += np.bincount(keys, minlength=self.keys)
 
-    def windows(self) -> list[int]:
+    def list_windows(self) -> list[int]:
         return sorted(self._counts)
 
-    def rows(self, window: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    def list_rows(self, window: int) -> Iterator[tuple[int, dict[str, Any]]]:
         counts = self._counts[window]
         for key in np.flatnonzero(counts).tolist():
             yield key, {"count": int(counts[key])}
@@ -67,15 +67,15 @@ class KeyTotals(Totals):
         super().__init__(stream)
         self._counts: dict[int, Counter[int]] = {}
 
-    def add(self, window: int, chunk: Chunk, taken: Int64s) -> None:
-        keys, counts = np.unique(chunk.columns["key"][taken], return_counts=True)
+    def add(self, window: int, chunk: Chunk, accepted: Int64s) -> None:
+        keys, counts = np.unique(chunk.columns["key"][accepted], return_counts=True)
         added = dict(zip(keys.tolist(), counts.tolist(), strict=True))
         self._counts.setdefault(window, Counter()).update(added)
 
-    def windows(self) -> list[int]:
+    def list_windows(self) -> list[int]:
         return sorted(self._counts)
 
-    def rows(self, window: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    def list_rows(self, window: int) -> Iterator[tuple[int, dict[str, Any]]]:
         for key, count in sorted(self._counts[window].items()):
             yield key, {"count": count}
 
@@ -101,9 +101,11 @@ class TradeTotals(Totals):
         super().__init__(stream)
         self._symbols: dict[int, dict[int, _Symbol]] = {}
 
-    def add(self, window: int, chunk: Chunk, taken: Int64s) -> None:
-        keys, ticks, volumes = (chunk.columns[name][taken] for name in ("key", "ticks", "volume"))
-        times = chunk.times[taken]
+    def add(self, window: int, chunk: Chunk, accepted: Int64s) -> None:
+        keys, ticks, volumes = (
+            chunk.columns[name][accepted] for name in ("key", "ticks", "volume")
+        )
+        times = chunk.times[accepted]
         order = np.lexsort((ticks, times, keys))
         keys, ticks, volumes, times = (column[order] for column in (keys, ticks, volumes, times))
         begins = np.flatnonzero(np.diff(keys, prepend=-1))
@@ -121,10 +123,10 @@ class TradeTotals(Totals):
         for key, *sum_of in zip(*(column.tolist() for column in sums), strict=True):
             _merge(symbols.setdefault(key, _Symbol()), *sum_of)
 
-    def windows(self) -> list[int]:
+    def list_windows(self) -> list[int]:
         return sorted(self._symbols)
 
-    def rows(self, window: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    def list_rows(self, window: int) -> Iterator[tuple[int, dict[str, Any]]]:
         for key, total in sorted(self._symbols[window].items()):
             # Half up, in whole numbers: nothing is rounded twice.
             parts = TICKS * total.volume
@@ -135,10 +137,10 @@ class TradeTotals(Totals):
                     "vwap": Decimal(average).scaleb(-6),
                     "volume": Decimal(total.volume).quantize(_DECIMALS),
                     "trades": total.trades,
-                    "high": _price(total.high),
-                    "low": _price(total.low),
-                    "open": _price(total.first[1]),
-                    "close": _price(total.last[1]),
+                    "high": _compute_price(total.high),
+                    "low": _compute_price(total.low),
+                    "open": _compute_price(total.first[1]),
+                    "close": _compute_price(total.last[1]),
                 },
             )
 
@@ -153,7 +155,7 @@ def _merge(total: _Symbol, amount: int, volume: int, trades: int, *ends: int) ->
     total.last = max(total.last, (last_time, last))
 
 
-def _price(ticks: int) -> Decimal:
+def _compute_price(ticks: int) -> Decimal:
     return (Decimal(ticks) / TICKS).quantize(_DECIMALS)
 
 
@@ -169,14 +171,14 @@ class _Tags:
         self._distinct = 0
 
     def add_users(self, pairs: Int64s) -> None:
-        """Pairs of hashtag and user, numbers of one whole each; memory holds distinct ones."""
+        """Add pairs of hashtag and user, a number each; memory holds distinct ones."""
         self._pairs.append(np.unique(pairs))
         self._held += self._pairs[-1].size
         if self._held > 2 * self._distinct + 1_000_000:
-            self.pairs()
+            self.unite_pairs()
 
-    def pairs(self) -> Int64s:
-        """The distinct pairs."""
+    def unite_pairs(self) -> Int64s:
+        """Bring the pairs together, each once, and return them."""
         self._pairs = [np.unique(np.concatenate(self._pairs))]
         self._held = self._distinct = self._pairs[0].size
         return self._pairs[0]
@@ -194,8 +196,8 @@ class PostTotals(Totals):
         self._tags: dict[int, _Tags] = {}
         self._hashes: dict[int, int] = {}
 
-    def add(self, window: int, chunk: Chunk, taken: Int64s) -> None:
-        rows = _rows_of(chunk, taken)
+    def add(self, window: int, chunk: Chunk, accepted: Int64s) -> None:
+        rows = _find_rows(chunk, accepted)
         if not rows.size:
             return
         # A post that names a hashtag twice counts once.
@@ -207,12 +209,12 @@ class PostTotals(Totals):
         np.maximum.at(tags.last, keys, chunk.times[posts])
         tags.add_users(keys * self._users + chunk.columns["user"][posts])
 
-    def windows(self) -> list[int]:
+    def list_windows(self) -> list[int]:
         return sorted(self._tags)
 
-    def rows(self, window: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    def list_rows(self, window: int) -> Iterator[tuple[int, dict[str, Any]]]:
         tags = self._tags[window]
-        pairs = tags.pairs()
+        pairs = tags.unite_pairs()
         ends = np.searchsorted(pairs, np.arange(self.keys + 1) * self._users)
         for key in np.flatnonzero(tags.posts).tolist():
             yield (
@@ -220,13 +222,13 @@ class PostTotals(Totals):
                 {
                     "posts": int(tags.posts[key]),
                     "users": self._estimate(pairs[ends[key] : ends[key + 1]] % self._users),
-                    "first_seen": moment(int(tags.first[key])),
-                    "last_seen": moment(int(tags.last[key])),
+                    "first_seen": format_moment(int(tags.first[key])),
+                    "last_seen": format_moment(int(tags.last[key])),
                 },
             )
 
     def _estimate(self, users: Int64s) -> int:
-        """The job's estimate of the number of these users, all of them different."""
+        """Estimate the number of these users, all of them different, like the job."""
         # Only here, because numba takes a second to import.
         from unskew.jobs.operators.hashtags import estimate  # noqa: PLC0415
 
@@ -240,14 +242,14 @@ class PostTotals(Totals):
         return self._hashes[user]
 
 
-def _rows_of(chunk: Chunk, taken: Int64s) -> Int64s:
-    """The operator's rows that the records at these indices become."""
+def _find_rows(chunk: Chunk, accepted: Int64s) -> Int64s:
+    """Find the operator's rows that the records at these indices become."""
     chosen = np.zeros(len(chunk.values), bool)
-    chosen[taken] = True
+    chosen[accepted] = True
     return np.flatnonzero(chosen[chunk.columns["row"]])
 
 
-def moment(micros: int) -> str:
-    """A time as the sinks write it: to the millisecond."""
+def format_moment(micros: int) -> str:
+    """Write a time like the sinks do: to the millisecond."""
     when = _EPOCH + timedelta(microseconds=micros)
     return when.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"

@@ -13,7 +13,7 @@ from typing import Any
 from unskew.grouping.options.suggestions import nearest
 
 BROKERS_DEFAULT = -1
-"""As many partitions, or replicas, as the brokers' own settings say."""
+"""Stands for the number of partitions, or replicas, in the brokers' own settings."""
 _REQUEST_SECONDS = 20.0
 _RETRY_SECONDS = 0.2
 _MAKES_TOPICS = "unskew topics JOB"
@@ -34,8 +34,8 @@ class Admin:
     def __init__(self, client: Any) -> None:
         self._client = client
 
-    def partitions(self) -> dict[str, int]:
-        """The topics that are there, each with how many partitions it has."""
+    def count_partitions(self) -> dict[str, int]:
+        """Count the partitions of each topic that is there."""
         return {topic["name"]: len(topic["partitions"]) for topic in self._client.describe_topics()}
 
     def create(
@@ -61,7 +61,7 @@ class Admin:
             raise TopicError(str(error)) from error
         return True
 
-    def makes_topics(self) -> bool:
+    def allows_topic_creation(self) -> bool:
         """Do the brokers make a topic when it is written to? Unknown counts as yes."""
         from kafka.admin import ConfigResource, ConfigResourceType  # noqa: PLC0415
         from kafka.errors import KafkaError  # noqa: PLC0415
@@ -126,22 +126,24 @@ def _wait_for_port(servers: list[str], seconds: float) -> None:
         time.sleep(_RETRY_SECONDS)
 
 
-def no_answer(where: str, seconds: float, reason: str = "", check: str = "the address") -> str:
-    """The message about brokers that do not answer."""
+def describe_no_answer(
+    where: str, seconds: float, reason: str = "", check: str = "the address"
+) -> str:
+    """Write the message about brokers that do not answer."""
     return f"{where}: no broker answers within {seconds:.0f} s{reason}; start it, or check {check}"
 
 
-def no_such_topic(where: str, topic: str, there: Iterable[str]) -> str:
-    """The message about a topic that does not exist, given those that do."""
+def describe_missing_topic(where: str, topic: str, there: Iterable[str]) -> str:
+    """Write the message about a topic that does not exist, given those that do."""
     known = sorted(name for name in there if not name.startswith("__"))
     near = nearest(topic, known)
-    advice = f"{_MAKES_TOPICS} makes it; there are {_listed(known)}"
+    advice = f"{_MAKES_TOPICS} makes it; there are {_list_names(known)}"
     if near:
         advice = f'did you mean "{near}"? Otherwise {_MAKES_TOPICS} makes it'
     return f"{where}: no such topic; {advice}"
 
 
-def _listed(names: list[str]) -> str:
+def _list_names(names: list[str]) -> str:
     if not names:
         return "none"
     more = len(names) - _TOPICS_SHOWN

@@ -12,9 +12,9 @@ from typing import Self
 
 from unskew.config.errors import ExternalError
 from unskew.jobs.kafka.admin import NoBrokerError, admin
-from unskew.jobs.local.child_processes import Child, free_ports, listens
-from unskew.jobs.local.jars import jars, spark_jar
-from unskew.jobs.local.java import java_command
+from unskew.jobs.local.child_processes import Child, find_free_ports, is_listening
+from unskew.jobs.local.jars import fetch_jars, find_spark_jar
+from unskew.jobs.local.java import find_java
 
 _START_SECONDS = 60.0
 _ANSWER_SECONDS = 5.0
@@ -49,7 +49,7 @@ class Broker:
     def __init__(
         self, port: int | None = None, data: Path | None = None, identity: Identity | None = None
     ) -> None:
-        self._jars = [*_log_jars(), *jars("broker")]
+        self._jars = [*_log_jars(), *fetch_jars("broker")]
         self._identity = identity
         for attempt in range(1, _PORT_TRIES + 1):
             try:
@@ -63,11 +63,11 @@ class Broker:
                 break
 
     def _start(self, port: int | None, data: Path | None) -> None:
-        free = free_ports(3)
+        free = find_free_ports(3)
         self.port, controller = port or free[0], free[1]
         self.address = f"127.0.0.1:{self.port}"
         self.secure_address = f"127.0.0.1:{free[2]}" if self._identity else ""
-        if listens(self.port):
+        if is_listening(self.port):
             raise ExternalError(f"broker: port {self.port} is in use; choose another, or none")
         try:
             self._home = Path(tempfile.mkdtemp(prefix="unskew-broker-"))
@@ -84,27 +84,27 @@ class Broker:
     def _start_in(self, home: Path, data: Path | None, controller: int) -> None:
         folder = (data or home / "data").absolute()
         try:
-            secure = _secure_listener(self.secure_address, self._identity)
+            secure = _configure_secure_listener(self.secure_address, self._identity)
             properties = _write_files(home, folder, self.port, controller, secure)
         except OSError as error:
             raise ExternalError(f"broker: {folder}: {error.strerror}") from error
         log4j = f"-Dlog4j2.configurationFile={home}/log4j2.properties"
-        command = [str(java_command()), *_JVM, log4j, "-cp", ":".join(map(str, self._jars))]
+        command = [str(find_java()), *_JVM, log4j, "-cp", ":".join(map(str, self._jars))]
         command += ["kafka.Kafka", str(properties)]
         self.child = Child(command, home / "broker.log", remove=home)
         try:
-            self.child.wait_until(self._answers, "broker", _START_SECONDS)
+            self.child.wait_until(self._does_answer, "broker", _START_SECONDS)
         except BaseException:
             self.child.stop()
             raise
 
-    def _answers(self) -> bool:
+    def _does_answer(self) -> bool:
         """Does it answer a request? Asked only once the port is open."""
-        if not listens(self.port):
+        if not is_listening(self.port):
             return False
         try:
             with admin(self.address, _ANSWER_SECONDS) as client:
-                client.partitions()
+                client.count_partitions()
         except NoBrokerError:
             return False
         return True
@@ -146,11 +146,11 @@ def create_topics(address: str, names: Iterable[str], partitions: int = 1, **set
 
 def _log_jars() -> list[Path]:
     """Kafka's own jars lack what takes its log to log4j; Spark's have it, of the same version."""
-    return [spark_jar("slf4j-api-2.*.jar"), spark_jar("log4j-slf4j2-impl-*.jar")]
+    return [find_spark_jar("slf4j-api-2.*.jar"), find_spark_jar("log4j-slf4j2-impl-*.jar")]
 
 
-def _secure_listener(address: str, identity: Identity | None) -> dict[str, object]:
-    """The settings of the listener for users, if there is one."""
+def _configure_secure_listener(address: str, identity: Identity | None) -> dict[str, object]:
+    """Write the settings of the listener for users, if there is one."""
     if identity is None:
         return {}
     return {
@@ -159,8 +159,8 @@ def _secure_listener(address: str, identity: Identity | None) -> dict[str, objec
             "org.apache.kafka.common.security.scram.ScramLoginModule required;"
         ),
         "ssl.keystore.type": "PEM",
-        "ssl.keystore.certificate.chain": _one_line(identity.certificate),
-        "ssl.keystore.key": _one_line(identity.key),
+        "ssl.keystore.certificate.chain": _join_lines(identity.certificate),
+        "ssl.keystore.key": _join_lines(identity.key),
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS",  # clients of the plain (loopback) listener
         "listeners": f"SASL_SSL://{address}",
@@ -170,8 +170,8 @@ def _secure_listener(address: str, identity: Identity | None) -> dict[str, objec
     }
 
 
-def _one_line(pem: Path) -> str:
-    """A PEM file as a value of a properties file."""
+def _join_lines(pem: Path) -> str:
+    """Write a PEM file as a value of a properties file."""
     return pem.read_text().strip().replace("\n", "\\n")
 
 
@@ -183,7 +183,7 @@ def _write_files(
     if not marks.exists():
         # What Kafka's own `format` command would write, without starting a JVM for it.
         marks.write_text(
-            f"version=1\ncluster.id={_short_id()}\nnode.id=1\ndirectory.id={_short_id()}\n"
+            f"version=1\ncluster.id={_make_short_id()}\nnode.id=1\ndirectory.id={_make_short_id()}\n"
         )
     (home / "log4j2.properties").write_text(_LOG4J)
     properties = home / "server.properties"
@@ -217,5 +217,5 @@ def _write_files(
     return properties
 
 
-def _short_id() -> str:
+def _make_short_id() -> str:
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()

@@ -29,8 +29,8 @@ _OF_STORES = frozenset(
 """Options that are read with those that say where the stores are."""
 
 
-def native_options(options: Mapping[str, str], where: str) -> dict[str, str]:
-    """Where brokers are and how to log in to them, as librdkafka takes it.
+def translate_options(options: Mapping[str, str], where: str) -> dict[str, str]:
+    """Say where brokers are and how to log in to them, in librdkafka's options.
 
     A UsageError, with `where` in it, names what only the Java client can use.
     """
@@ -54,23 +54,23 @@ def _translate(name: str, value: str, options: Mapping[str, str]) -> dict[str, s
     if name == _HOST_CHECK or (name == "sasl.mechanism" and value in _MECHANISMS):
         return {name: value or "none"}
     if name == "sasl.jaas.config":
-        return _log_in(value)
+        return _describe_login(value)
     if name == "ssl.truststore.location":
-        return _trust(value, options)
+        return _describe_truststore(value, options)
     if name == "ssl.keystore.location":
-        return _identify(value, options)
+        return _describe_keystore(value, options)
     raise ValueError("only Spark can log in with it")
 
 
-def _log_in(jaas_line: str) -> dict[str, str]:
-    given = jaas_options(jaas_line)
-    if not {"username", "password"} <= given.keys():
+def _describe_login(jaas_line: str) -> dict[str, str]:
+    login = jaas_options(jaas_line)
+    if not {"username", "password"} <= login.keys():
         raise ValueError("no username and password in it; only Spark can log in with it")
-    return {"sasl.username": given["username"], "sasl.password": given["password"]}
+    return {"sasl.username": login["username"], "sasl.password": login["password"]}
 
 
-def _trust(location: str, options: Mapping[str, str]) -> dict[str, str]:
-    if _type_of("truststore", options) != "PEM":
+def _describe_truststore(location: str, options: Mapping[str, str]) -> dict[str, str]:
+    if _read_store_type("truststore", options) != "PEM":
         raise ValueError(
             "only Spark can read a store of this type; write the authorities as a PEM file, with"
             " kafka.ssl.truststore.type: PEM"
@@ -78,8 +78,8 @@ def _trust(location: str, options: Mapping[str, str]) -> dict[str, str]:
     return {"ssl.ca.location": location}
 
 
-def _identify(location: str, options: Mapping[str, str]) -> dict[str, str]:
-    kind = _type_of("keystore", options)
+def _describe_keystore(location: str, options: Mapping[str, str]) -> dict[str, str]:
+    kind = _read_store_type("keystore", options)
     if kind == "PEM":
         return {"ssl.certificate.location": location, "ssl.key.location": location}
     if kind == "PKCS12":
@@ -88,7 +88,7 @@ def _identify(location: str, options: Mapping[str, str]) -> dict[str, str]:
     raise ValueError("only Spark can read a store of this type; PEM and PKCS12 serve both")
 
 
-def _type_of(store: str, options: Mapping[str, str]) -> str:
+def _read_store_type(store: str, options: Mapping[str, str]) -> str:
     return options.get(f"kafka.ssl.{store}.type", "JKS").upper()
 
 

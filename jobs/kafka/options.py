@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from unskew.config.types.secrets import Secret, reveal
 
 
-def connection_options(servers: str, options: Mapping[str, str | Secret]) -> dict[str, str]:
-    """How to reach the brokers, for the connector's reader and writer alike."""
+def make_connection_options(servers: str, options: Mapping[str, str | Secret]) -> dict[str, str]:
+    """Make the options to reach the brokers, for the connector's reader and writer."""
     return {"kafka.bootstrap.servers": servers, **reveal(options)}
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from unskew.config.errors import UnskewError
-from unskew.jobs.kafka.native_options import native_options
+from unskew.jobs.kafka.native_options import translate_options
 
 _ANSWER_SECONDS = 15.0
 _LIMIT = "max.message.bytes"
@@ -31,7 +31,7 @@ def _ask(options: tuple[tuple[str, str], ...], topic: str) -> int:
         ResourceType,
     )
 
-    client = AdminClient({**native_options(dict(options), f"kafka: {topic}"), "log_level": 0})
+    client = AdminClient({**translate_options(dict(options), f"kafka: {topic}"), "log_level": 0})
     resource = ConfigResource(ResourceType.TOPIC, topic)
     (answer,) = client.describe_configs([resource], request_timeout=_ANSWER_SECONDS).values()
     return int(answer.result(_ANSWER_SECONDS)[_LIMIT].value)

@@ -84,8 +84,8 @@ class Child:
         return [line for line in written if line.strip()][-lines:]
 
 
-def free_ports(count: int) -> list[int]:
-    """Loopback ports that are free at this moment."""
+def find_free_ports(count: int) -> list[int]:
+    """Find loopback ports that are free at this moment."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for free_socket in sockets:
@@ -96,7 +96,7 @@ def free_ports(count: int) -> list[int]:
             free_socket.close()
 
 
-def listens(port: int) -> bool:
+def is_listening(port: int) -> bool:
     """Does something accept connections on this loopback port?"""
     with socket.socket() as probe:
         probe.settimeout(1)

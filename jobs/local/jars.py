@@ -19,9 +19,9 @@ from pathlib import Path
 
 from unskew.config.errors import ExternalError
 from unskew.grouping.cache import cache_folder
-from unskew.jobs.local.java import java_command, system_java
-from unskew.jobs.local.java_truststore import java_options
-from unskew.jobs.local.resources import resource
+from unskew.jobs.local.java import find_java, find_system_java
+from unskew.jobs.local.java_truststore import write_truststore
+from unskew.jobs.local.resources import find_resource
 
 SETS = ("spark", "broker", "delta")
 _ALWAYS = ("spark", "broker")
@@ -29,11 +29,11 @@ _ALWAYS = ("spark", "broker")
 _PATTERN = "[conf]/[artifact]-[revision].[ext]"
 
 
-def jars(name: str, progress: Callable[[str], None] | None = None) -> list[Path]:
-    """The jars of one set, fetched if the cache does not have them."""
+def fetch_jars(name: str, progress: Callable[[str], None] | None = None) -> list[Path]:
+    """Fetch the jars of one set if the cache does not have them; return their paths."""
     assert name in SETS
     folder = ensure(progress, (name,))
-    return [folder / path for path in expected() if path.startswith(f"{name}/")]
+    return [folder / path for path in read_expected() if path.startswith(f"{name}/")]
 
 
 def ensure(progress: Callable[[str], None] | None = None, wanted: Sequence[str] = _ALWAYS) -> Path:
@@ -41,28 +41,28 @@ def ensure(progress: Callable[[str], None] | None = None, wanted: Sequence[str] 
     say = progress or _say
     folder = cache_folder("jars") / _digest()
     sets = tuple(dict.fromkeys(_ALWAYS + tuple(wanted)))
-    if not problems(folder, sets):
+    if not find_problems(folder, sets):
         return folder
     with _lock(say):
         for some in (_ALWAYS, *((name,) for name in sets if name not in _ALWAYS)):
-            if problems(folder, some):  # another process may have fetched them meanwhile
+            if find_problems(folder, some):  # another process may have fetched them meanwhile
                 _fetch(folder, some, say)
     return folder
 
 
-def expected(sets: Sequence[str] = SETS) -> dict[str, str]:
-    """The committed list: path in the cache -> SHA-256."""
-    lines = resource("jars.sha256").read_text().splitlines()
+def read_expected(sets: Sequence[str] = SETS) -> dict[str, str]:
+    """Read the committed list: path in the cache -> SHA-256."""
+    lines = find_resource("jars.sha256").read_text().splitlines()
     listed = {path: digest for digest, path in (line.split(maxsplit=1) for line in lines)}
     return {path: digest for path, digest in listed.items() if path.partition("/")[0] in sets}
 
 
-def problems(folder: Path, sets: Sequence[str] = SETS) -> list[str]:
-    """The missing or damaged jars of a folder, a line each."""
+def find_problems(folder: Path, sets: Sequence[str] = SETS) -> list[str]:
+    """List the missing or damaged jars of a folder, a line each."""
     problems = []
-    for path, digest in expected(sets).items():
+    for path, digest in read_expected(sets).items():
         try:
-            if sha256(folder / path) != digest:
+            if hash_file(folder / path) != digest:
                 problems.append(f"{path}: the checksum differs from the committed one")
         except FileNotFoundError:
             problems.append(f"{path}: missing")
@@ -71,8 +71,8 @@ def problems(folder: Path, sets: Sequence[str] = SETS) -> list[str]:
     return problems
 
 
-def sha256(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
+def hash_file(path: Path) -> str:
+    """Compute the SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -80,14 +80,14 @@ def sha256(path: Path) -> str:
 def resolve(target: Path, say: Callable[[str], None], sets: Sequence[str] = SETS) -> None:
     """Let Ivy resolve `ivy.xml` and copy every artifact of the sets to `target`."""
     user_dir = cache_folder("ivy")
-    command = [str(java_command()), f"-Divy.default.ivy.user.dir={user_dir}"]
-    if system_java() is None:  # a system Java has the system's trust store already
-        command += java_options(user_dir / "authorities.jks")
-    command += ["-jar", str(spark_jar("ivy-*.jar")), "-verbose"]
+    command = [str(find_java()), f"-Divy.default.ivy.user.dir={user_dir}"]
+    if find_system_java() is None:  # a system Java has the system's trust store already
+        command += write_truststore(user_dir / "authorities.jks")
+    command += ["-jar", str(find_spark_jar("ivy-*.jar")), "-verbose"]
     settings = os.environ.get("UNSKEW_IVY_SETTINGS")
     if settings:
         command += ["-settings", settings]
-    command += ["-ivy", str(resource("ivy.xml")), "-confs", *sets]
+    command += ["-ivy", str(find_resource("ivy.xml")), "-confs", *sets]
     command += ["-retrieve", f"{target}/{_PATTERN}"]
     lines: list[str] = []
     with subprocess.Popen(
@@ -95,7 +95,7 @@ def resolve(target: Path, say: Callable[[str], None], sets: Sequence[str] = SETS
     ) as ivy:
         try:
             assert ivy.stdout is not None
-            _follow(ivy.stdout, lines, say, len(expected(sets)))
+            _follow(ivy.stdout, lines, say, len(read_expected(sets)))
         except BaseException:
             ivy.kill()
             raise
@@ -103,12 +103,12 @@ def resolve(target: Path, say: Callable[[str], None], sets: Sequence[str] = SETS
         raise ExternalError(
             "jars: Ivy could not fetch them; is a Maven repository reachable?"
             " (UNSKEW_IVY_SETTINGS names a settings file for a mirror)",
-            *[f"jars: {reason}" for reason in dict.fromkeys(_reasons(lines))],
+            *[f"jars: {reason}" for reason in dict.fromkeys(_find_reasons(lines))],
         )
 
 
-def _reasons(lines: list[str]) -> Iterator[str]:
-    """Why Ivy failed: the network's errors, then "org#name;version: not found"."""
+def _find_reasons(lines: list[str]) -> Iterator[str]:
+    """Find why Ivy failed: the network's errors, then "org#name;version: not found"."""
     for line in lines:
         if match := re.search(r"Server access error at url \S+ \((.+)\)", line):
             yield match.group(1)
@@ -138,7 +138,7 @@ def _fetch(folder: Path, sets: Sequence[str], say: Callable[[str], None]) -> Non
     shutil.rmtree(staging, ignore_errors=True)
     try:
         resolve(staging, say, sets)
-        wrong = problems(staging, sets)
+        wrong = find_problems(staging, sets)
         if wrong:
             raise ExternalError(*[f"jars: {problem}; not used" for problem in wrong])
         folder.mkdir(parents=True, exist_ok=True)
@@ -149,18 +149,18 @@ def _fetch(folder: Path, sets: Sequence[str], say: Callable[[str], None]) -> Non
         shutil.rmtree(staging, ignore_errors=True)
     # The jars are in place: Ivy's own copies would only double the space.
     shutil.rmtree(cache_folder("ivy"), ignore_errors=True)
-    say(f"jars: {len(expected(sets))} verified")
+    say(f"jars: {len(read_expected(sets))} verified")
 
 
 def _digest() -> str:
     digest = hashlib.sha256()
     for name in ("ivy.xml", "jars.sha256"):
-        digest.update(resource(name).read_bytes())
+        digest.update(find_resource(name).read_bytes())
     return digest.hexdigest()[:16]
 
 
-def spark_jar(pattern: str) -> Path:
-    """One of the jars that come with pyspark."""
+def find_spark_jar(pattern: str) -> Path:
+    """Find one of the jars that come with pyspark."""
     spec = util.find_spec("pyspark")
     assert spec is not None
     assert spec.origin is not None

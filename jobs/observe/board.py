@@ -31,15 +31,15 @@ from unskew.jobs.observe.figure import (
 )
 from unskew.jobs.observe.figures import FIGURES
 from unskew.jobs.observe.follower import Follower
-from unskew.jobs.observe.health import STATES, Health, trigger_seconds
+from unskew.jobs.observe.health import STATES, Health, read_trigger_seconds
 
 Values = Mapping[str, Mapping[Labels, Any]]
 
 
-def board_of(job: Job, health: Health) -> "Board":
+def make_board(job: Job, health: Health) -> "Board":
     """Make the board of a job, before its first batch."""
     info = (job.grouping.type, job.operator.type)
-    return Board(job.name, health, info, job.metrics.hot_keys, trigger_seconds(job))
+    return Board(job.name, health, info, job.metrics.hot_keys, read_trigger_seconds(job))
 
 
 class Board(Collector, Follower):
@@ -67,7 +67,7 @@ class Board(Collector, Follower):
         if trigger_seconds is not None:
             self._set(trigger_interval_seconds=trigger_seconds)
 
-    def registry(self) -> CollectorRegistry:
+    def make_registry(self) -> CollectorRegistry:
         """Make a registry with this board and nothing else."""
         registry = CollectorRegistry(auto_describe=False)
         registry.register(self)

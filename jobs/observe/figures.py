@@ -27,52 +27,52 @@ HOT_KEY_SERIES_MAX = 1000
 BATCH_BOUNDS_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)
 
 
-def _stats(take: Callable[[BatchStats], Any]) -> Value:
-    """A value from the batch's stats; none if no partition reported."""
+def _from_stats(take: Callable[[BatchStats], Any]) -> Value:
+    """Make a value from the batch's stats; none if no partition reported."""
     return lambda done: None if done.stats is None else take(done.stats)
 
 
-def _numbers(name: str) -> Value:
-    """A number that each partition reported, by its name in the report."""
-    return _stats(lambda stats: stats.numbers[name])
+def _read_numbers(name: str) -> Value:
+    """Read a number that each partition reported, by its name in the report."""
+    return _from_stats(lambda stats: stats.numbers[name])
 
 
-def _opened(name: str) -> Value:
-    """What the operator opened in each partition; none if it opens nothing."""
+def _read_opened(name: str) -> Value:
+    """Read what the operator opened in each partition; none if it opens nothing."""
 
     def take(stats: BatchStats) -> Any:
         asked = stats.numbers.get("open_hits", 0) + stats.numbers.get("open_misses", 0)
         return stats.numbers[name] if np.any(asked) else None
 
-    return _stats(take)
+    return _from_stats(take)
 
 
-def _opened_sum(name: str) -> Value:
-    """The same, summed over the partitions."""
+def _sum_opened(name: str) -> Value:
+    """Sum what the operator opened over the partitions; none if it opens nothing."""
 
     def take(done: BatchDone) -> Any:
-        values = _opened(name)(done)
+        values = _read_opened(name)(done)
         return None if values is None else values.sum().item()
 
     return take
 
 
 def _sum(name: str) -> Value:
-    """The same, summed over the partitions."""
-    return _stats(lambda stats: int(stats.numbers[name].sum()))
+    """Sum a number that each partition reported, by its name in the report."""
+    return _from_stats(lambda stats: int(stats.numbers[name].sum()))
 
 
-def _routing(name: str) -> Value:
-    """An attribute of the batch's routing; none if nothing was routed."""
+def _read_routing(name: str) -> Value:
+    """Read an attribute of the batch's routing; none if nothing was routed."""
     return lambda done: None if done.routing is None else getattr(done.routing, name)
 
 
-def _written(take: Callable[[WrittenFiles], Any]) -> Value:
-    """A value from what the batch added to a table; none if the job has no table."""
+def _from_written(take: Callable[[WrittenFiles], Any]) -> Value:
+    """Make a value from what the batch added to a table; none if the job has no table."""
     return lambda done: None if done.written is None else take(done.written)
 
 
-def _signals(done: BatchDone) -> dict[tuple[str, str], float] | None:
+def _read_signals(done: BatchDone) -> dict[tuple[str, str], float] | None:
     if done.routing is None:
         return None
     return {
@@ -82,7 +82,7 @@ def _signals(done: BatchDone) -> dict[tuple[str, str], float] | None:
     }
 
 
-def _latencies(stats: BatchStats) -> dict[str, Buckets]:
+def _sum_latencies(stats: BatchStats) -> dict[str, Buckets]:
     seconds = stats.numbers["latency_seconds"]
     parts = zip(stats.latency_counts.tolist(), seconds.tolist(), strict=True)
     return {
@@ -95,8 +95,8 @@ def _merge_rows(done: BatchDone) -> dict[str, int]:
     return {str(part.partition): part.rows for part in done.merge if part.rows is not None}
 
 
-def _hot_keys(done: BatchDone) -> list[list[Any]]:
-    """The largest keys and their records, in this order, which a mapping loses in JavaScript."""
+def _list_hot_keys(done: BatchDone) -> list[list[Any]]:
+    """List the largest keys and their records, in an order that a JavaScript mapping loses."""
     keys = done.stats.hot_keys if done.stats else ()
     return [[show_key(key), key.records] for key in keys]
 
@@ -125,7 +125,7 @@ FIGURES: tuple[Figure, ...] = (
         column=("batch", "{}")),
     Figure("partitions", "gauge",
         "Partitions that records are routed to.",
-        _stats(lambda stats: stats.records.size)),
+        _from_stats(lambda stats: stats.records.size)),
     Figure("batches", "counter",
         "Batches done. Those without rows, by which Spark moves the watermark on, count here, and"
         " change no other figure of the last batch.",
@@ -179,92 +179,92 @@ FIGURES: tuple[Figure, ...] = (
         page="records_per_second", log="records_per_second", digits=1, line="{:,.0f} records/s"),
     Figure("partition_records", "counter",
         "Records done by a partition.",
-        _stats(lambda stats: stats.records), PARTITION),
+        _from_stats(lambda stats: stats.records), PARTITION),
     Figure("partition_batch_records", "gauge",
         "Records of a partition in the last batch.",
-        _stats(lambda stats: stats.records), PARTITION, page="partitions.records",
+        _from_stats(lambda stats: stats.records), PARTITION, page="partitions.records",
         inspect="records"),
     Figure("partition_batch_under_key_records", "gauge",
         "Records that a partition would have had in the last batch under the grouping `key`.",
-        _stats(lambda stats: stats.under_key), PARTITION, page="partitions.under_key",
+        _from_stats(lambda stats: stats.under_key), PARTITION, page="partitions.under_key",
         inspect="under_key_records"),
     Figure("partition_busy_seconds", "counter",
         "Time a partition was busy.",
-        _stats(lambda stats: stats.busy_seconds), PARTITION),
+        _from_stats(lambda stats: stats.busy_seconds), PARTITION),
     Figure("partition_batch_busy_seconds", "gauge",
         "The same, in the last batch.",
-        _stats(lambda stats: stats.busy_seconds), PARTITION, page="partitions.busy_seconds",
+        _from_stats(lambda stats: stats.busy_seconds), PARTITION, page="partitions.busy_seconds",
         inspect="busy_seconds"),
     Figure("partition_latency_seconds", "histogram",
         "From a record's timestamp in the queue to when its partition was done with it.",
-        _stats(_latencies), PARTITION, LATENCY_BOUNDS_SECONDS),
+        _from_stats(_sum_latencies), PARTITION, LATENCY_BOUNDS_SECONDS),
     Figure("partition_state_keys", "gauge",
         "Distinct keys of a partition in the last batch.",
-        _numbers("keys"), PARTITION, page="partitions.keys",
+        _read_numbers("keys"), PARTITION, page="partitions.keys",
         inspect="state_keys", column=("keys", "{:,}")),
     Figure("partition_state_bytes", "gauge",
         "Bytes of its partial results in the last batch.",
-        _numbers("state_bytes"), PARTITION, inspect="state_bytes",
+        _read_numbers("state_bytes"), PARTITION, inspect="state_bytes",
         column=("bytes", "{:,}")),
     Figure("max_over_mean_ratio", "gauge",
         "Records of the fullest partition over the mean.",
-        _stats(lambda stats: stats.max_over_mean), page="max_over_mean", log="max_over_mean",
+        _from_stats(lambda stats: stats.max_over_mean), page="max_over_mean", log="max_over_mean",
         line="max/mean {:.2f}", inspect="max_over_mean", column=("max/mean", "{:.3f}")),
     Figure("under_key_max_over_mean_ratio", "gauge",
         "What max_over_mean_ratio would have been under the grouping `key`.",
-        _stats(lambda stats: stats.under_key_max_over_mean), page="under_key_max_over_mean",
+        _from_stats(lambda stats: stats.under_key_max_over_mean), page="under_key_max_over_mean",
         inspect="under_key_max_over_mean"),
     Figure("imbalance", "",
         "Records of the fullest partition above the mean, as a share of all.",
-        _stats(lambda stats: stats.imbalance), page="imbalance"),
+        _from_stats(lambda stats: stats.imbalance), page="imbalance"),
     Figure("busy_max_over_mean_ratio", "gauge",
         "Time of the slowest partition over the mean.",
-        _stats(lambda stats: stats.busy_max_over_mean), inspect="busy_max_over_mean",
+        _from_stats(lambda stats: stats.busy_max_over_mean), inspect="busy_max_over_mean",
         column=("busy max/mean", "{:.3f}")),
     Figure("slowest_partition", "",
         "The partition that was busy longest.",
-        _stats(lambda stats: stats.slowest), log="slowest_partition", line="slowest p{}",
+        _from_stats(lambda stats: stats.slowest), log="slowest_partition", line="slowest p{}",
         inspect="slowest_partition", column=("slowest", "p{}")),
     Figure("slowest_busy_seconds", "",
         "How long that partition was busy.",
-        _stats(lambda stats: float(stats.busy_seconds.max())), log="slowest_busy_seconds",
+        _from_stats(lambda stats: float(stats.busy_seconds.max())), log="slowest_busy_seconds",
         page="slowest_busy_seconds", inspect="slowest_busy_seconds"),
     Figure("mean_busy_seconds", "",
         "How long the partitions were busy in the mean.",
-        _stats(lambda stats: float(stats.busy_seconds.mean())), page="mean_busy_seconds"),
+        _from_stats(lambda stats: float(stats.busy_seconds.mean())), page="mean_busy_seconds"),
     Figure("busy_seconds", "",
         "Time that all partitions together were busy.",
-        _stats(lambda stats: float(stats.busy_seconds.sum())), inspect="busy_seconds",
+        _from_stats(lambda stats: float(stats.busy_seconds.sum())), inspect="busy_seconds",
         column=("busy s", "{:.3f}")),
     Figure("replication_ratio", "gauge",
         "(Key, partition) pairs over distinct keys.",
-        _stats(lambda stats: stats.replication), page="replication", log="replication",
+        _from_stats(lambda stats: stats.replication), page="replication", log="replication",
         inspect="replication", column=("replication", "{:.3f}")),
     Figure("hot_keys", "gauge",
         "Keys that the grouping treats as hot, all sources together.",
-        _routing("hot_keys"), page="routing.hot_keys", log="hot_keys"),
+        _read_routing("hot_keys"), page="routing.hot_keys", log="hot_keys"),
     Figure("hot_key_records", "gauge",
         "Records of the largest keys in the last batch, as many as metrics.hot_keys; by a hash that"
         " the job's own secret makes, or by name with metrics.hot_key_names. A process shows up to"
         f" {HOT_KEY_SERIES_MAX} different keys; the records of all later ones are `(others)`.",
-        _stats(lambda stats: {show_key(key): key.records for key in stats.hot_keys}), ("key",),
+        _from_stats(lambda stats: {show_key(key): key.records for key in stats.hot_keys}), ("key",),
         series_max=HOT_KEY_SERIES_MAX),
     Figure("largest_keys", "",
         "The same, largest first.",
-        _hot_keys, page="hot_keys"),
+        _list_hot_keys, page="hot_keys"),
     Figure("sources", "gauge",
         "Sources that routed the last batch.",
-        _routing("sources"), page="routing.sources", inspect="sources"),
+        _read_routing("sources"), page="routing.sources", inspect="sources"),
     Figure("routing_seconds", "counter",
         "Time spent in routing, all sources together.",
-        _routing("seconds")),
+        _read_routing("seconds")),
     Figure("batch_routing_seconds", "gauge",
         "The same, in the last batch.",
-        _routing("seconds"), page="routing.seconds", log="routing_seconds",
+        _read_routing("seconds"), page="routing.seconds", log="routing_seconds",
         inspect="routing_seconds", column=("routing s", "{:.3f}")),
     Figure("grouping_signal", "gauge",
         "The grouping's own figures after the last batch, mean and greatest over the sources.",
-        _signals, ("signal", "over_sources")),
+        _read_signals, ("signal", "over_sources")),
     *CHOICE_FIGURES,
     Figure("state_keys", "",
         "Distinct keys of each partition, summed.",
@@ -276,32 +276,32 @@ FIGURES: tuple[Figure, ...] = (
         column=("bytes", "{:,}")),
     Figure("open_hits", "counter",
         "How often the operator needed what it opens for a key (`open`) and the worker had it.",
-        _opened_sum("open_hits")),
+        _sum_opened("open_hits")),
     Figure("open_misses", "counter",
         "How often the worker had to open it.",
-        _opened_sum("open_misses")),
+        _sum_opened("open_misses")),
     Figure("open_seconds", "counter",
         "How long that took, all partitions together; time at work (busy) is without it.",
-        _opened_sum("open_seconds")),
+        _sum_opened("open_seconds")),
     Figure("batch_open_hits", "",
         "Hits of the last batch.",
-        _opened_sum("open_hits"), log="open_hits", inspect="open_hits",
+        _sum_opened("open_hits"), log="open_hits", inspect="open_hits",
         column=("open hits", "{:,}")),
     Figure("batch_open_misses", "",
         "Misses of the last batch.",
-        _opened_sum("open_misses"), log="open_misses", inspect="open_misses",
+        _sum_opened("open_misses"), log="open_misses", inspect="open_misses",
         column=("open misses", "{:,}")),
     Figure("batch_open_seconds", "",
         "Time of opening in the last batch.",
-        _opened_sum("open_seconds"), log="open_seconds", inspect="open_seconds",
+        _sum_opened("open_seconds"), log="open_seconds", inspect="open_seconds",
         column=("open s", "{:.3f}")),
     Figure("partition_batch_open_seconds", "gauge",
         "Time that a partition spent in opening what its keys need, in the last batch.",
-        _opened("open_seconds"), PARTITION, inspect="open_seconds",
+        _read_opened("open_seconds"), PARTITION, inspect="open_seconds",
         column=("open s", "{:.3f}")),
     Figure("result_records", "counter",
         "Records of each result, in a job with several (`operators`).",
-        _stats(lambda stats: dict(stats.results) or None), ("result",),
+        _from_stats(lambda stats: dict(stats.results) or None), ("result",),
         log="result_records", inspect="result_records"),
     Figure("result_filtered_records", "counter",
         "Records of which a result's own `where` is not true.",
@@ -309,10 +309,10 @@ FIGURES: tuple[Figure, ...] = (
         log="result_filtered", inspect="result_filtered_records"),
     Figure("result_rejected_records", "counter",
         "Rejected records that this result could not use, and others could.",
-        _stats(lambda stats: dict(stats.result_rejected) or None), ("result",)),
+        _from_stats(lambda stats: dict(stats.result_rejected) or None), ("result",)),
     Figure("result_late_records", "counter",
         "Records of each result that were dropped, as in late_records_total.",
-        _stats(lambda stats: stats.result_late or None), ("result",)),
+        _from_stats(lambda stats: stats.result_late or None), ("result",)),
     Figure("result_accounts", "",
         "What became of the records, by result: read, counted, filtered, rejected and late.",
         lambda done: {n: asdict(each) for n, each in (done.result_accounts or {}).items()} or None,
@@ -345,25 +345,25 @@ FIGURES: tuple[Figure, ...] = (
         lambda done: [asdict(sample) for sample in done.samples], page="samples"),
     Figure("written_files", "counter",
         "Files added to the table that the job writes.",
-        _written(lambda written: int(written.files.sum()))),
+        _from_written(lambda written: int(written.files.sum()))),
     Figure("batch_written_files", "gauge",
         "The same, in the last batch.",
-        _written(lambda written: int(written.files.sum())), page="written.files",
+        _from_written(lambda written: int(written.files.sum())), page="written.files",
         log="written_files", inspect="written_files", column=("files", "{:,}")),
     Figure("batch_written_bytes", "gauge",
-        "Bytes of those files.", _written(lambda written: int(written.bytes.sum())),
+        "Bytes of those files.", _from_written(lambda written: int(written.bytes.sum())),
         page="written.bytes", inspect="written_bytes"),
     Figure("bytes_per_written_file", "gauge",
         "The mean size of the files of the last batch.",
-        _written(lambda written: written.bytes_a_file), log="bytes_per_file", digits=0,
+        _from_written(lambda written: written.bytes_a_file), log="bytes_per_file", digits=0,
         inspect="bytes_per_file", column=("bytes/file", "{:,.0f}")),
     Figure("partition_batch_written_files", "gauge",
         "Files that a partition's writer added to the table in the last batch.",
-        _written(lambda written: written.files), PARTITION, inspect="written_files",
+        _from_written(lambda written: written.files), PARTITION, inspect="written_files",
         column=("files", "{:,}")),
     Figure("partition_batch_written_bytes", "gauge",
         "Bytes of those files.",
-        _written(lambda written: written.bytes), PARTITION, inspect="written_bytes",
+        _from_written(lambda written: written.bytes), PARTITION, inspect="written_bytes",
         column=("written bytes", "{:,}")),
     Figure("kafka_lag_records", "gauge",
         "Records in Kafka that were not read when the last batch began.",

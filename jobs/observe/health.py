@@ -13,15 +13,15 @@ STATES = ("starting", "running", "stalled", "stopping", "stopped", "failed")
 STALL_SECONDS_MIN = 300.0
 
 
-def trigger_seconds(job: Job) -> float | None:
-    """The interval of a job's trigger; None if the job reads what is there and ends."""
+def read_trigger_seconds(job: Job) -> float | None:
+    """Read the interval of a job's trigger; None if the job reads what is there and ends."""
     trigger = job.trigger
     return trigger.interval.amount / 1e6 if isinstance(trigger, IntervalTrigger) else None
 
 
-def stall_seconds(job: Job) -> float:
-    """How long a job may show no progress: five minutes, or three of its trigger's intervals."""
-    return max(STALL_SECONDS_MIN, 3 * (trigger_seconds(job) or 0.0))
+def compute_stall_seconds(job: Job) -> float:
+    """Compute how long a job may show no progress: five minutes, or three trigger intervals."""
+    return max(STALL_SECONDS_MIN, 3 * (read_trigger_seconds(job) or 0.0))
 
 
 class Health(Follower):

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 import pyarrow as pa
 
 from unskew.config.models.job import Job
-from unskew.jobs.checkpoint.files import journal_of
+from unskew.jobs.checkpoint.files import open_journal
 from unskew.jobs.local.signals import Stop
 from unskew.jobs.observe.board import Board
 from unskew.jobs.observe.health import Health
@@ -33,8 +33,8 @@ def hold_metrics_after_failure(
             health.state_changed("failed")
             # If the checkpoint cannot be read at all, that is the failure.
             with suppress(OSError, pa.ArrowException):
-                board.journal_unreadable(len(journal_of(job).unreadable_files()))
-            status.event("failing", "error", metrics_stay_seconds=seconds)
+                board.journal_unreadable(len(open_journal(job).list_unreadable_files()))
+            status.write_event("failing", "error", metrics_stay_seconds=seconds)
             _wait(seconds, stop)
         raise
 

@@ -14,7 +14,7 @@ from unskew.grouping.errors import SnapshotError
 from unskew.grouping.spark.choice_file import read_batch_choice, read_choices
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.report import LATENCY_BOUNDS_SECONDS
-from unskew.jobs.checkpoint.files import journal_in, names_in
+from unskew.jobs.checkpoint.files import list_names, open_journal_in
 from unskew.jobs.checkpoint.merge_state import MergePartition, read_merge_state
 from unskew.jobs.checkpoint.spark_log import read_watermark
 from unskew.jobs.observe.batches.batch import BatchDone, read_routing
@@ -70,7 +70,7 @@ class Inspection:
             "checkpoint": self.checkpoint,
             "grouping": self.grouping,
             "records": int(loads.sum()),
-            "max_over_mean": _max_over_mean(loads),
+            "max_over_mean": _compute_max_over_mean(loads),
             "journal": {
                 "bytes": self.journal_bytes,
                 "batches": self.journal_batches,
@@ -139,7 +139,7 @@ class Inspection:
 
 def inspect(checkpoint: str, limit: int | None = None) -> Inspection:
     """Read a checkpoint's journal, the newest `limit` batches of it."""
-    journal = journal_in(checkpoint)
+    journal = open_journal_in(checkpoint)
     try:
         numbers = journal.batches()
         newest = numbers[-limit if limit else None :]
@@ -153,7 +153,7 @@ def inspect(checkpoint: str, limit: int | None = None) -> Inspection:
             next((state.grouping for state in states.values()), None),
             tuple(_keep_same_partitions(batches)),
             read_merge_state(checkpoint),
-            journal.size_bytes(),
+            journal.sum_size_bytes(),
             len(numbers),
             sum(len(state.to_bytes()) for state in states.values()),
         )
@@ -165,7 +165,7 @@ def inspect(checkpoint: str, limit: int | None = None) -> Inspection:
 
 
 def _describe_missing_journal(checkpoint: str, journal: Journal) -> str:
-    names = names_in(checkpoint)
+    names = list_names(checkpoint)
     if not names:
         return f"inspect: {checkpoint}: is not there, or empty; name a job's checkpoint folder"
     if "offsets" in names:
@@ -182,7 +182,7 @@ def _read(checkpoint: str, journal: Journal, number: int) -> Batch | None:
     if stats is None:
         return None
     routing = read_routing(journal, number)
-    written = journal.dead_letters_written(number) or not stats.rejected
+    written = journal.are_dead_letters_written(number) or not stats.rejected
     files = read_written_files(journal, number)
     progress = _read_progress(checkpoint, number) | read_spark_counts(journal, number)
     done = BatchDone(progress, stats, routing, written=files)
@@ -216,7 +216,7 @@ def _sum_over_batches(values: list[Any]) -> Any:
     return np.sum(values, axis=0) if values else np.zeros(0, np.int64)
 
 
-def _max_over_mean(loads: Int64s) -> float:
+def _compute_max_over_mean(loads: Int64s) -> float:
     return float(loads.max() / loads.mean()) if loads.sum() else 1.0
 
 

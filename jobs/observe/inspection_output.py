@@ -59,9 +59,9 @@ def _print_merge(console: Console, parts: list[dict[str, Any]]) -> None:
 def _print_batches(
     console: Console, columns: Sequence[Figure], batches: list[dict[str, Any]]
 ) -> None:
-    columns = _with_values(columns, batches)
+    columns = _choose_columns(columns, batches)
     headings = [*(figure.column[0] for figure in columns), _DEAD_LETTERS]
-    rows = [[*_cells(columns, batch), _dead_letters(batch)] for batch in batches]
+    rows = [[*_format_cells(columns, batch), _format_dead_letters(batch)] for batch in batches]
     print_fitting(console, headings, rows, texts=(_DEAD_LETTERS,))
 
 
@@ -78,17 +78,17 @@ def _print_results(console: Console, batches: list[dict[str, Any]]) -> None:
     print_fitting(console, ["result", *words], rows)
 
 
-def _with_values(columns: Sequence[Figure], rows: list[dict[str, Any]]) -> list[Figure]:
-    """The columns that have a value in any row: a job without a table adds no files, say."""
+def _choose_columns(columns: Sequence[Figure], rows: list[dict[str, Any]]) -> list[Figure]:
+    """Choose the columns that have a value in any row: a job without a table adds no files, say."""
     return [figure for figure in columns if any(row[figure.inspect] is not None for row in rows)]
 
 
-def _cells(columns: Sequence[Figure], values: dict[str, Any]) -> list[str]:
+def _format_cells(columns: Sequence[Figure], values: dict[str, Any]) -> list[str]:
     parts = [(figure.column[1], values[figure.inspect]) for figure in columns]
     return ["-" if value is None else form.format(value) for form, value in parts]
 
 
-def _dead_letters(batch: dict[str, Any]) -> str:
+def _format_dead_letters(batch: dict[str, Any]) -> str:
     counts = sorted(batch["dead_letters"].items())
     text = ", ".join(f"{reason} {count:,}" for reason, count in counts)
     return text if batch["dead_letters_published"] else f"{text} (not sent yet)"
@@ -97,7 +97,7 @@ def _dead_letters(batch: dict[str, Any]) -> str:
 def _print_partitions(
     console: Console, columns: Sequence[Figure], partitions: list[dict[str, Any]]
 ) -> None:
-    columns = _with_values(columns, [part["last_batch"] for part in partitions])
+    columns = _choose_columns(columns, [part["last_batch"] for part in partitions])
     headings = [figure.column[0] for figure in columns]
     headings = ["partition", "records", _BAR, "busy s", "latency p99 s", *headings]
     rows = []
@@ -112,7 +112,7 @@ def _print_partitions(
                 "█" * width,
                 f"{part['busy_seconds']:.3f}",
                 "-" if latency is None else f"{latency:g}",
-                *_cells(columns, part["last_batch"]),
+                *_format_cells(columns, part["last_batch"]),
             ]
         )
     print_fitting(console, headings, rows, texts=(_BAR,))

@@ -34,7 +34,7 @@ class Log(Follower):
         self._out = out or sys.stderr
         self._clock = clock
 
-    def event(self, event: str, level: str = "info", **fields: Any) -> None:
+    def write_event(self, event: str, level: str = "info", **fields: Any) -> None:
         """Write an event."""
         at = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds")
         if self._json:
@@ -47,32 +47,32 @@ class Log(Follower):
 
     def batch_done(self, done: BatchDone) -> None:
         """Write a batch's figures; dead letters and late records are events of their own."""
-        self.event("batch", **summarize(done, self._figures))
+        self.write_event("batch", **summarize(done, self._figures))
         stats = done.stats
         if stats is not None and stats.rejected:
-            self.event("dead_letters", "warning", batch=done.batch, **stats.rejected)
+            self.write_event("dead_letters", "warning", batch=done.batch, **stats.rejected)
         if done.late_partials:
             late = {"batch": done.batch, "partials": done.late_partials}
             if done.late_records is not None:
                 late["records"] = done.late_records
-            self.event("late_partials", "warning", **late)
+            self.write_event("late_partials", "warning", **late)
 
     def records_rejected(self, counts: Mapping[str, int]) -> None:
         """Write how many dead letters there are that no report counts."""
-        self.event("dead_letters", "warning", **counts)
+        self.write_event("dead_letters", "warning", **counts)
 
     def grouping_chosen(self, grouping: str, why: str) -> None:
         """Write what `auto` takes."""
-        self.event("grouping", taken=grouping, why=why)
+        self.write_event("grouping", taken=grouping, why=why)
 
     def retrying(self, reason: str, seconds: float) -> None:
         """Write why, and when the query starts once more."""
-        self.event("retrying", "warning", reason=reason, seconds=seconds)
+        self.write_event("retrying", "warning", reason=reason, seconds=seconds)
 
     def state_changed(self, state: str) -> None:
         """Write the state; a failure is written with its error instead."""
         if state != "failed":
-            self.event(state)
+            self.write_event(state)
 
 
 class Line(Follower):
@@ -96,7 +96,7 @@ class Line(Follower):
         self._dead_letters = 0
         self._late = 0
 
-    def event(self, event: str, level: str = "info", **fields: Any) -> None:
+    def write_event(self, event: str, level: str = "info", **fields: Any) -> None:
         """Write a line that stays."""
         words = " ".join(_quote_text(value) for value in fields.values())
         self._out.write(f"{_CLEAR}{self._job}: {event} {words}".rstrip() + "\n")
@@ -126,11 +126,11 @@ class Line(Follower):
 
     def grouping_chosen(self, grouping: str, why: str) -> None:
         """Write what `auto` takes."""
-        self.event("grouping", taken=grouping, why=why)
+        self.write_event("grouping", taken=grouping, why=why)
 
     def retrying(self, reason: str, seconds: float) -> None:
         """Write why; the line shows that the query starts once more."""
-        self.event("retrying", "warning", reason=reason, seconds=seconds)
+        self.write_event("retrying", "warning", reason=reason, seconds=seconds)
 
     def state_changed(self, state: str) -> None:
         """Show that the query stops; end the line when it has stopped or failed."""

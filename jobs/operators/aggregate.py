@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from unskew.config.errors import UsageError
 from unskew.config.problems.problem import Path, dotted
 from unskew.jobs.operators.aggregates.calls import Call, Part, parse_calls
-from unskew.jobs.operators.aggregates.function import INTEGERS, Function, decimal_of
-from unskew.jobs.operators.aggregates.functions import function_of
+from unskew.jobs.operators.aggregates.function import INTEGERS, Function, read_decimal_type
+from unskew.jobs.operators.aggregates.functions import make_function
 from unskew.jobs.operators.aggregates.options import AggregateOptions, Sketch
 from unskew.jobs.operators.base import KEY, NUMBER, Operator, aggregate
 
@@ -72,7 +72,7 @@ class Aggregate(Operator):
         self._keys = {name: texts.get(name, text) for name, text in keys.items()}
         self._key_types = {name: types.get(name, "") for name in self._keys}
         self.explodes = list(self._key_types.values()) == [TEXTS]
-        self._columns, functions = _functions(options, section.prefix)
+        self._columns, functions = _make_functions(options, section.prefix)
         self._functions = [
             replace(
                 function,
@@ -110,24 +110,24 @@ class Aggregate(Operator):
         }
         return {**self._keys, **inputs}
 
-    def over(self, columns: Mapping[str, str]) -> "Aggregate":
+    def with_columns(self, columns: Mapping[str, str]) -> "Aggregate":
         return Aggregate(self.options, columns, section=self.section)
 
-    def bound(self, types: Mapping[str, str]) -> "Aggregate":
-        """The same with the types of its keys and arguments; UsageError has all that are wrong."""
+    def with_types(self, types: Mapping[str, str]) -> "Aggregate":
+        """Copy it with the types of keys and arguments; UsageError has all that are wrong."""
         problems = [
-            *self._key_problems({name: types[name] for name in self._keys}),
-            *self._type_problems(types),
+            *self._find_key_problems({name: types[name] for name in self._keys}),
+            *self._find_type_problems(types),
         ]
         if problems:
             raise UsageError(*problems)
         return Aggregate(self.options, self.texts, types, self.section)
 
-    def _key_problems(self, types: Mapping[str, str]) -> Iterator[str]:
+    def _find_key_problems(self, types: Mapping[str, str]) -> Iterator[str]:
         several = isinstance(self.options.key, dict)
         explodes = not self.section.prefix and len(types) == 1
         for (name, text), kind in zip(self.options.keys.items(), types.values(), strict=True):
-            if kind in KEY_TYPES or decimal_of(kind) or (explodes and kind == TEXTS):
+            if kind in KEY_TYPES or read_decimal_type(kind) or (explodes and kind == TEXTS):
                 continue
             path = dotted((*self.section.path, "key", *([name] if several else [])))
             way = f"write cast({text} as string)"
@@ -135,54 +135,54 @@ class Aggregate(Operator):
                 way = "write a job of its own for it"
             yield f"{path}: {text}: no key is of type {kind.upper()}; {way}"
 
-    def _type_problems(self, types: Mapping[str, str]) -> Iterator[str]:
-        _, originals = _functions(self.options, self.section.prefix)
+    def _find_type_problems(self, types: Mapping[str, str]) -> Iterator[str]:
+        _, originals = _make_functions(self.options, self.section.prefix)
         for original, function in zip(originals, self._functions, strict=True):
             if not function.inputs:
                 continue
-            wrong = replace(original, kind=types[function.name]).type_problem()
+            wrong = replace(original, kind=types[function.name]).describe_type_problem()
             if wrong:
-                where = dotted((*self.section.path, "columns", self._column_of(function)))
+                where = dotted((*self.section.path, "columns", self._find_column(function)))
                 yield f"{where}: {original.argument}: {wrong.rule}; {wrong.suggestion}"
 
-    def _column_of(self, function: Function) -> str:
-        """The first column that uses it."""
+    def _find_column(self, function: Function) -> str:
+        """Find the first column that uses it."""
         return next(name for name, parts in self._columns.items() if function.name in parts)
 
     @property
     def inputs(self) -> Mapping[str, str]:
-        return _united(self._functions, lambda function: function.inputs)
+        return _unite(self._functions, lambda function: function.inputs)
 
     @property
     def reject_rules(self) -> Mapping[str, str]:
         return {
-            f"{self._column_of(function)}_{word}": condition
+            f"{self._find_column(function)}_{word}": condition
             for function in self._functions
             for word, condition in function.reject_rules.items()
         }
 
     @property
     def partial_columns(self) -> Mapping[str, str]:
-        return _united(self._functions, lambda function: function.partial_columns)
+        return _unite(self._functions, lambda function: function.partial_columns)
 
     def partial(self, rows: "pa.Table") -> "pa.Table":
         """Arrow aggregates what it can; the other functions work on all groups at once."""
         for function in self._functions:
-            rows = function.arranged(rows)
+            rows = function.arrange(rows)
         aggregations = [each for function in self._functions for each in function.aggregations]
         if not any(function.grouped for function in self._functions):
-            return self._typed(aggregate(rows, aggregations, tuple(self._keys)))
-        from unskew.jobs.operators.arrow import numbered
+            return self._cast_totals(aggregate(rows, aggregations, tuple(self._keys)))
+        from unskew.jobs.operators.arrow import number_groups
 
-        rows = numbered(rows, tuple(self._keys))
+        rows = number_groups(rows, tuple(self._keys))
         aggregations.append((NUMBER, "min", NUMBER))
         partials = aggregate(rows, aggregations, tuple(self._keys)).sort_by(NUMBER)
         for function in self._functions:
             partials = function.add(rows, partials)
-        return self._typed(partials)
+        return self._cast_totals(partials)
 
-    def _typed(self, partials: "pa.Table") -> "pa.Table":
-        """Sums and counts in the partial's own types; one that does not fit is an error."""
+    def _cast_totals(self, partials: "pa.Table") -> "pa.Table":
+        """Cast sums and counts to the partial's own types; one that does not fit is an error."""
         for name, kind in self._summed.items():
             column = partials.column_names.index(name)
             partials = partials.set_column(column, name, partials[name].cast(kind))
@@ -196,17 +196,17 @@ class Aggregate(Operator):
         for function in self._functions:
             summed = function.aggregations and any(f == "sum" for _, f, _ in function.aggregations)
             for name, kind in function.partial_columns.items() if summed else ():
-                decimal = decimal_of(kind)
+                decimal = read_decimal_type(kind)
                 types[name] = pa.decimal128(*decimal) if decimal else pa.int64()
         return types
 
     @property
     def merge(self) -> Mapping[str, str]:
-        return _united(self._functions, lambda function: function.merge)
+        return _unite(self._functions, lambda function: function.merge)
 
     @property
     def direct(self) -> Mapping[str, str]:
-        return _united(self._functions, lambda function: function.direct)
+        return _unite(self._functions, lambda function: function.direct)
 
     @property
     def final(self) -> Mapping[str, str]:
@@ -217,28 +217,28 @@ class Aggregate(Operator):
         }
 
 
-def _functions(
+def _make_functions(
     options: AggregateOptions, prefix: str
 ) -> tuple[dict[str, list[str]], list[Function]]:
-    """The columns as texts and names of functions, and the functions, each call once."""
+    """Make the columns as texts and names of functions, and the functions, each call once."""
     columns: dict[str, list[str]] = {}
     names: dict[Part | str, str] = {}
     functions: list[Function] = []
     for column, value in options.columns.items():
         parts: list[Part] = parse_calls(value) if isinstance(value, str) else []
         if isinstance(value, Sketch):
-            functions.append(value.function(f"{prefix}_a{len(functions)}"))
+            functions.append(value.make_function(f"{prefix}_a{len(functions)}"))
             columns[column] = [functions[-1].name]
             continue
         for part in parts:
             if isinstance(part, Call) and part not in names:
                 names[part] = f"{prefix}_a{len(functions)}"
-                functions.append(function_of(names[part], part.function, part.argument))
+                functions.append(make_function(names[part], part.function, part.argument))
         columns[column] = [names[part] if isinstance(part, Call) else part for part in parts]
     return columns, functions
 
 
-def _united(
+def _unite(
     functions: Sequence[Function], of: Callable[[Function], Mapping[str, str]]
 ) -> dict[str, str]:
     return {name: text for function in functions for name, text in of(function).items()}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from unskew.config.models.base import is_expression
 from unskew.config.models.operator import OperatorOptions
-from unskew.jobs.operators.user_code.opened import opened_keys
+from unskew.jobs.operators.user_code.opened import get_opened_keys
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,8 +70,8 @@ class Operator(ABC):
         self.options = options
 
     @classmethod
-    def of(cls, options: Any) -> "Operator":
-        """The operator with the options of a job's section."""
+    def from_options(cls, options: Any) -> "Operator":
+        """Make the operator with the options of a job's section."""
         # Options of the operator's own class: the section's is made at run time, and the operator
         # is sent to processes that do not have it.
         fields = cls.Options.model_fields
@@ -111,12 +111,12 @@ class Operator(ABC):
             if is_expression(field) and getattr(self.options, name) is not None
         }
 
-    def over(self, columns: Mapping[str, str]) -> "Operator":
-        """The same operator with a column in the place of each of `texts`, by its name."""
+    def with_columns(self, columns: Mapping[str, str]) -> "Operator":
+        """Copy the operator with a column in the place of each of `texts`, by its name."""
         return type(self)(self.options.model_copy(update=columns))
 
-    def bound(self, types: Mapping[str, str]) -> "Operator":
-        """The same operator, which knows the Spark types of its `texts`, by name.
+    def with_types(self, types: Mapping[str, str]) -> "Operator":
+        """Copy the operator with the Spark types of its `texts`, by name.
 
         UsageError has all those that it cannot work on.
         """
@@ -129,7 +129,7 @@ class Operator(ABC):
 
     @property
     def reject_rules(self) -> Mapping[str, str]:
-        """By reject reason, the SQL condition under which a record is rejected for it."""
+        """The SQL conditions under which a record is rejected, each by its reject reason."""
         return {}
 
     @property
@@ -158,13 +158,13 @@ class Operator(ABC):
         raise NotImplementedError("this operator opens nothing")
 
     @classmethod
-    def opens(cls) -> bool:
+    def defines_open(cls) -> bool:
         """Does the class define `open`?"""
         return cls.open is not Operator.open
 
     def opened(self, key: Any) -> Any:
         """What is open for a key in this process; it may be closed once another key is opened."""
-        return opened_keys(self).get(key, self.open)
+        return get_opened_keys(self).get(key, self.open)
 
     @property
     @abstractmethod
@@ -174,14 +174,14 @@ class Operator(ABC):
     @property
     @abstractmethod
     def direct(self) -> Mapping[str, str]:
-        """The same totals straight from the inputs, as SQL aggregates: plain Spark's way."""
+        """The totals of `merge` straight from the inputs, as SQL aggregates: plain Spark's way."""
 
     @property
     def final(self) -> Mapping[str, str]:
         """The columns of a result, as SQL expressions over the totals; by default the totals."""
         return {name: name for name in self.merge}
 
-    def columns_of(self, result: str) -> Mapping[str, str]:
+    def list_columns(self, result: str) -> Mapping[str, str]:
         """The columns of one of several results by their names in it, without window bounds."""
         raise KeyError(result)
 

@@ -21,8 +21,8 @@ from unskew.config.models.operator import OperatorOptions
 from unskew.config.rules.registry import Contradiction, agrees_with
 from unskew.jobs.operators.aggregates.sketches import (
     REGISTERS_LOG2,
-    hll_sketch_of,
-    hll_sketches,
+    make_hll_sketch,
+    make_hll_sketches,
 )
 from unskew.jobs.operators.base import EVENT_TIME, NUMBER, RECORDS, Operator, aggregate
 
@@ -93,15 +93,17 @@ class Hashtags(Operator):
         """Counts by Arrow; then each distinct user of a group goes into the group's sketch."""
         import pyarrow.compute as pc
 
-        from unskew.jobs.operators.arrow import numbered, numbers_of
+        from unskew.jobs.operators.arrow import number_groups, read_numbers
 
-        rows = numbered(rows)
+        rows = number_groups(rows)
         partials = aggregate(
             rows, [(EVENT_TIME, "min", "first_seen"), (NUMBER, "min", NUMBER)]
         ).sort_by(NUMBER)
         pairs = rows.group_by([NUMBER, _USER], use_threads=False).aggregate([])
         pairs = pairs.take(pc.sort_indices(pairs[NUMBER]))
-        sketches = hll_sketches(numbers_of(pairs), pairs[_USER].to_numpy(), partials.num_rows)
+        sketches = make_hll_sketches(
+            read_numbers(pairs), pairs[_USER].to_numpy(), partials.num_rows
+        )
         return partials.append_column("users", sketches)
 
     @property
@@ -136,7 +138,7 @@ def estimate(users: Iterable[int]) -> int:
     """The operator's estimate of the number of users with these hashes."""
     from datasketches import hll_union, tgt_hll_type
 
-    sketch = hll_sketch_of(users)
+    sketch = make_hll_sketch(users)
     union = hll_union(REGISTERS_LOG2)
     for _ in range(2):  # as in `final`: one of a single sketch would keep its running estimate
         union.update(sketch)

@@ -62,17 +62,17 @@ def find_violations(
     """Each result that is not the direct one; and how the columns' types differ, if they do."""
     splits = [(rows, pieces) for rows, ways in cases for pieces in ways]
     wholes = [index for index, (_, ways) in enumerate(cases) for _ in ways]
-    merged, merged_types = merged_results(spark, operator, splits)
+    merged, merged_types = merge_results(spark, operator, splits)
     if operator.direct:
         tables = [rows for rows, _ in cases]
-        direct, direct_types = direct_results(spark, operator, tables)
+        direct, direct_types = compute_direct_results(spark, operator, tables)
     else:
         whole = [(rows, np.zeros(rows.num_rows, np.int64)) for rows, _ in cases]
-        direct, direct_types = merged_results(spark, operator, whole)
+        direct, direct_types = merge_results(spark, operator, whole)
     violations = []
     for index, results in enumerate(merged):
         case = wholes[index]
-        violations += _differences(case, index - wholes.index(case), results, direct[case])
+        violations += _list_differences(case, index - wholes.index(case), results, direct[case])
     if merged_types == direct_types:
         return violations, None
     return violations, f"types: merged {merged_types}, direct {direct_types}"
@@ -81,7 +81,7 @@ def find_violations(
 def shrink(
     spark: SparkSession, operator: Operator, case: Case, violation: Violation
 ) -> CounterExample:
-    """As few rows of a case as still violate the law, split as they were, that were looked for.
+    """Find as few rows of a case as still give another result, split as they were.
 
     Parts of the rows are left out, ever smaller ones, as long as something differs.
     """
@@ -106,10 +106,10 @@ def shrink(
     )
 
 
-def merged_results(
+def merge_results(
     spark: SparkSession, operator: Operator, splits: Sequence[tuple[pa.Table, Int64s]]
 ) -> tuple[list[Results], dict[str, str]]:
-    """The totals of each table, by way of partials of its pieces; and the columns' types."""
+    """Compute the totals of each table by way of partials of its pieces; and the columns' types."""
     names = [*operator.keys, PANE, EVENT_TIME, RECORDS, *operator.partial_columns]
     partials = []
     for case, (rows, pieces) in enumerate(splits):
@@ -117,22 +117,22 @@ def merged_results(
             made = operator.partial(rows.filter(pa.array(pieces == piece))).select(names)
             partials.append(made.append_column(_CASE, pa.array(np.full(made.num_rows, case))))
     frame = spark.createDataFrame(pa.concat_tables(partials[::-1]))
-    return _collected(operator, frame, operator.merge, len(splits))
+    return _collect(operator, frame, operator.merge, len(splits))
 
 
-def direct_results(
+def compute_direct_results(
     spark: SparkSession, operator: Operator, tables: Sequence[pa.Table]
 ) -> tuple[list[Results], dict[str, str]]:
-    """The totals of each table by plain Spark; and the columns' types."""
+    """Compute the totals of each table by plain Spark; and the columns' types."""
     numbered = [
         rows.append_column(_CASE, pa.array(np.full(rows.num_rows, case)))
         for case, rows in enumerate(tables)
     ]
     frame = spark.createDataFrame(pa.concat_tables(numbered))
-    return _collected(operator, frame, operator.direct, len(tables))
+    return _collect(operator, frame, operator.direct, len(tables))
 
 
-def _collected(
+def _collect(
     operator: Operator, frame: DataFrame, aggregates: Mapping[str, str], cases: int
 ) -> tuple[list[Results], dict[str, str]]:
     totals = frame.groupBy(*_GROUP).agg(
@@ -148,7 +148,7 @@ def _collected(
     return results, types
 
 
-def _differences(case: int, way: int, merged: Results, direct: Results) -> list[Violation]:
+def _list_differences(case: int, way: int, merged: Results, direct: Results) -> list[Violation]:
     return [
         Violation(case, way, *group, merged.get(group), direct.get(group))
         for group in sorted(merged.keys() | direct.keys())

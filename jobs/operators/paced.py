@@ -18,7 +18,7 @@ from unskew.config.rules.registry import Contradiction, agrees_with
 from unskew.config.types.units import Duration
 from unskew.grouping.base import Float64s
 from unskew.jobs.operators.base import KEY_HASH, RECORDS, SECONDS, Operator, aggregate
-from unskew.jobs.operators.word_count import words_of
+from unskew.jobs.operators.word_count import split_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,7 +88,7 @@ class Paced(Operator):
     @property
     def key(self) -> str:
         if self.options.text is not None:
-            return words_of(self.options.text)
+            return split_words(self.options.text)
         return f"cast({self.options.key} as string)"
 
     @property
@@ -99,10 +99,10 @@ class Paced(Operator):
         """Counts by key; then the time of all of them, shared out as it was declared."""
         import pyarrow as pa
 
-        from unskew.grouping.spark.router import task_position
+        from unskew.grouping.spark.router import read_task_position
 
         partials = aggregate(rows, ())
-        declared = self.declared_seconds(partials, task_position()[1])
+        declared = self.sum_declared_seconds(partials, read_task_position()[1])
         due = float(declared.sum())
         taken = _sleep(due) if self.options.spend == "sleep" else _burn(due)
         share = taken / due if due else 0.0
@@ -111,8 +111,8 @@ class Paced(Operator):
             partials = partials.append_column(_BALLAST, pa.repeat(ballast, partials.num_rows))
         return partials.append_column(SECONDS, pa.array(declared * share))
 
-    def declared_seconds(self, partials: "pa.Table", partition: int) -> Float64s:
-        """The cost, in a partition, of the records of each row of `partials`."""
+    def sum_declared_seconds(self, partials: "pa.Table", partition: int) -> Float64s:
+        """Sum the cost, in a partition, of the records of each row of `partials`."""
         factors = np.array(self.options.class_factors)
         hashes = partials[KEY_HASH].to_numpy().astype(np.int64).view(np.uint64)
         classes = (hashes % np.uint64(factors.size)).astype(np.int64)

@@ -12,30 +12,30 @@ if TYPE_CHECKING:
     from unskew.config.models.job import Job
 
 
-def operator_for(options: OperatorOptions) -> Operator:
-    """The operator that a job's `operator` section names, with these options."""
+def make_operator(options: OperatorOptions) -> Operator:
+    """Make the operator that a job's `operator` section names, with these options."""
     operator: type[Operator] = OPERATORS.load(options.type)
-    return operator.of(options)
+    return operator.from_options(options)
 
 
-def operator_of_result(options: OperatorOptions, result: str | None) -> Operator:
-    """The operator that makes a result: one of several, or the job's only one."""
-    operator = operator_for(options)
+def make_operator_of_result(options: OperatorOptions, result: str | None) -> Operator:
+    """Make the operator of a result: one of several, or the job's only one."""
+    operator = make_operator(options)
     return operator.parts.get(result, operator) if result else operator
 
 
-def result_key(job: "Job", result: str | None = None) -> tuple[str, ...]:
-    """The columns that identify a result of the job: the window's bounds and the key's columns."""
+def list_key_columns(job: "Job", result: str | None = None) -> tuple[str, ...]:
+    """List the columns that identify a result: the window's bounds and the key's columns."""
     bounds = () if isinstance(job.window, NoWindow) else WINDOW_BOUNDS
-    return (*bounds, *operator_of_result(job.operator, result).key_names)
+    return (*bounds, *make_operator_of_result(job.operator, result).key_names)
 
 
-def result_columns(operator: Operator, window: Window) -> list[str]:
-    """The columns of a result: the window's bounds, the key's columns and the operator's."""
+def list_result_columns(operator: Operator, window: Window) -> list[str]:
+    """List the columns of a result: the window's bounds, the key's columns and the operator's."""
     bounds = () if isinstance(window, NoWindow) else WINDOW_BOUNDS
     return [*bounds, *operator.key_names, *operator.final]
 
 
-def computed_by_spark(job: "Job") -> bool:
+def is_computed_by_spark(job: "Job") -> bool:
     """Is all the work plain Spark's? There are no reports then, and no partial stage."""
-    return isinstance(job.grouping, NoGrouping) and operator_for(job.operator).native
+    return isinstance(job.grouping, NoGrouping) and make_operator(job.operator).native

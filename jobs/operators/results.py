@@ -119,7 +119,9 @@ class Results(Operator):
     ) -> None:
         super().__init__(options)
         self.parts = parts or {
-            result.name: Aggregate(result, section=Section(("operators", index), prefix_of(index)))
+            result.name: Aggregate(
+                result, section=Section(("operators", index), make_prefix(index))
+            )
             for index, result in enumerate(options.results)
         }
         self.has_partials = all(part.has_partials for part in self.parts.values())
@@ -150,21 +152,21 @@ class Results(Operator):
         wheres = {f"{self.parts[name].section.prefix}where": w for name, w in self.wheres.items()}
         return {**self._unite(lambda part: part.texts), **wheres}
 
-    def over(self, columns: Mapping[str, str]) -> "Results":
+    def with_columns(self, columns: Mapping[str, str]) -> "Results":
         changed = Results(
-            self.options, {name: part.over(columns) for name, part in self.parts.items()}
+            self.options, {name: part.with_columns(columns) for name, part in self.parts.items()}
         )
         changed.wheres = {
             name: columns[f"{self.parts[name].section.prefix}where"] for name in self.wheres
         }
         return changed
 
-    def bound(self, types: Mapping[str, str]) -> "Results":
+    def with_types(self, types: Mapping[str, str]) -> "Results":
         problems: list[str] = []
         parts = {}
         for name, part in self.parts.items():
             try:
-                parts[name] = part.bound(types)
+                parts[name] = part.with_types(types)
             except UsageError as error:
                 problems += error.problems
         if problems:
@@ -211,7 +213,7 @@ class Results(Operator):
             for column, text in part.final.items()
         }
 
-    def columns_of(self, result: str) -> Mapping[str, str]:
+    def list_columns(self, result: str) -> Mapping[str, str]:
         """The columns of a result by their own names, without the window's bounds."""
         part = self.parts[result]
         own = {column: f"{part.section.prefix}{column}" for column in part.final}
@@ -221,6 +223,6 @@ class Results(Operator):
         return {name: text for part in self.parts.values() for name, text in of(part).items()}
 
 
-def prefix_of(index: int) -> str:
-    """What the columns of a result begin with, by its number."""
+def make_prefix(index: int) -> str:
+    """Make what the columns of a result begin with, from its number."""
     return f"r{index}_"

@@ -32,13 +32,13 @@ _RESERVED = frozenset(
 )
 
 
-def _column_name(name: str) -> str:
+def _check_column_name(name: str) -> str:
     if not IDENTIFIER.fullmatch(name):
         raise rule_error("a column's name: letters, digits, underscores, no digit first")
     return name
 
 
-def _distinct(columns: dict[str, str] | None) -> dict[str, str] | None:
+def _check_distinct(columns: dict[str, str] | None) -> dict[str, str] | None:
     names = [name.lower() for name in columns or ()]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:
@@ -47,9 +47,9 @@ def _distinct(columns: dict[str, str] | None) -> dict[str, str] | None:
 
 
 Columns = Annotated[
-    dict[Annotated[str, AfterValidator(_column_name)], Expression],
+    dict[Annotated[str, AfterValidator(_check_column_name)], Expression],
     Field(min_length=1, max_length=COLUMNS_MAX),
-    AfterValidator(_distinct),
+    AfterValidator(_check_distinct),
 ]
 
 

@@ -67,8 +67,8 @@ class Vwap(Operator):
     @property
     def inputs(self) -> Mapping[str, str]:
         return {
-            "price": _decimal(self.options.price, self.options.price_decimals),
-            "volume": _decimal(self.options.volume, self.options.volume_decimals),
+            "price": _cast_to_decimal(self.options.price, self.options.price_decimals),
+            "volume": _cast_to_decimal(self.options.volume, self.options.volume_decimals),
         }
 
     @property
@@ -111,16 +111,16 @@ class Vwap(Operator):
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        from unskew.jobs.operators.arrow import numbered, numbers_of, unscaled
+        from unskew.jobs.operators.arrow import number_groups, read_numbers, unscale
 
         amounts = pc.multiply(rows["price"], rows["volume"])
-        rows = numbered(rows.append_column("amount", amounts))
+        rows = number_groups(rows.append_column("amount", amounts))
         partials = aggregate(rows, [*_AGGREGATIONS, (NUMBER, "min", NUMBER)])
         times = rows[EVENT_TIME].to_numpy().astype("datetime64[us]").astype(np.int64)
         first_and_last = np.empty((2, partials.num_rows), np.int64)
-        _first_and_last(numbers_of(rows), times, unscaled(rows["price"]), first_and_last)
+        _first_and_last(read_numbers(rows), times, unscale(rows["price"]), first_and_last)
         for name, row_of_group in zip(("open", "close"), first_and_last, strict=True):
-            chosen = pa.array(row_of_group[numbers_of(partials)])
+            chosen = pa.array(row_of_group[read_numbers(partials)])
             partials = partials.append_column(f"{name}_time", rows[EVENT_TIME].take(chosen))
             partials = partials.append_column(name, rows["price"].take(chosen))
         return partials
@@ -156,7 +156,7 @@ class Vwap(Operator):
         return {"vwap": f"amount / {volume}", "volume": volume, **kept}
 
 
-def _decimal(expression: str, decimals: int) -> str:
+def _cast_to_decimal(expression: str, decimals: int) -> str:
     return f"try_cast(({expression}) as DECIMAL({_DIGITS}, {decimals}))"
 
 

@@ -10,8 +10,8 @@ from unskew.jobs.operators.base import RECORDS, Operator
 _WORD = r"[\\p{L}\\p{M}\\p{N}\\x27\\u2019]+"
 
 
-def words_of(text: str) -> str:
-    """The words of a text, both as SQL expressions."""
+def split_words(text: str) -> str:
+    """Split a text into words, both as SQL expressions."""
     # Not `split`: it compiles its pattern anew for every row, which takes five times as long.
     return f"regexp_extract_all(lower({text}), '{_WORD}', 0)"
 
@@ -32,7 +32,7 @@ class WordCount(Operator):
 
     @property
     def key(self) -> str:
-        return words_of(self.options.text)
+        return split_words(self.options.text)
 
     @property
     def partial_columns(self) -> Mapping[str, str]:

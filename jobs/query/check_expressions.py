@@ -12,7 +12,7 @@ from unskew.config.models.job import Job
 from unskew.config.problems.problem import Path, dotted
 from unskew.config.specs import OPERATORS
 from unskew.jobs.operators.base import Operator
-from unskew.jobs.operators.registry import operator_for
+from unskew.jobs.operators.registry import make_operator
 from unskew.jobs.query.decode import decode
 from unskew.jobs.query.expressions import add_values
 from unskew.jobs.query.pipeline import prepare_records
@@ -26,7 +26,7 @@ def needs_spark_first(job: Job) -> bool:
 
     A column by its name lint has judged; whether its type is one to aggregate, it has not.
     """
-    if type(operator_for(job.operator)).bound is not Operator.bound:
+    if type(make_operator(job.operator)).with_types is not Operator.with_types:
         return True
     texts = [job.where, job.event_time, *(job.select or {}).values()]
     texts += [text for _, text in _list_expressions(job)]
@@ -41,9 +41,9 @@ def check_expressions(spark: SparkSession, job: Job) -> None:
     problems = list(_find_problems(decoded, own))
     if not problems:
         rows = add_values(decoded, job.select) if job.select else decoded
-        others = [(_path_in_file(path), text) for path, text in _list_expressions(job)]
+        others = [(_find_path(path), text) for path, text in _list_expressions(job)]
         problems += _find_problems(rows, [(("event_time",), job.event_time), *others])
-    if not problems and operator_for(job.operator).merges:
+    if not problems and make_operator(job.operator).merges:
         problems += _find_wrong_results(decoded, job)
     if problems:
         raise UsageError(*problems)
@@ -54,15 +54,15 @@ def _list_expressions(job: Job) -> list[tuple[Path, str]]:
     given = job.operator.expressions()
     if job.operator.type in OPERATORS.shipped_names():
         return given
-    operator = operator_for(job.operator)
+    operator = make_operator(job.operator)
     known = {text for _, text in given}
     texts = (operator.keys, operator.inputs, operator.reject_rules)
     own = dict.fromkeys(text for each in texts for text in each.values() if text not in known)
     return [*given, *((("type",), text) for text in own)]
 
 
-def _path_in_file(path: Path) -> Path:
-    """Where an operator's expression stands in the file."""
+def _find_path(path: Path) -> Path:
+    """Find where an operator's expression stands in the file."""
     return ("operators", *path[1:]) if path[0] == "results" else ("operator", *path)
 
 

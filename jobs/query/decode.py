@@ -86,7 +86,7 @@ def _is_undecoded(how: Decode) -> Column:
 def _parse_avro(how: AvroDecode) -> Column:
     """The Avro record, with one field more: true where the record could be read.
 
-    Spark returns a broken record as one whose fields are all null, which a valid one may be too.
+    Where Spark cannot decode a record, all its fields are null, as those of a valid one may be.
     """
     written = json.loads(Path(how.schema_file).read_text())
     present = {"name": _PRESENT, "type": "boolean", "default": True}

@@ -51,7 +51,7 @@ def evaluate(decoded: DataFrame, operator: Operator, job: Job) -> Evaluated:
     rows = add_values(rows, {**texts, _EVENT_TIME: job.event_time})
     kinds = {field.name: field.dataType.simpleString() for field in rows.schema.fields}
     types = {name: kinds[column] for name, column in columns.items()}
-    return Evaluated(rows, operator.over(columns), _EVENT_TIME, types)
+    return Evaluated(rows, operator.with_columns(columns), _EVENT_TIME, types)
 
 
 def select_wanted(decoded: DataFrame, job: Job, where: str | None) -> DataFrame:

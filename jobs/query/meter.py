@@ -17,7 +17,7 @@ from unskew.grouping.spark.report import (
     LATENCY_BOUNDS_SECONDS,
     SAMPLED_KEYS,
     PartitionReport,
-    loads_under_key,
+    compute_loads_under_key,
     sum_by_window_end,
 )
 from unskew.jobs.operators.base import KEY, KEY_HASH, PANE, RECORDS, SECONDS
@@ -36,8 +36,8 @@ class Windows:
     duration: int
     slide: int
 
-    def last_ends(self, panes: Int64s) -> Int64s:
-        """For each pane, the end of the last window that its records are in."""
+    def find_last_ends(self, panes: Int64s) -> Int64s:
+        """Find, for each pane, the end of the last window that its records are in."""
         ends: Int64s = panes - np.mod(panes, self.slide) + self.duration
         return ends
 
@@ -98,7 +98,7 @@ class Meter:
         counts = keys[RECORDS].to_numpy().astype(np.int64)
         timed = SECONDS in keys.column_names
         seconds = keys[SECONDS].to_numpy() if timed else np.empty(0)
-        homes = loads_under_key(hashes, counts, self.partitions, self.seed)
+        homes = compute_loads_under_key(hashes, counts, self.partitions, self.seed)
         ends = self._count_window_ends()
         by_result = self._count_by_result(ends[0])
         sampled = _find_smallest(hashes, SAMPLED_KEYS)
@@ -173,7 +173,7 @@ class Meter:
             counts = own[RECORDS].to_numpy().astype(np.int64)
             records[number] = int(counts.sum())
             if self.windows is not None:
-                last = self.windows.last_ends(own[PANE].to_numpy())
+                last = self.windows.find_last_ends(own[PANE].to_numpy())
                 # Ends that are beyond those listed are counted at the latest, as in `ends`.
                 positions = np.minimum(np.searchsorted(ends, last), ends.size - 1)
                 np.add.at(at_ends[number], positions, counts)
@@ -184,7 +184,7 @@ class Meter:
         if self.windows is None or not self.counted:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         panes = pa.concat_tables(self.counted).group_by(PANE).aggregate([(RECORDS, "sum")])
-        ends = self.windows.last_ends(panes[PANE].to_numpy())
+        ends = self.windows.find_last_ends(panes[PANE].to_numpy())
         return sum_by_window_end(ends, panes[f"{RECORDS}_sum"].to_numpy())
 
 

@@ -11,13 +11,13 @@ from pyspark.sql.types import StructType
 from unskew.config.models.operator import OPEN_KEYS
 from unskew.config.models.window import Window
 from unskew.grouping.spark.journal import Journal
-from unskew.grouping.spark.router import task_position
+from unskew.grouping.spark.router import read_task_position
 from unskew.jobs.operators.base import Operator
 from unskew.jobs.operators.user_code.failing_rows import (
     OperatorError,
     Part,
-    failure_message,
-    partials_of,
+    describe_failure,
+    make_partials,
     read_key,
 )
 from unskew.jobs.operators.user_code.opened import begin_task
@@ -48,7 +48,7 @@ class PartialStage:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Emit the partials of the task's rows; then write the partition's report."""
-        batch, partition = task_position()
+        batch, partition = read_task_position()
         meter = Meter(
             self.name_keys,
             self.partitions,
@@ -64,13 +64,13 @@ class PartialStage:
 
         rejected: list[pa.Table] = []
         names = [field.name for field in self.schema.fields]
-        for rows in _chunk(batches):
+        for rows in _cut_chunks(batches):
             accepted, others = _split(rows)
             if others.num_rows:
                 meter.add_rejected(others)
                 rejected.append(_read_rejected(others))
             started = clock()
-            for part in partials_of(self.operator, accepted):
+            for part in make_partials(self.operator, accepted):
                 if part.partials is None:
                     rejected.append(self._reject_row(part))
                     meter.add_rejected(part.rows)
@@ -86,7 +86,7 @@ class PartialStage:
     def _reject_row(self, part: Part) -> pa.Table:
         """The record of a row on which the operator raised, if the job goes on without it."""
         if REJECTED not in part.rows.column_names or not part.rows.num_rows:
-            raise OperatorError(failure_message(self.operator, part)) from part.error
+            raise OperatorError(describe_failure(self.operator, part)) from part.error
         record = pa.Table.from_struct_array(part.rows[REJECTED])
         key = read_key(part.rows, tuple(self.operator.keys))
         for name, text in (("reason", OPERATOR_FAILED), (FAILED_KEY, key)):
@@ -96,8 +96,8 @@ class PartialStage:
         return record
 
 
-def _chunk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The rows in pieces of CHUNK_ROWS or a little more."""
+def _cut_chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Cut the rows into pieces of CHUNK_ROWS or a little more."""
     held: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:

@@ -22,10 +22,10 @@ def choose_pieces(sizes: Sequence[int], tasks: int) -> int:
     if sum(sizes) == 0:
         return tasks * _PIECES_A_TASK_UNKNOWN
     shares = {}
-    for asked in _list_candidates(len(sizes), tasks):
-        shares[asked] = compute_largest_share(sizes, asked, tasks)
-        if shares[asked] <= _EVEN:
-            return asked
+    for min_partitions in _list_candidates(len(sizes), tasks):
+        shares[min_partitions] = compute_largest_share(sizes, min_partitions, tasks)
+        if shares[min_partitions] <= _EVEN:
+            return min_partitions
     return min(shares, key=shares.__getitem__, default=tasks * _PIECES_A_TASK[-1])
 
 
@@ -33,25 +33,25 @@ def _list_candidates(partitions: int, tasks: int) -> Iterator[int]:
     for pieces in _PIECES_A_TASK:
         # Spark rounds for each Kafka partition. By half a piece less for each, the tasks are not
         # joined of a piece more than they are meant to have.
-        for asked in (pieces * tasks, pieces * tasks - partitions // 2):
+        for min_partitions in (pieces * tasks, pieces * tasks - partitions // 2):
             # Kafka partitions that need no cut have preferred executors, by which Spark's
             # `coalesce` makes groups of unequal size.
-            if asked > partitions:
-                yield asked
+            if min_partitions > partitions:
+                yield min_partitions
 
 
-def compute_largest_share(sizes: Sequence[int], asked: int, tasks: int) -> float:
+def compute_largest_share(sizes: Sequence[int], min_partitions: int, tasks: int) -> float:
     """The records of the largest task, at worst, over the mean of all tasks."""
-    pieces = sorted(cut(sizes, asked), reverse=True)
+    pieces = sorted(cut(sizes, min_partitions), reverse=True)
     # Neighbours are joined, but Spark's order of the Kafka partitions is not defined.
     most = math.ceil(len(pieces) / tasks)
     return sum(pieces[:most]) * tasks / sum(sizes)
 
 
-def cut(sizes: Sequence[int], asked: int) -> list[float]:
+def cut(sizes: Sequence[int], min_partitions: int) -> list[float]:
     """The sizes of the pieces: Kafka partitions too small for a cut do not count for the others."""
-    whole = [_count_pieces(size, sum(sizes), asked) == 1 for size in sizes]
-    left = max(asked - sum(whole), 1)
+    whole = [_count_pieces(size, sum(sizes), min_partitions) == 1 for size in sizes]
+    left = max(min_partitions - sum(whole), 1)
     total = sum(size for size, uncut in zip(sizes, whole, strict=True) if not uncut)
     pieces: list[float] = []
     for size, uncut in zip(sizes, whole, strict=True):
@@ -60,5 +60,5 @@ def cut(sizes: Sequence[int], asked: int) -> list[float]:
     return [piece for piece in pieces if piece]
 
 
-def _count_pieces(size: int, total: int, asked: int) -> int:
-    return max(1, int(size / total * asked + 0.5))
+def _count_pieces(size: int, total: int, min_partitions: int) -> int:
+    return max(1, int(size / total * min_partitions + 0.5))

@@ -17,7 +17,7 @@ from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.router import PARTITION_KEY, Router, route_hashes
 from unskew.jobs.checkpoint.spark_log import SourceRange
 from unskew.jobs.operators.base import EVENT_TIME, KEY_HASH, RECORDS, Operator
-from unskew.jobs.operators.registry import computed_by_spark, operator_for
+from unskew.jobs.operators.registry import is_computed_by_spark, make_operator
 from unskew.jobs.query import source
 from unskew.jobs.query.decode import decode
 from unskew.jobs.query.partial import PartialStage
@@ -46,7 +46,7 @@ class Pipeline:
         prepared, operator = self._read_and_prepare(spark)
         if not operator.merges:
             return select_table_columns(self._keep_accepted(prepared))
-        if computed_by_spark(self.job):
+        if is_computed_by_spark(self.job):
             rows = keep_accepted(prepared, REJECTED_RECORDS)
             totals = self._group_by_window(rows, operator).agg(*_make_aggregates(operator.direct))
         else:
@@ -62,7 +62,7 @@ class Pipeline:
 
     def _keep_accepted(self, prepared: DataFrame) -> DataFrame:
         """The rows that are written as they are, each in the partition of its writer."""
-        if computed_by_spark(self.job):
+        if is_computed_by_spark(self.job):
             return keep_accepted(prepared, REJECTED_RECORDS)
         return self.make_writer_stage().keep_accepted(self._partition(prepared))
 
@@ -154,7 +154,7 @@ def prepare_records(
 
     `now` is the batch's time, if it is not Spark's.
     """
-    operator = operator_for(job.operator)
+    operator = make_operator(job.operator)
     if not operator.merges:
         return prepare_rows(decoded, operator, job)
     return (prepare_results if operator.parts else prepare)(decoded, operator, job, now)

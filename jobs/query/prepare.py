@@ -17,7 +17,7 @@ from unskew.jobs.operators.base import (
     PANE,
     Operator,
 )
-from unskew.jobs.operators.registry import computed_by_spark
+from unskew.jobs.operators.registry import is_computed_by_spark
 from unskew.jobs.query.decode import REJECT_REASON
 from unskew.jobs.query.expressions import drop_filtered, evaluate
 from unskew.jobs.query.source import COLUMNS, STAMPED_ON_ARRIVAL
@@ -51,22 +51,22 @@ _FIRST_MICROS, _LAST_MICROS = (
 
 
 def prepare(
-    decoded: DataFrame, given: Operator, job: Job, now: Column | None = None
+    decoded: DataFrame, untyped: Operator, job: Job, now: Column | None = None
 ) -> tuple[DataFrame, Operator]:
     """One row a key, and the operator that knows its types.
 
     A row has the key and its hash, the operator's inputs, the times, and `rejected`. `now` is the
     batch's time, if it is not Spark's.
     """
-    rows, types = _evaluate(decoded, given, job, now)
-    operator = given.bound(types)
+    rows, types = _evaluate(decoded, untyped, job, now)
+    operator = untyped.with_types(types)
     rows = _explode_keys(rows, job) if operator.explodes else _check_keys(rows, operator, job)
     return select_prepared(rows, operator, job), operator
 
 
 def select_prepared(rows: DataFrame, operator: Operator, job: Job) -> DataFrame:
     """The columns of a routed row: keys, the operator's inputs, times, hash and `rejected`."""
-    if job.on_error == "dead_letter" and not computed_by_spark(job):
+    if job.on_error == "dead_letter" and not is_computed_by_spark(job):
         rejected = make_rejected_record(sf.lit(None).cast("string").alias(FAILED_KEY))
     else:
         rejected = sf.when(sf.col(REJECT_REASON).isNotNull(), make_rejected_record())
@@ -115,14 +115,14 @@ def make_rejected_record(*more: Column) -> Column:
 
 
 def _evaluate(
-    decoded: DataFrame, given: Operator, job: Job, now: Column | None
+    decoded: DataFrame, untyped: Operator, job: Job, now: Column | None
 ) -> tuple[DataFrame, Mapping[str, str]]:
     """The operator's expressions, the event time, and the first reason to reject the record.
 
     And the types of the operator's expressions.
     """
-    evaluated = evaluate(decoded, given, job)
-    operator = evaluated.operator.bound(evaluated.types)
+    evaluated = evaluate(decoded, untyped, job)
+    operator = evaluated.operator.with_types(evaluated.types)
     reason = sf.col(REJECT_REASON)
     for name, condition in operator.reject_rules.items():
         reason = sf.coalesce(reason, sf.when(sf.expr(condition), name))

@@ -23,15 +23,15 @@ _REASON = "_reason"
 
 
 def prepare_results(
-    decoded: DataFrame, given: Operator, job: Job, now: Column | None = None
+    decoded: DataFrame, untyped: Operator, job: Job, now: Column | None = None
 ) -> tuple[DataFrame, Operator]:
     """A row for each record and result, or one with the reason why a record is rejected.
 
     What one result cannot use is rejected for that result, whose name is then the row's key, too,
     and counts in the others.
     """
-    assert isinstance(given, Results)
-    rows, operator = _evaluate(decoded, given, job, now)
+    assert isinstance(untyped, Results)
+    rows, operator = _evaluate(decoded, untyped, job, now)
     # Not `explode`, which looks for empty arrays beforehand, with all expressions in that filter.
     rows = rows.withColumn(_WANTED, sf.explode_outer(_list_wanted(operator, job)))
     rows = rows.where(sf.col(_WANTED).isNotNull())
@@ -48,11 +48,11 @@ def prepare_results(
 
 
 def _evaluate(
-    decoded: DataFrame, given: Results, job: Job, now: Column | None
+    decoded: DataFrame, untyped: Results, job: Job, now: Column | None
 ) -> tuple[DataFrame, Results]:
     """The expressions of all results as columns, and for each what it cannot use and why."""
-    evaluated = evaluate(decoded, given, job)
-    operator = evaluated.operator.bound(evaluated.types)
+    evaluated = evaluate(decoded, untyped, job)
+    operator = evaluated.operator.with_types(evaluated.types)
     assert isinstance(operator, Results)
     parts = operator.parts
     rows = evaluated.rows.select(

@@ -21,7 +21,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from unskew.config.models.source import FilesSource, KafkaSource
 from unskew.config.types.secrets import reveal
 from unskew.jobs.checkpoint.spark_log import SourceRange
-from unskew.jobs.kafka.options import connection_options, find_security_options
+from unskew.jobs.kafka.options import find_security_options, make_connection_options
 from unskew.jobs.kafka.sizes import read_sizes
 from unskew.jobs.query.pieces import choose_pieces
 
@@ -55,7 +55,7 @@ def read(
 
 
 def read_first(spark: SparkSession, source: KafkaSource | FilesSource, count: int) -> DataFrame:
-    """As `read`, but no stream: some of the records that the source has now."""
+    """Read some of the records that the source has now, not as a stream."""
     if isinstance(source, KafkaSource):
         options = make_kafka_options(source, spark)
         # A batch has no limit of its own, and begins where there may be records.
@@ -69,7 +69,7 @@ def read_first(spark: SparkSession, source: KafkaSource | FilesSource, count: in
 def read_range(
     spark: SparkSession, source: KafkaSource | FilesSource, covered: SourceRange
 ) -> DataFrame:
-    """As `read`, but no stream: what a batch of it read, cut as the stream cuts it."""
+    """Read what a batch of the stream read, cut as the stream cuts it."""
     if isinstance(source, FilesSource):
         # Their names are no patterns.
         reader = spark.read.option("__globPaths__", "false")
@@ -123,7 +123,7 @@ def make_kafka_options(
     source: KafkaSource, spark: SparkSession, tasks: int | None = None
 ) -> dict[str, str]:
     """The connector's options; with `tasks`, to read in pieces that make so many equal shares."""
-    options = {**connection_options(source.bootstrap_servers, source.options)}
+    options = {**make_connection_options(source.bootstrap_servers, source.options)}
     options["startingOffsets"] = _format_start(source.start)
     options["failOnDataLoss"] = str(source.fail_on_data_loss).lower()
     if source.subscribe:

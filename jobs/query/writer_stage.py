@@ -16,7 +16,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.functions import arrow_udf
 
 from unskew.grouping.spark.journal import Journal
-from unskew.grouping.spark.router import task_position
+from unskew.grouping.spark.router import read_task_position
 from unskew.jobs.operators.base import KEY, KEY_HASH, RECORDS
 from unskew.jobs.query.meter import Meter
 from unskew.jobs.query.partial import CHUNK_ROWS
@@ -55,11 +55,11 @@ class WriterStage:
     def count_named(
         self, chunks: Iterator[tuple[pa.Array, pa.Array, pa.Array, pa.Array]]
     ) -> Iterator[pa.Array]:
-        """The same, with them."""
+        """Tell which of a task's rows are to be written, with the names of their keys."""
         return self._count(chunks)
 
     def _count(self, chunks: Chunks) -> Iterator[pa.Array]:
-        batch, partition = task_position()
+        batch, partition = read_task_position()
         counter = _Counter(Meter(self.name_keys, self.partitions, self.seed, None))
         rejected: list[pa.Table] = []
         for hashes, arrived, records, *names in chunks:

@@ -53,14 +53,14 @@ class DeadLetter:
         fields = json.loads(line)
         try:
             coordinates = Coordinates(
-                _checked(fields, "topic", str),
-                _checked(fields, "partition", int),
-                _checked(fields, "offset", int),
-                to_millis(_checked(fields, "timestamp", str)),
+                _check(fields, "topic", str),
+                _check(fields, "partition", int),
+                _check(fields, "offset", int),
+                to_millis(_check(fields, "timestamp", str)),
             )
             key, value = (_from_json(fields, name) for name in _TEXTS)
-            cut = CUT in fields and _checked(fields, CUT, bool)
-            return cls(_checked(fields, "reason", str), key, value, coordinates, cut)
+            cut = CUT in fields and _check(fields, CUT, bool)
+            return cls(_check(fields, "reason", str), key, value, coordinates, cut)
         except (KeyError, TypeError) as error:
             raise ValueError(f"{error} is missing, or of another type") from error
 
@@ -103,10 +103,10 @@ def _from_json(fields: Mapping[str, Any], name: str) -> bytes | None:
     if name + _IN_BASE64 in fields:
         return base64.b64decode(fields[name + _IN_BASE64], validate=True)
     text = fields[name]
-    return None if text is None else _checked(fields, name, str).encode()
+    return None if text is None else _check(fields, name, str).encode()
 
 
-def _checked(fields: Mapping[str, Any], name: str, kind: Callable[..., _T]) -> _T:
+def _check(fields: Mapping[str, Any], name: str, kind: Callable[..., _T]) -> _T:
     value: _T = fields[name]
     if type(value) is not kind:
         raise TypeError(name)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from unskew.config.errors import ExternalError
 from unskew.grouping.spark.locations import open_location
 from unskew.grouping.spark.whole_files import Synced, write_once
-from unskew.jobs.checkpoint.files import names_in, read_bytes
+from unskew.jobs.checkpoint.files import list_names, read_bytes
 from unskew.jobs.checkpoint.lock import lock_checkpoint
 from unskew.jobs.replay.dead_letter import Coordinates
 
@@ -28,7 +28,7 @@ class Ledger:
         self._read_all()
 
     def _read_all(self) -> None:
-        for name in names_in(self.folder):
+        for name in list_names(self.folder):
             if name.endswith(_SUFFIX) and name.removesuffix(_SUFFIX).isdecimal():
                 self._replayed.update(_read(f"{self.folder}/{name}"))
                 self._next = max(self._next, int(name.removesuffix(_SUFFIX)) + 1)

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from unskew.config.models.job import Job
 from unskew.jobs.replay.dead_letter import DeadLetter, read_coordinates
 from unskew.jobs.sinks.kafka import CUT_FROM_BYTES
-from unskew.jobs.sinks.registry import dead_letters_of
+from unskew.jobs.sinks.registry import make_dead_letter_target
 
 
 def read_dead_letters(job: Job) -> Iterator[DeadLetter]:
     """Read those that are there now; a few may come twice."""
-    for fields in dead_letters_of(job).read(job):
+    for fields in make_dead_letter_target(job).read(job):
         yield DeadLetter(
             fields["reason"],
             fields.get("key"),

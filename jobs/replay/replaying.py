@@ -10,8 +10,8 @@ from unskew.config.errors import ExternalError, UsageError
 from unskew.config.models.job import Job
 from unskew.config.models.source import KafkaSource
 from unskew.config.rules.kafka import reader_of
-from unskew.jobs.kafka.native_options import native_options
-from unskew.jobs.kafka.options import connection_options
+from unskew.jobs.kafka.native_options import translate_options
+from unskew.jobs.kafka.options import make_connection_options
 from unskew.jobs.replay.dead_letter import Coordinates, DeadLetter
 from unskew.jobs.replay.ledger import Ledger
 from unskew.jobs.sinks.stored_dead_letters import ANSWER_SECONDS
@@ -40,10 +40,10 @@ def replay(job: Job, dead_letters: Iterable[DeadLetter], ledger: Ledger) -> Coun
     """Send each record once, to its topic and partition and with its time; counts by outcome."""
     source = require_source(job)
     servers = source.bootstrap_servers
-    options = connection_options(servers, source.options)
+    options = make_connection_options(servers, source.options)
     producer = Producer(
         {
-            **native_options(options, f"dead-letters: {job.name}"),
+            **translate_options(options, f"dead-letters: {job.name}"),
             "enable.idempotence": True,
             "message.timeout.ms": int(ANSWER_SECONDS * 1000),
             "log_level": 0,

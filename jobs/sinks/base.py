@@ -22,10 +22,10 @@ from unskew.grouping.options.broken_rules import rule_error
 from unskew.grouping.options.suggestions import did_you_mean
 from unskew.jobs.operators.base import RESULT, WINDOW_BOUNDS
 from unskew.jobs.operators.registry import (
-    operator_for,
-    operator_of_result,
-    result_columns,
-    result_key,
+    list_key_columns,
+    list_result_columns,
+    make_operator,
+    make_operator_of_result,
 )
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 COLUMNS_MAX = 500
 
 
-def _distinct(columns: Any) -> Any:
-    """Names that are told apart without their case, as tables do."""
+def _check_distinct(columns: Any) -> Any:
+    """Check that names are told apart without their case, like tables do."""
     seen = set()
     for name in columns:
         if not name.strip() or name.lower() in seen:
@@ -55,19 +55,19 @@ SinkColumns = Annotated[
     ]
     | Annotated[list[_ColumnName], Field(min_length=1, max_length=COLUMNS_MAX), Tag("as they are")],
     Discriminator(lambda columns: "as they are" if isinstance(columns, list) else "renamed"),
-    AfterValidator(_distinct),
+    AfterValidator(_check_distinct),
 ]
 
 
 @dataclass(frozen=True)
-class UntakenTotal:
-    """A total that a sink cannot take; it becomes a dead letter."""
+class RejectedTotal:
+    """A total that a sink rejects; it becomes a dead letter."""
 
     sink: str
     """The sink's type and what it writes to."""
     key: str
     """Window and key, as JSON."""
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Batch:
     job: "Job"
     session: "SparkSession"
     """The job's session; that of the rows is a copy, which ends with the query."""
-    untaken: list[UntakenTotal] = field(default_factory=list)
+    rejected_totals: list[RejectedTotal] = field(default_factory=list)
     """The totals of the batch that could not be written; sinks add to it."""
     check_owner: Callable[[], None] = lambda: None
     """Raises if another start of the job has taken over, as it does from a driver that was frozen.
@@ -160,7 +160,7 @@ class Sink(Target):
         rows = results
         if self.result is not None:
             bounds = {name: name for name in WINDOW_BOUNDS if name in results.columns}
-            columns = bounds | dict(operator_for(job.operator).columns_of(self.result))
+            columns = bounds | dict(make_operator(job.operator).list_columns(self.result))
             rows = results.where(sf.col(RESULT) == self.result)
             rows = rows.select(*[sf.col(column).alias(name) for name, column in columns.items()])
         if not self.names:
@@ -172,7 +172,7 @@ class Sink(Target):
     def result_key(self, job: "Job") -> tuple[str, ...]:
         """The columns that identify a result, by their names in the sink."""
         in_sink = {column: name for name, column in reversed(list(self.names.items()))}
-        return tuple(in_sink.get(column, column) for column in result_key(job, self.result))
+        return tuple(in_sink.get(column, column) for column in list_key_columns(job, self.result))
 
     def replaces_results(self, merge: Merge) -> bool:
         """Is a result written in the place of an earlier one of the same window and key?"""
@@ -199,7 +199,7 @@ class Sink(Target):
         """`columns` names columns of a result, the key's among them where the sink needs it."""
         if not self.names:
             return
-        made = operator_of_result(operator, self.result)
+        made = make_operator_of_result(operator, self.result)
         if not made.merges:
             yield Contradiction(
                 ("columns",),
@@ -208,7 +208,7 @@ class Sink(Target):
                 "write operator.columns",
             )
             return
-        known = result_columns(made, window)
+        known = list_result_columns(made, window)
         by_name = isinstance(self.columns, Mapping)
         for index, (name, column) in enumerate(self.names.items()):
             if column not in known:
@@ -230,7 +230,7 @@ class Sink(Target):
     def write(self, results: "DataFrame", batch: Batch) -> None:
         """Write a batch's results, such that writing them again changes nothing.
 
-        What cannot be written whatever is tried goes to `batch.untaken`, and the rest is written.
+        What can never be written goes to `batch.rejected_totals`, and the rest is written.
         """
 
     def stream(self, results: "DataFrame", job: "Job") -> "DataStreamWriter | None":

@@ -5,14 +5,14 @@ from pyspark.sql import DataFrame, SparkSession
 from unskew.config.models.job import Job
 from unskew.grouping.spark.journal import Journal
 from unskew.jobs.sinks.base import Batch
-from unskew.jobs.sinks.registry import dead_letters_of
+from unskew.jobs.sinks.registry import make_dead_letter_target
 
 
 def publish(spark: SparkSession, job: Job, journal: Journal, batch: int) -> int:
     """Send a batch's rejected records on, once; how many there were."""
     sent = 0
     journal.check_owner()
-    if not journal.dead_letters_written(batch):
+    if not journal.are_dead_letters_written(batch):
         # Piece by piece: of a batch whose every record is rejected the driver holds a part only.
         for records in journal.rejected(batch):
             write_dead_letters(spark.createDataFrame(records), job, batch, more=sent > 0)
@@ -28,4 +28,4 @@ def publish(spark: SparkSession, job: Job, journal: Journal, batch: int) -> int:
 
 def write_dead_letters(records: DataFrame, job: Job, batch: int, *, more: bool = False) -> None:
     """Write a batch's rejected records to the job's dead letters."""
-    dead_letters_of(job).write(records, Batch(batch, job, records.sparkSession), more=more)
+    make_dead_letter_target(job).write(records, Batch(batch, job, records.sparkSession), more=more)

@@ -30,8 +30,8 @@ class FilesTarget(Target):
     def folders(self) -> Mapping[str, str]:
         return {"path": self.path}
 
-    def folder_of(self, batch: Batch) -> str:
-        """Where a batch is written."""
+    def make_folder_name(self, batch: Batch) -> str:
+        """Name the folder that a batch is written to."""
         return f"{self.path.rstrip('/')}/batch_id={batch.id}"
 
 
@@ -55,7 +55,7 @@ class FilesSink(FilesTarget, Sink):
             )
 
     def write(self, results: "DataFrame", batch: Batch) -> None:
-        results.write.mode("overwrite").format(self.format).save(self.folder_of(batch))
+        results.write.mode("overwrite").format(self.format).save(self.make_folder_name(batch))
 
 
 class FilesDeadLetters(FilesTarget, DeadLetters):
@@ -72,7 +72,7 @@ class FilesDeadLetters(FilesTarget, DeadLetters):
 
     def write(self, records: "DataFrame", batch: Batch, *, more: bool = False) -> None:
         mode = "append" if more else "overwrite"
-        records.write.mode(mode).format(self.format).save(self.folder_of(batch))
+        records.write.mode(mode).format(self.format).save(self.make_folder_name(batch))
 
     def read(self, job: "Job") -> Iterator[Mapping[str, Any]]:
         from unskew.jobs.sinks.stored_dead_letters import read_folder

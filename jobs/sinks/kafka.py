@@ -12,14 +12,14 @@ from unskew.config.models.source import KafkaSource
 from unskew.config.models.window import Merge, NoWindow
 from unskew.config.rules.kafka import insecure_options, reader_of
 from unskew.config.rules.registry import Contradiction, agrees_with
-from unskew.jobs.kafka.options import connection_options
+from unskew.jobs.kafka.options import make_connection_options
 from unskew.jobs.kafka.topic_limits import read_message_bytes_max
 from unskew.jobs.sinks.base import (
     Batch,
     DeadLetters,
+    RejectedTotal,
     Sink,
     Target,
-    UntakenTotal,
     WrittenTopic,
 )
 
@@ -73,17 +73,17 @@ class KafkaTarget(Target):
         return Identity("topic", (self.bootstrap_servers, self.topic))
 
     def topics(self, job: "Job") -> Sequence[WrittenTopic]:
-        return [WrittenTopic("topic", self.topic, self.client_options(job), {})]
+        return [WrittenTopic("topic", self.topic, self.make_client_options(job), {})]
 
-    def client_options(self, job: "Job") -> dict[str, str]:
-        """The options of Spark's connector; the source's where the brokers are the same."""
+    def make_client_options(self, job: "Job") -> dict[str, str]:
+        """Make the options of Spark's connector; the source's where the brokers are the same."""
         servers, options = self.bootstrap_servers, self.options
         if isinstance(job.source, KafkaSource):
             shared = servers in (None, job.source.bootstrap_servers)
             options = options or (job.source.options if shared else {})
             servers = servers or job.source.bootstrap_servers
         assert servers is not None, "checked by knows_its_brokers"
-        return {"topic": self.topic, **connection_options(servers, options)}
+        return {"topic": self.topic, **make_connection_options(servers, options)}
 
     @agrees_with("source")
     def knows_its_brokers(self, source: Any) -> Iterator[Contradiction]:
@@ -124,7 +124,7 @@ class KafkaSink(KafkaTarget, Sink):
     def topics(self, job: "Job") -> Sequence[WrittenTopic]:
         # The last total of each key stays; a window's key never comes again, so it may get old.
         policy = "compact" if isinstance(job.window, NoWindow) else "compact,delete"
-        options = self.client_options(job)
+        options = self.make_client_options(job)
         return [WrittenTopic("topic", self.topic, options, {"cleanup.policy": policy})]
 
     def replaces_results(self, merge: Merge) -> bool:
@@ -134,43 +134,43 @@ class KafkaSink(KafkaTarget, Sink):
         # Spark's own writer cannot leave a row out: only where none can be too large.
         if self._may_be_too_large(results, job):
             return None
-        writer = kafka_rows(results, self.result_key(job)).writeStream.format("kafka")
-        return writer.options(**self.client_options(job))
+        writer = make_kafka_rows(results, self.result_key(job)).writeStream.format("kafka")
+        return writer.options(**self.make_client_options(job))
 
     def write(self, results: "DataFrame", batch: Batch) -> None:
-        rows = kafka_rows(results, self.result_key(batch.job))
+        rows = make_kafka_rows(results, self.result_key(batch.job))
         if self._may_be_too_large(results, batch.job):
             self._write_apart(rows, batch)
         else:
             self._write(rows, batch)
 
     def _write(self, rows: "DataFrame", batch: Batch) -> None:
-        rows.write.format("kafka").options(**self.client_options(batch.job)).save()
+        rows.write.format("kafka").options(**self.make_client_options(batch.job)).save()
 
     def _write_apart(self, rows: "DataFrame", batch: Batch) -> None:
         """Write the records that Kafka's client sends; the others are not taken."""
         from pyspark.sql import functions as sf
 
-        most, limit = self._record_bytes_max(batch.job)
+        most, limit = self._find_record_bytes_max(batch.job)
         size = sf.octet_length("key") + sf.octet_length("value") + sf.lit(_OVERHEAD_BYTES)
         # Kept, because they are read twice, and to compute them again would be the whole batch.
-        kept = rows.withColumn("size", size).persist()
+        cached = rows.withColumn("size", size).persist()
         try:
-            self._write(kept.where(sf.col("size") <= most).drop("size"), batch)
-            for row in kept.where(sf.col("size") > most).toLocalIterator():
+            self._write(cached.where(sf.col("size") <= most).drop("size"), batch)
+            for row in cached.where(sf.col("size") > most).toLocalIterator():
                 why = f"{row['size']} bytes are more than {limit}, {most}"
-                batch.untaken.append(UntakenTotal(f"kafka {self.topic}", row["key"], why))
+                batch.rejected_totals.append(RejectedTotal(f"kafka {self.topic}", row["key"], why))
         finally:
-            kept.unpersist()
+            cached.unpersist()
 
     def _may_be_too_large(self, results: "DataFrame", job: "Job") -> bool:
         bound = job.max_key_bytes.bytes * _JSON_BYTES + _OTHER_BYTES
         unbounded = _has_unbounded_columns(results, self.result_key(job))
-        return unbounded or bound > self._record_bytes_max(job)[0]
+        return unbounded or bound > self._find_record_bytes_max(job)[0]
 
-    def _record_bytes_max(self, job: "Job") -> tuple[int, str]:
-        """The largest record that the Kafka client sends and the topic takes, and whose limit."""
-        options = self.client_options(job)
+    def _find_record_bytes_max(self, job: "Job") -> tuple[int, str]:
+        """Find the largest record that client and topic take, and whose limit that is."""
+        options = self.make_client_options(job)
         sent = int(options.get(_MAX_REQUEST, _CLIENT_REQUEST_BYTES))
         taken = read_message_bytes_max(options, self.topic)
         if taken is None or sent <= taken:
@@ -215,7 +215,7 @@ class KafkaDeadLetters(KafkaTarget, DeadLetters):
 
         options = {
             _MAX_REQUEST: str(_REQUEST_BYTES),
-            **self.client_options(batch.job),
+            **self.make_client_options(batch.job),
             "includeHeaders": "true",
         }
         try:
@@ -224,14 +224,14 @@ class KafkaDeadLetters(KafkaTarget, DeadLetters):
             if _TOO_LARGE not in str(error):
                 raise
             # Only now: a record that is too large as it is may be sent compressed.
-            taken = read_message_bytes_max(self.client_options(batch.job), self.topic)
+            taken = read_message_bytes_max(self.make_client_options(batch.job), self.topic)
             most = min(int(options[_MAX_REQUEST]), taken or _TOPIC_BYTES)
             _send(_cut(records, most), options)
 
     def read(self, job: "Job") -> Iterator[Mapping[str, Any]]:
         from unskew.jobs.sinks.stored_dead_letters import read_topic
 
-        return read_topic(self.topic, self.client_options(job), f"dead-letters: {job.name}")
+        return read_topic(self.topic, self.make_client_options(job), f"dead-letters: {job.name}")
 
 
 def _send(records: "DataFrame", options: dict[str, str]) -> None:
@@ -290,8 +290,8 @@ def _has_unbounded_columns(results: "DataFrame", key: Sequence[str]) -> bool:
     )
 
 
-def kafka_rows(results: "DataFrame", key: Sequence[str]) -> "DataFrame":
-    """Results as Kafka records, keyed by window and key: a compacted topic keeps the last total."""
+def make_kafka_rows(results: "DataFrame", key: Sequence[str]) -> "DataFrame":
+    """Make Kafka records of results, keyed by window and key: a compacted topic keeps the last."""
     from pyspark.sql import functions as sf
 
     return results.select(

@@ -2,7 +2,7 @@
 
 Each partition of a result is one transaction: its rows are copied into a temporary table and from
 there put in order into the real one, so that a replay leaves what the first attempt left. Where the
-table cannot take a row, halves are tried until that row is alone; the others are written.
+table rejects a row, halves are tried until that row is alone; the others are written.
 """
 
 import io
@@ -20,7 +20,7 @@ from unskew.config.rules.registry import Contradiction, agrees_with
 from unskew.config.types.postgres_address import check_address, is_verified, make_libpq_address
 from unskew.config.types.secrets import Secret
 from unskew.grouping.options.broken_rules import rule_error
-from unskew.jobs.sinks.base import Batch, Sink, UntakenTotal
+from unskew.jobs.sinks.base import Batch, RejectedTotal, Sink
 
 if TYPE_CHECKING:
     import psycopg
@@ -34,7 +34,7 @@ CONNECT_SECONDS = 5
 _INCOMING = "unskew_incoming"
 _IDLE_LIMIT = "SET idle_in_transaction_session_timeout = '60s'"
 # Rows of a partition that are set apart before the table itself is taken for the mistake.
-_UNTAKEN_MAX = 1000
+_REJECTED_MAX = 1000
 # No text of PostgreSQL can hold it. Beside the key another character stands for it; within, that
 # could be another key's.
 _NUL = "\0"
@@ -64,7 +64,7 @@ _STATEMENTS = {
 }
 
 
-def _table(text: str) -> str:
+def _check_table(text: str) -> str:
     parts = text.split(".")
     if len(parts) > 2 or not all(IDENTIFIER.fullmatch(part) for part in parts):
         raise rule_error("a table's name, table or schema.table", "letters, digits, underscores")
@@ -81,7 +81,7 @@ class PostgresSink(Sink):
         examples=["jdbc:postgresql://127.0.0.1:5432/unskew"]
     )
     """The database as a JDBC address, without user and password."""
-    table: Annotated[str, AfterValidator(_table)] = Field(examples=["public.word_counts"])
+    table: Annotated[str, AfterValidator(_check_table)] = Field(examples=["public.word_counts"])
     """The table, which must have a unique key over window and key."""
     user: Annotated[str, Field(min_length=1, max_length=63, examples=["unskew"])]
     """The database user."""
@@ -126,12 +126,12 @@ class PostgresSink(Sink):
         key = self.result_key(job)
         wanted = ", ".join(key)
         try:
-            with self._destination(job).connect() as connection:
-                (oid,) = connection.execute(_TABLE, [_quoted(self.table)]).fetchall()[0]
+            with self._make_destination(job).connect() as connection:
+                (oid,) = connection.execute(_TABLE, [_quote(self.table)]).fetchall()[0]
                 keys = [] if oid is None else [row[0] for row in connection.execute(_UNIQUE, [oid])]
                 missing = [] if oid is None else _find_missing_rights(connection, oid)
         except psycopg.Error as error:
-            reason = _first_line(error)
+            reason = _read_first_line(error)
             yield f"postgres: {self.table}: {reason}; check url, user and password"
             return
         if "TEMP" in missing:
@@ -149,17 +149,19 @@ class PostgresSink(Sink):
     def write(self, results: "DataFrame", batch: Batch) -> None:
         import pyarrow as pa
 
-        destination, check_owner = self._destination(batch.job), batch.check_owner
+        destination, check_owner = self._make_destination(batch.job), batch.check_owner
 
         def upsert(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            untaken = destination.upsert(rows, check_owner)
-            columns = {name: [each[name] for each in untaken] for name in ("key", "why")}
-            yield pa.RecordBatch.from_pydict(columns, _untaken_schema())
+            rejected = destination.upsert(rows, check_owner)
+            columns = {name: [each[name] for each in rejected] for name in ("key", "reason")}
+            yield pa.RecordBatch.from_pydict(columns, _make_rejected_schema())
 
         for row in results.mapInArrow(upsert, "key STRING, why STRING").collect():
-            batch.untaken.append(UntakenTotal(f"postgres {self.table}", row["key"], row["why"]))
+            batch.rejected_totals.append(
+                RejectedTotal(f"postgres {self.table}", row["key"], row["reason"])
+            )
 
-    def _destination(self, job: "Job") -> "Destination":
+    def _make_destination(self, job: "Job") -> "Destination":
         password = self.password.get_secret_value() if self.password else None
         table = tuple(self.table.split("."))
         return Destination(
@@ -189,7 +191,7 @@ class Destination:
     def upsert(
         self, batches: "Iterable[pa.RecordBatch]", check_owner: Callable[[], None] = lambda: None
     ) -> list[dict[str, str]]:
-        """Insert or update the rows; those that the table cannot take, each with the reason.
+        """Insert or update the rows; those that the table rejects, each with the reason.
 
         check_owner: raises if the rows may not be committed.
         """
@@ -198,14 +200,14 @@ class Destination:
         held = [batch for batch in batches if batch.num_rows]
         if not held:
             return []
-        rows, untaken = self._take_nul_out(pa.Table.from_batches(held))
+        rows, rejected = self._take_nul_out(pa.Table.from_batches(held))
         with self.connect() as connection:
             # A process that is frozen in here would hold its locks for ever.
             connection.execute(_IDLE_LIMIT)
-            connection.execute(self._statement("make", rows.column_names))
-            untaken += self._upsert(connection, rows, _UNTAKEN_MAX)
+            connection.execute(self._write_statement("make", rows.column_names))
+            rejected += self._upsert(connection, rows, _REJECTED_MAX)
             check_owner()
-            return untaken
+            return rejected
 
     def _take_nul_out(self, rows: "pa.Table") -> "tuple[pa.Table, list[dict[str, str]]]":
         """The rows without those whose key has a NUL, and what is to be said of those."""
@@ -222,10 +224,11 @@ class Destination:
             return rows, []
         apart = rows.filter(has_nul)
         why = "its key has the character NUL, which no text of PostgreSQL can hold"
-        untaken = [
-            {"key": self._key_of(apart.slice(row, 1)), "why": why} for row in range(apart.num_rows)
+        rejected = [
+            {"key": self._describe_key(apart.slice(row, 1)), "reason": why}
+            for row in range(apart.num_rows)
         ]
-        return rows.filter(pc.invert(has_nul)), untaken
+        return rows.filter(pc.invert(has_nul)), rejected
 
     def _upsert(
         self, connection: "psycopg.Connection[Any]", rows: "pa.Table", most: int
@@ -236,32 +239,32 @@ class Destination:
         try:
             with connection.transaction():
                 self._copy(connection, rows)
-        except (psycopg.DataError, psycopg.IntegrityError, _too_large_error()) as error:
+        except (psycopg.DataError, psycopg.IntegrityError, _get_too_large_error()) as error:
             if most == 0:
                 # So many are a table that does not fit the job, which is for a person to mend.
                 raise
             if rows.num_rows == 1:
-                return [{"key": self._key_of(rows), "why": _first_line(error)}]
+                return [{"key": self._describe_key(rows), "reason": _read_first_line(error)}]
         else:
             return []
         half = rows.num_rows // 2
-        untaken = self._upsert(connection, rows.slice(0, half), most)
-        return untaken + self._upsert(connection, rows.slice(half), most - len(untaken))
+        rejected = self._upsert(connection, rows.slice(0, half), most)
+        return rejected + self._upsert(connection, rows.slice(half), most - len(rejected))
 
-    def _key_of(self, row: "pa.Table") -> str:
-        """Window and key of a table's only row, as JSON."""
+    def _describe_key(self, row: "pa.Table") -> str:
+        """Write window and key of a table's only row as JSON."""
         key = row.select(list(self.key)).to_pylist()[0]
         return json.dumps(key, default=str, ensure_ascii=False)
 
     def _copy(self, connection: "psycopg.Connection[Any]", rows: "pa.Table") -> None:
         with connection.cursor() as cursor:
-            cursor.execute(self._statement("empty", rows.column_names))
-            with cursor.copy(self._statement("copy", rows.column_names)) as copy:
+            cursor.execute(self._write_statement("empty", rows.column_names))
+            with cursor.copy(self._write_statement("copy", rows.column_names)) as copy:
                 for batch in rows.to_batches():
-                    copy.write(_csv(batch))
-            cursor.execute(self._statement("upsert", rows.column_names))
+                    copy.write(_write_csv(batch))
+            cursor.execute(self._write_statement("upsert", rows.column_names))
 
-    def _statement(self, kind: str, columns: list[str]) -> "sql.Composed":
+    def _write_statement(self, kind: str, columns: list[str]) -> "sql.Composed":
         from psycopg import sql
 
         update = [
@@ -286,21 +289,21 @@ def _find_missing_rights(connection: "psycopg.Connection[Any]", oid: int) -> lis
     return [right for right, has in zip(rights, held, strict=True) if not has]
 
 
-def _untaken_schema() -> "pa.Schema":
+def _make_rejected_schema() -> "pa.Schema":
     import pyarrow as pa
 
-    return pa.schema({"key": pa.string(), "why": pa.string()})
+    return pa.schema({"key": pa.string(), "reason": pa.string()})
 
 
-def _too_large_error() -> type[Exception]:
-    """What PostgreSQL raises for a row that is larger than an index can take."""
+def _get_too_large_error() -> type[Exception]:
+    """Get what PostgreSQL raises for a row that is larger than an index can take."""
     from psycopg.errors import ProgramLimitExceeded
 
     return ProgramLimitExceeded
 
 
-def _csv(batch: "pa.RecordBatch") -> bytes:
-    """Texts in quotes, NULL as nothing: what `COPY ... (FORMAT csv)` expects."""
+def _write_csv(batch: "pa.RecordBatch") -> bytes:
+    """Write texts in quotes and NULL as nothing: what `COPY ... (FORMAT csv)` expects."""
     from pyarrow import csv
 
     buffer = io.BytesIO()
@@ -308,10 +311,10 @@ def _csv(batch: "pa.RecordBatch") -> bytes:
     return buffer.getvalue().replace(_NUL.encode(), _INSTEAD_OF_NUL)
 
 
-def _quoted(table: str) -> str:
+def _quote(table: str) -> str:
     return ".".join(f'"{part}"' for part in table.split("."))
 
 
-def _first_line(error: Exception) -> str:
+def _read_first_line(error: Exception) -> str:
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__

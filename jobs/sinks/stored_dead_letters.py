@@ -13,8 +13,8 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message,
 
 from unskew.config.errors import ExternalError
 from unskew.grouping.spark.locations import open_location
-from unskew.jobs.checkpoint.files import names_in, read_bytes
-from unskew.jobs.kafka.native_options import is_of_the_group, native_options
+from unskew.jobs.checkpoint.files import list_names, read_bytes
+from unskew.jobs.kafka.native_options import is_of_the_group, translate_options
 
 ANSWER_SECONDS = 15.0
 _MESSAGES = 1000
@@ -26,7 +26,7 @@ def read_topic(
     topic: str, client_options: Mapping[str, str], client: str
 ) -> Iterator[dict[str, Any]]:
     """Read what is in a topic now, oldest first in each partition; a few may come twice."""
-    options = native_options(client_options, client)
+    options = translate_options(client_options, client)
     said: list[str] = []
     consumer = Consumer(
         {
@@ -80,9 +80,9 @@ def _read_message(message: Message) -> dict[str, Any]:
 def read_folder(path: str) -> Iterator[dict[str, Any]]:
     """Read what is in the folders of batches below `path`, the first batch first."""
     root = path.rstrip("/")
-    batches = [name for name in names_in(root) if name.startswith("batch_id=")]
+    batches = [name for name in list_names(root) if name.startswith("batch_id=")]
     for batch in sorted(batches, key=lambda name: int(name.removeprefix("batch_id="))):
-        for name in names_in(f"{root}/{batch}"):
+        for name in list_names(f"{root}/{batch}"):
             if name.startswith("part-"):
                 yield from _read_file(f"{root}/{batch}/{name}")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from unskew.config.errors import ExternalError
-from unskew.jobs.local.child_processes import free_ports
+from unskew.jobs.local.child_processes import find_free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS, KAFKA = "unskew", "apache/kafka"
@@ -107,7 +107,7 @@ class Native:
         """The free port that stands for a container's."""
         if (service, port) not in self._ports:
             taken = set(self._ports.values())
-            self._ports[service, port] = next(p for p in free_ports(50) if p not in taken)
+            self._ports[service, port] = next(p for p in find_free_ports(50) if p not in taken)
         return self._ports[service, port]
 
     def text(self, service: str, text: str) -> str:

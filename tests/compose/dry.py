@@ -41,8 +41,8 @@ from tests.compose.compose_file import (
 from tests.compose.http_checks import answers, get, loaded_rules, query_api, sample
 from unskew.config.errors import ExternalError, UnskewError
 from unskew.jobs.local.child_processes import Child
-from unskew.jobs.local.jars import jars
-from unskew.jobs.local.java import java_command
+from unskew.jobs.local.jars import fetch_jars
+from unskew.jobs.local.java import find_java
 
 READY_SECONDS = 600.0
 _ALERTMANAGER_SECONDS = 15.0
@@ -118,7 +118,7 @@ class Dry:
         }
         properties = self._folder / name / "server.properties"
         properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-        java = [str(java_command()), *heap, "-cp", ":".join(map(str, jars("broker")))]
+        java = [str(find_java()), *heap, "-cp", ":".join(map(str, fetch_jars("broker")))]
         form = ["kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(properties)]
         done = subprocess.run([*java, *form], capture_output=True, text=True, check=False)
         if done.returncode != 0:

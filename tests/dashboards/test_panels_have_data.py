@@ -29,7 +29,7 @@ from tests.support.running.job_process import job_words, make_topics, produce, r
 from tests.support.running.processes import end_process
 from tests.support.running.programs import find_program
 from unskew.jobs.kafka.broker import Broker
-from unskew.jobs.local.child_processes import free_ports
+from unskew.jobs.local.child_processes import find_free_ports
 
 pytestmark = [pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow]
 
@@ -94,7 +94,7 @@ class Prometheus:
 def prometheus(folder: Path, address: str) -> Iterator[Prometheus]:
     """Prometheus over an address; whatever happens, it ends."""
     program = find_program("prometheus")
-    (port,) = free_ports(1)
+    (port,) = find_free_ports(1)
     scrape = {"job_name": "unskew", "static_configs": [{"targets": [address]}]}
     settings = {
         "global": {"scrape_interval": f"{SCRAPE_SECONDS}s"},
@@ -133,7 +133,7 @@ def measured(query: Query) -> Query:
 
 def test_every_query_of_every_panel_has_data(broker: Broker, tmp_path: Path) -> None:
     make_topics(broker, "shown")
-    (port,) = free_ports(1)
+    (port,) = find_free_ports(1)
     address = f"127.0.0.1:{port}"
     words = job_words(
         broker.address,

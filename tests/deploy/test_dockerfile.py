@@ -238,9 +238,9 @@ class TestImage:
     def test_a_container_is_asked_for_its_health_and_ends_when_stopped(
         self, image: Image, broker_with_lines: Broker, tmp_path: Path
     ) -> None:
-        from unskew.jobs.local.child_processes import free_ports
+        from unskew.jobs.local.child_processes import find_free_ports
 
-        (port,) = free_ports(1)
+        (port,) = find_free_ports(1)
         process = in_image(
             image,
             *("run", "word_count", "--log", "json", "--set", "partitions=2"),

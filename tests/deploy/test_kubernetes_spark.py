@@ -15,7 +15,7 @@ from tests.support.deploy.api_server import Cluster, image_environment, serving
 from tests.support.deploy.kustomize import Resource
 from tests.support.deploy.pods import schema_problems, unsafe
 from unskew.grouping.registry import GROUPINGS
-from unskew.jobs.local.java import java_home
+from unskew.jobs.local.java import find_java_home
 
 POD, NAMESPACE, IMAGE = "word-count-driver-0", "unskew", "unskew:0.1.0"
 
@@ -81,7 +81,7 @@ def test_spark_makes_the_executors_that_the_manifests_describe(
     deployment: list[Resource], root: Path, tmp_path: Path
 ) -> None:
     home = Path(pyspark.__file__).parent
-    environment = image_environment(home, java_home(), tmp_path)
+    environment = image_environment(home, find_java_home(), tmp_path)
     environment["PYSPARK_PYTHON"] = sys.executable
     cluster = Cluster(root / "deploy" / "entrypoint.sh", environment, tmp_path)
     driver = {

@@ -13,7 +13,7 @@ from unskew.grouping.base import Grouping
 from unskew.grouping.contents import check_table
 from unskew.grouping.errors import SnapshotError
 from unskew.grouping.registry import create
-from unskew.grouping.spark.agreed_file import agreed_before
+from unskew.grouping.spark.agreed_file import read_agreed_before
 from unskew.grouping.spark.journal import Journal
 
 Array = NDArray[Any]
@@ -97,7 +97,7 @@ def test_sources_agree_on_no_file_of_wrong_content_and_name_it(tmp_path: Path, n
     for source in range(2):
         journal.write_state(0, source, router.snapshot())
     fresh = create("whole", partitions=5, sources=2)
-    assert agreed_before(journal, 1, fresh)["counted_known"] > 0
+    assert read_agreed_before(journal, 1, fresh)["counted_known"] > 0
     wrong = journal.read(0, name)
     assert wrong is not None
     wrong.arrays["counted_known"][:] = 10**6
@@ -105,4 +105,4 @@ def test_sources_agree_on_no_file_of_wrong_content_and_name_it(tmp_path: Path, n
     (path / "sources.agreed").unlink()
     (path / name).write_bytes(wrong.to_bytes())
     with pytest.raises(SnapshotError, match=rf"{name}: snapshot: counted_known: at most 160;"):
-        agreed_before(journal, 1, fresh)
+        read_agreed_before(journal, 1, fresh)

@@ -31,7 +31,7 @@ def draw_keys(z: float, keys: int) -> UInt64s:
 def spread_keys(z: float, keys: int, way: str) -> Loads:
     """What partitions get of it."""
     name = LEVEL if way == LEVEL_SECONDS else way
-    batch = [KeyBatch.of(draw_keys(z, keys))] * 2
+    batch = [KeyBatch.from_hashes(draw_keys(z, keys))] * 2
     return list(spread(name, batch, PARTITIONS, 4, Work(0.0)))[-1]
 
 

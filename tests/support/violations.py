@@ -8,7 +8,7 @@ from unskew.jobs.operators.base import Operator
 from unskew.jobs.operators.mergeability import Case, find_violations
 
 
-def mergeability_violations(
+def find_mergeability_violations(
     spark: SparkSession, operator: Operator, cases: Sequence[Case]
 ) -> list[str]:
     """How merged results differ from direct ones, a line each: none of a mergeable operator."""

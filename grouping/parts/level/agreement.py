@@ -50,7 +50,7 @@ _SPREAD_CHANCE = 3.0
 _WORTH = 0.95
 """A plan is used if it makes at most this part of the pairs that being exact makes."""
 _FITTING = 0.9
-"""Of all records, those of sources whose shares were what the plan expected, at least."""
+"""A plan fits if at least this part of the records is from sources whose share it expected."""
 _PLAN = Plan._fields
 _LISTS = (
     ("counted_keys", "counted_records"),

@@ -27,7 +27,7 @@ class Partitions(NamedTuple):
     active: Int32s
     speeds: Float64s
     salts: UInt64s
-    """Of homes, of where to look for room, of the order of keys."""
+    """Salts of homes, of where to look for room, of the order of keys."""
 
 
 class Share(NamedTuple):
@@ -35,17 +35,17 @@ class Share(NamedTuple):
 
     counts: ExactCounts
     ticks: Int64s
-    """By key: a record's work; empty: all alike."""
+    """A record's work, for each key; empty: all alike."""
     homes: Int32s
-    """By key: its partition by hash."""
+    """The partition of each key by hash."""
     base: Int64s
-    """By partition: its work before this piece."""
+    """The work of each partition before this piece."""
     loads: Int64s
-    """By partition: with this piece at home."""
+    """The work of each partition with all keys of this piece at home."""
 
     @property
     def records(self) -> Int64s:
-        """By key."""
+        """The records of each key."""
         return self.counts.counts.astype(np.int64)
 
 
@@ -53,18 +53,18 @@ class Levelled(NamedTuple):
     """Where the records of each key go."""
 
     codes: Int32s
-    """By key: its partition, or -1 - j for the j-th giver."""
+    """The partition of each key, or -1 - j for the j-th giver."""
     givers: Int32s
     """Numbers of the keys that have segments."""
     cursors: Int64s
-    """By giver: its first segment."""
+    """The first segment of each giver."""
     segment_partitions: Int32s
     segment_records: Int64s
     loads: Int64s
-    """By partition: its work with this piece."""
+    """The work of each partition with this piece."""
 
     def owners(self) -> Int32s:
-        """By segment: the number of its key."""
+        """List the number of the key of each segment."""
         lengths = np.diff(self.cursors, append=self.segment_partitions.size)
         owners: Int32s = np.repeat(self.givers, lengths)
         return owners
@@ -137,12 +137,12 @@ def _move(
 def level_as_agreed(
     share: Share, plan: Plan, where: Partitions, source: int, sources: int, slack: float | None
 ) -> Levelled | None:
-    """As the plan has it, none above its part by more than `slack` of it, or by more than chance.
+    """Level a share by the plan, no partition above its part by more than `slack` or by chance.
 
     None if that cannot be, or if the share departs from what the plan expects by more than chance.
     """
     codes, records = share.homes.copy(), share.records
-    _set_found(share.counts, plan.home_keys, plan.home_partitions, codes)
+    _assign_known(share.counts, plan.home_keys, plan.home_partitions, codes)
     shared = share.counts.find(plan.shared_keys)
     whole = records.copy()
     whole[shared[shared >= 0]] = 0
@@ -163,13 +163,13 @@ def level_as_agreed(
     return _with_shared(rest, shared, given, plan)
 
 
-def _set_found(counts: ExactCounts, keys: UInt64s, values: Int32s, out: Int32s) -> None:
+def _assign_known(counts: ExactCounts, keys: UInt64s, values: Int32s, out: Int32s) -> None:
     numbers = counts.find(keys)
     out[numbers[numbers >= 0]] = values[numbers >= 0]
 
 
 def _departs(whole: Int64s, shared: Int64s, plan: Plan, where: Partitions, sources: int) -> bool:
-    """By the records of partitions, by those of shared keys, or by how many are either."""
+    """Do partitions, shared keys, or the sums of either have other records than was expected?"""
     expected = plan.whole_records[where.active], plan.shared_records
     sums = np.array([whole.sum(), shared.sum()])
     totals = np.array([expected[0].sum(), expected[1].sum()])

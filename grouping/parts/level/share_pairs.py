@@ -19,13 +19,13 @@ class Piece(NamedTuple):
 
     keys: UInt64s
     codes: Int32s
-    """By number of the key: its partition, or -1 - j for the j-th giver."""
+    """The partition of each key, or -1 - j for the j-th giver."""
     givers: Int32s
     """Numbers of the keys that gave records away."""
     cursors: Int64s
-    """By giver: its first segment."""
+    """The first segment of each giver."""
     segments: Int32s
-    """By segment: its partition."""
+    """The partition of each segment."""
 
     @property
     def extra(self) -> int:

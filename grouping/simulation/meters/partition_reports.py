@@ -27,7 +27,7 @@ class PartitionReports(Protocol):
 
 
 class RoutedReports:
-    """Of all records since the last report."""
+    """Reports of all records since the last report."""
 
     def __init__(self, counter: PairCounter, partitions: int) -> None:
         self._counter = counter
@@ -60,7 +60,7 @@ class RoutedReports:
 
 
 class CompletedReports:
-    """Of the records that are done."""
+    """Reports of the records that are done."""
 
     def __init__(self, counter: PairCounter, partitions: int) -> None:
         self._counter = counter

@@ -56,7 +56,7 @@ def _numbers(figures: dict[str, Any], before: str = "") -> dict[str, float]:
 
 
 def _mean(values: Sequence[Any]) -> Any:
-    """Of numbers the mean, of all else what its parts have as their means; words are the first.
+    """Average numbers, and all else part by part; words are the first.
 
     What some streams do not have is left out.
     """

@@ -348,9 +348,9 @@ class FileTrace(Trace):
 
 _COMPARED = Zipf, ZipfDrift, Flash, HalfSkew, Country, Uniform, PosgCosts, TweetsLike, TradesLike
 TRACES: dict[str, type[SyntheticTrace]] = {trace.name: trace for trace in _COMPARED}
-"""The laws that every grouping is compared on."""
+"""The traces that every grouping is compared on."""
 FURTHER: dict[str, type[SyntheticTrace]] = {trace.name: trace for trace in (ZipfTurnover, HotKey)}
-"""Laws for single questions."""
+"""Traces for single questions."""
 
 
 TRACE_NAMES = [*TRACES, *FURTHER, *PUBLISHED, FileTrace.name, *formats.FORMATS]
@@ -359,7 +359,7 @@ TRACE_NAMES = [*TRACES, *FURTHER, *PUBLISHED, FileTrace.name, *formats.FORMATS]
 def open_trace(spec: str, later: int = 0) -> Trace:
     """The trace of a spec such as `zipf:z=1.4,keys=10000` or `file:keys.txt`.
 
-    `later` is added to the seed of a trace that has one: another stream of the same law.
+    `later` is added to the seed of a trace that has one: another stream of the same distribution.
     """
     name, _, rest = spec.partition(":")
     name = name.strip()
@@ -371,19 +371,19 @@ def open_trace(spec: str, later: int = 0) -> Trace:
     if name in formats.FORMATS:
         options = parse_spec("trace", spec)[1]
         return _open_file(check_options(f"trace {name}", formats.FORMATS[name], options))
-    law, params = read_law(spec)
+    trace_class, params = read_synthetic_trace(spec)
     seed = (params.seed + later) % (SEED_MAX + 1)
-    return law(params.model_copy(update={"seed": seed}))
+    return trace_class(params.model_copy(update={"seed": seed}))
 
 
-def read_law(spec: str) -> tuple[type[SyntheticTrace], TraceParams]:
-    """The law of a trace that is made from a seed, with its options."""
-    laws: dict[str, type[SyntheticTrace]] = {**TRACES, **FURTHER}
-    laws.update(dict.fromkeys(PUBLISHED, ZipfTurnover))
-    check_name("trace", spec.partition(":")[0].strip(), laws)
+def read_synthetic_trace(spec: str) -> tuple[type[SyntheticTrace], TraceParams]:
+    """Find the class of a trace that is made from a seed, and check its options."""
+    synthetic: dict[str, type[SyntheticTrace]] = {**TRACES, **FURTHER}
+    synthetic.update(dict.fromkeys(PUBLISHED, ZipfTurnover))
+    check_name("trace", spec.partition(":")[0].strip(), synthetic)
     name, options = parse_spec("trace", spec)
-    params: type[TraceParams] = PUBLISHED.get(name) or laws[name].Params
-    return laws[name], check_options(f"trace {name}", params, options)
+    params: type[TraceParams] = PUBLISHED.get(name) or synthetic[name].Params
+    return synthetic[name], check_options(f"trace {name}", params, options)
 
 
 def _open_file(params: formats.DumpParams) -> FileTrace:

@@ -10,7 +10,7 @@ from unskew.config.errors import ExternalError, UsageError
 from unskew.config.lint import Checked, Finding, examine
 from unskew.config.models.job import Job
 
-PROBLEMS_FOUND = 2
+EXIT_PROBLEMS = 2
 _RED, _YELLOW, _GREEN, _DIM = "31;1", "33;1", "32;1", "2"
 
 
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     _print_findings(notes, _YELLOW)
     for line in _describe(checked, len(problems)):
         print(line, file=sys.stderr)
-    return PROBLEMS_FOUND if problems else 0
+    return EXIT_PROBLEMS if problems else 0
 
 
 def _print_findings(findings: Iterable[Finding], colour: str) -> None:

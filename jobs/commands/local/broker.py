@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--topic",
         action="append",
-        type=_topic,
+        type=_parse_topic,
         default=[],
         metavar="NAME[:PARTITIONS]",
         help="make a topic",
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ExternalError(f"broker: ended by itself, code {code}", *broker.child.log_tail())
 
 
-def _topic(text: str) -> tuple[str, int]:
+def _parse_topic(text: str) -> tuple[str, int]:
     name, colon, partitions = text.partition(":")
     count = whole_number(1, _PARTITIONS_MAX)(partitions) if colon else 1
     return checked(topic)(name), count

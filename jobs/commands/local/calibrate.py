@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from unskew.jobs.local.machine_constants import Calibration
 
 _BUSY_SHARE = 0.5
-"""Of the cores: with more load than this, a batch waits for others."""
+"""With more load than this part of the cores, a batch waits for others."""
 _UNITS = {"seconds": "s a batch", "us": "us", "ns": "ns"}
 
 
@@ -47,8 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
     _warn_if_busy()
     quiet_spark(debug=arguments.debug)
     constants = measure_constants(_report)
-    calibration = machine_constants.Calibration.of_now(constants)
-    file = output or machine_constants.calibration_file()
+    calibration = machine_constants.Calibration.measured_now(constants)
+    file = output or machine_constants.find_calibration_file()
     try:
         machine_constants.write_calibration(calibration, file)
     except OSError as error:
@@ -71,8 +71,8 @@ def _warn_if_busy() -> None:
 
 def _print(calibration: "Calibration", file: Path) -> None:
     for name, value in asdict(calibration.constants).items():
-        what, _, unit = name.rpartition("_")
-        print(f"{what:6} {value:8.3g} {_UNITS[unit]}")
+        constant, _, unit = name.rpartition("_")
+        print(f"{constant:6} {value:8.3g} {_UNITS[unit]}")
     print(f"written to {file}")
 
 

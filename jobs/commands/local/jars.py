@@ -22,7 +22,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(
             *[f"jars: unknown set (got {show(n)}); {did_you_mean(n, jars.SETS)}" for n in unknown]
         )
-    paths_of = {name: [str(p) for p in jars.jars(name)] for name in arguments.set or jars.SETS}
+    paths_of = {
+        name: [str(p) for p in jars.fetch_jars(name)] for name in arguments.set or jars.SETS
+    }
     if arguments.json:
         print(json.dumps(paths_of, indent=2))
     else:

@@ -2,7 +2,7 @@
 
 import argparse
 
-from unskew.jobs.local.java import VERSION_MIN, java_home
+from unskew.jobs.local.java import VERSION_MIN, find_java_home
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -16,5 +16,5 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(_arguments: argparse.Namespace) -> int:
     """Print the folder."""
-    print(java_home())
+    print(find_java_home())
     return 0

@@ -1,1 +1,1 @@
-"""Predicting batches from a sample of somebody's own keys: what `unskew compare` shows."""
+"""Predicting batches from a sample of the user's own keys: what `unskew compare` shows."""

@@ -10,9 +10,9 @@ from unskew.grouping.simulation.loads import HASHED, WAYS, Work
 from unskew.grouping.simulation.scaling import Step, find_knee, scale
 from unskew.grouping.simulation.scenario import SOURCES_MAX
 from unskew.jobs.commands.prediction.advice import advise, choose
+from unskew.jobs.commands.prediction.key_sample import Sample
 from unskew.jobs.commands.prediction.options import Question
-from unskew.jobs.commands.prediction.sample import Sample
-from unskew.jobs.commands.prediction.sampling import Asked
+from unskew.jobs.commands.prediction.sample_reader import PredictionInput
 
 BATCHES = 4
 """Without a size for batches, the sample is cut into so many."""
@@ -32,7 +32,7 @@ class Answer:
     """The fastest first."""
     profile: KeyProfile
     key_names: tuple[str, ...]
-    """The heaviest keys as they are shown: their hashes, unless their names were asked for."""
+    """The heaviest keys as they are shown: their hashes, unless their names were inputs for."""
     steps: tuple[Step, ...]
     notes: tuple[str, ...]
 
@@ -52,7 +52,7 @@ class Answer:
         return find_knee(self.steps, self.chosen.way)
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return the answer as plain values."""
         return {
             "advice": self.advice,
             "take": self.chosen.way,
@@ -97,19 +97,19 @@ def _to_row(prediction: Prediction) -> dict[str, Any]:
     }
 
 
-def answer(question: Question, asked: Asked, begun: Begun = lambda _: None) -> Answer:
+def answer(question: Question, inputs: PredictionInput, begun: Begun = lambda _: None) -> Answer:
     """Predict every way of the sample's batches; `begun` is called with each."""
-    sample, partitions = asked.sample, asked.partitions
+    sample, partitions = inputs.sample, inputs.partitions
     work = question.work or sample.work
     assert work is not None
-    size = min(asked.batch_records or -(-sample.hashes.size // BATCHES), sample.hashes.size)
+    size = min(inputs.batch_records or -(-sample.hashes.size // BATCHES), sample.hashes.size)
     batches = sample.cut(size)
-    slots = question.slots or min(asked.slots or partitions, partitions)
+    slots = question.slots or min(inputs.slots or partitions, partitions)
     machine = Machine(slots, question.constants)
     sources = question.sources or min(slots, SOURCES_MAX)
     predictions = predict(WAYS, batches, partitions, sources, work, machine, begun)
     predictions.sort(key=lambda each: each.seconds)
-    today = asked.today if asked.today in WAYS else HASHED
+    today = inputs.today if inputs.today in WAYS else HASHED
     chosen = choose(predictions).way
     profile = profile_keys(sample.in_time(), partitions)
     compared = list(dict.fromkeys((HASHED, today, chosen)))

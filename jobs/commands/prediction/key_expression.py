@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unskew.jobs.kafka.sample import RawSample
+from unskew.jobs.kafka.newest_records import RawSample
 
 _COLUMN = r"(?P<column>key|value)"
 _TEXT = rf"(?:cast\s*\(\s*{_COLUMN}\s+as\s+string\s*\)|{_COLUMN.replace('column', 'bare')})"
@@ -45,16 +45,16 @@ def parse_key_expression(text: str) -> KeyExpression | None:
     """The expression, if it can be evaluated without Spark."""
     text = text.strip()
     if match := _PLAIN.fullmatch(text):
-        return KeyExpression(_column(match))
+        return KeyExpression(_read_column(match))
     if match := _JSON.fullmatch(text):
-        return KeyExpression(_column(match), tuple(match["path"].split(".")[1:]))
+        return KeyExpression(_read_column(match), tuple(match["path"].split(".")[1:]))
     match = _FROM_JSON.fullmatch(text)
     if match and _is_string(match["schema"], match["field"]):
-        return KeyExpression(_column(match), (match["field"],))
+        return KeyExpression(_read_column(match), (match["field"],))
     return None
 
 
-def _column(match: "re.Match[str]") -> str:
+def _read_column(match: "re.Match[str]") -> str:
     return str(match["column"] or match["bare"]).lower()
 
 
@@ -65,7 +65,9 @@ def _is_string(schema: str, field: str) -> bool:
 
 
 def _make_field_reader(path: Sequence[str]) -> Callable[[bytes], bytes | None]:
-    numbers_as_texts = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_not_json)
+    numbers_as_texts = json.JSONDecoder(
+        parse_int=str, parse_float=str, parse_constant=_reject_constant
+    )
 
     def take(text: bytes) -> bytes | None:
         try:
@@ -87,5 +89,5 @@ def _follow(value: Any, path: Sequence[str]) -> Any:
     return value
 
 
-def _not_json(text: str) -> Any:
+def _reject_constant(text: str) -> Any:
     raise ValueError(text)

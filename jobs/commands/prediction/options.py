@@ -16,10 +16,10 @@ from unskew.grouping.simulation.loads import Work
 from unskew.grouping.simulation.scenario import PARTITIONS_MAX, SOURCES_MAX
 from unskew.grouping.simulation.specs import SpecError
 from unskew.grouping.simulation.streams.traces import Trace, open_trace
-from unskew.jobs.kafka.sample import Limits
+from unskew.jobs.kafka.newest_records import Limits
 from unskew.jobs.local.machine_constants import (
     Calibration,
-    calibration_file,
+    find_calibration_file,
     read_calibration,
 )
 
@@ -140,7 +140,7 @@ def read_question(arguments: argparse.Namespace) -> Question:
         ),
         "calibration": reader.attempt(reader.calibration),
         "client_options": reader.attempt(reader.client_options) or {},
-        "html": reader.html(),
+        "html": reader.check_html(),
         "trace": reader.attempt(reader.trace),
         "sources": reader.number("sources", SOURCES_MAX),
     }
@@ -178,26 +178,26 @@ class _Reader:
 
     def check_sources(self) -> None:
         """One source, and what belongs to it."""
-        given = self._arguments
-        named = [name for name in _SOURCES if getattr(given, name) is not None]
+        arguments = self._arguments
+        named = [name for name in _SOURCES if getattr(arguments, name) is not None]
         flags = [name.upper() if name == "job" else f"--{name}" for name in named]
         if len(named) != 1:
             got = " and ".join(flags) or "none"
             self.problems.append(
                 f"compare: one of JOB, --topic, --file and --trace says whose keys (got {got})"
             )
-        if given.topic is not None and not given.bootstrap_servers:
+        if arguments.topic is not None and not arguments.bootstrap_servers:
             self.problems.append("--bootstrap-servers: missing; the brokers of --topic")
-        if given.topic is None and (given.bootstrap_servers or given.client_config):
+        if arguments.topic is None and (arguments.bootstrap_servers or arguments.client_config):
             self.problems.append("--topic: missing; the topic to sample on the brokers")
-        if given.key is not None and (given.job is not None or given.trace is not None):
+        if arguments.key is not None and (arguments.job is not None or arguments.trace is not None):
             self.problems.append("--key: belongs to --topic or --file; a job names its own key")
         for name in _SIMULATION_ONLY:
-            if getattr(given, name) is not None:
+            if getattr(arguments, name) is not None:
                 flag = name.replace("_", "-")
                 self.problems.append(f"--{flag}: belongs to a simulation of --trace without --cost")
-        for name in _SECONDS_ONLY if given.table else ():
-            if getattr(given, name) is not None:
+        for name in _SECONDS_ONLY if arguments.table else ():
+            if getattr(arguments, name) is not None:
                 flag = name.replace("_", "-")
                 self.problems.append(f"--{flag}: has no effect with --table; remove it")
 
@@ -214,25 +214,25 @@ class _Reader:
 
     def work(self) -> Work | None:
         """What the operator takes; None if it is to be measured."""
-        given = self._arguments
-        if given.table:
+        arguments = self._arguments
+        if arguments.table:
             return None
         carried = self.number("partial_bytes", 1_000_000)
-        seconds = {name: self._duration(name) for name in ("cost", "setup")}
-        if given.cost is not None:
+        seconds = {name: self._parse_duration(name) for name in ("cost", "setup")}
+        if arguments.cost is not None:
             return Work(seconds["cost"], seconds["setup"], carried or 0)
-        if given.setup is not None or given.partial_bytes is not None:
+        if arguments.setup is not None or arguments.partial_bytes is not None:
             self.problems.append(
                 "--cost: missing, but --setup and --partial-bytes need it; such as --cost 50us"
             )
-        elif given.job is None:
+        elif arguments.job is None:
             self.problems.append(
                 "--cost: missing; an operator's time for a record, such as 50us, or name a JOB,"
                 " whose operator is measured"
             )
         return None
 
-    def _duration(self, name: str) -> float:
+    def _parse_duration(self, name: str) -> float:
         text = getattr(self._arguments, name)
         if text is None:
             return 0.0
@@ -246,7 +246,7 @@ class _Reader:
         """The named one, or this user's, if there is one."""
         named = self._arguments.constants
         if named is None:
-            return read_calibration(calibration_file())
+            return read_calibration(find_calibration_file())
         calibration = read_calibration(Path(named))
         if calibration is None:
             raise UsageError(f"--constants: {named}: no such file; unskew calibrate writes it")
@@ -271,8 +271,8 @@ class _Reader:
         """The trace, if one is named."""
         return open_trace(self._arguments.trace) if self._arguments.trace is not None else None
 
-    def html(self) -> Path | None:
-        """The file of the report."""
+    def check_html(self) -> Path | None:
+        """Check the file of the report."""
         text = self._arguments.html
         if text is None:
             return None

@@ -123,7 +123,7 @@ def _draw_bars(answer: Answer) -> str:
     x, y = left, total - 18
     for name, meaning in _MEANING.items():
         parts.append(f'<rect x="{x}" y="{y}" width="11" height="11" class="{_COLORS[name]}"/>')
-        parts.append(_label(x + 15, y + 10, meaning))
+        parts.append(_draw_label(x + 15, y + 10, meaning))
         x += 36 + _LETTER_WIDTH * len(meaning)
     return "".join([*parts, "</svg>"])
 
@@ -139,16 +139,16 @@ def _draw_curve(answer: Answer) -> str:
     for share in (0.0, 0.5, 1.0):
         y = top + height * (1 - share)
         parts.append(f'<path d="M{left} {y:.1f}H{left + width}"/>')
-        parts.append(_label(left - 8, y + 4, f"{share * most:.1f}x", "end"))
+        parts.append(_draw_label(left - 8, y + 4, f"{share * most:.1f}x", "end"))
     for number, count in enumerate(counts):
-        parts.append(_label(left + number * across, top + height + 20, str(count), "middle"))
-    parts.append(_label(left + width / 2, top + height + 40, "partitions", "middle"))
+        parts.append(_draw_label(left + number * across, top + height + 20, str(count), "middle"))
+    parts.append(_draw_label(left + width / 2, top + height + 40, "partitions", "middle"))
     if answer.knee is not None:
         knee = left + counts.index(answer.knee) * across
         parts.append(
             f'<path class="knee" d="M{knee:.1f} {top}V{top + height}" stroke-dasharray="4 4"/>'
         )
-        parts.append(_label(knee + 5, top + 10, "enough"))
+        parts.append(_draw_label(knee + 5, top + 10, "enough"))
     for gain, color in zip(gains.values(), _LINES, strict=False):
         points = [
             f"{left + number * across:.1f},{top + height * (1 - value / most):.1f}"
@@ -171,7 +171,7 @@ def _draw_legend(ways: Sequence[str], x: int, y: int) -> list[str]:
     for number, (way, color) in enumerate(zip(ways, _LINES, strict=False)):
         at = y + 10 + number * 20
         parts.append(f'<path class="line {color}" d="M{x} {at}h20"/>')
-        parts.append(_label(x + 26, at + 4, way))
+        parts.append(_draw_label(x + 26, at + 4, way))
     return parts
 
 
@@ -182,7 +182,7 @@ def _open_svg(height: int, label: str) -> str:
     )
 
 
-def _label(x: float, y: float, text: str, anchor: str = "start") -> str:
+def _draw_label(x: float, y: float, text: str, anchor: str = "start") -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
 

@@ -7,9 +7,9 @@ from unskew.grouping.simulation.batch_cost import Begun
 from unskew.grouping.simulation.loads import KeyBatch
 from unskew.grouping.simulation.scenario import SOURCES_MAX
 from unskew.jobs.commands.prediction.answer import BATCHES, list_notes
+from unskew.jobs.commands.prediction.key_sample import Sample
 from unskew.jobs.commands.prediction.options import Question
-from unskew.jobs.commands.prediction.sample import Sample
-from unskew.jobs.commands.prediction.sampling import Asked
+from unskew.jobs.commands.prediction.sample_reader import PredictionInput
 from unskew.jobs.commands.prediction.table_writers import Writers, advise, predict_writers
 from unskew.jobs.local.terminal_tables import make_console, print_fitting
 
@@ -31,7 +31,7 @@ class TableAnswer:
         return advise(self.predictions)
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return the answer as plain values."""
         return {
             "advice": self.advice,
             "sample": {
@@ -49,26 +49,28 @@ class TableAnswer:
         }
 
 
-def answer(question: Question, asked: Asked, begun: Begun = lambda _: None) -> TableAnswer:
+def answer(
+    question: Question, inputs: PredictionInput, begun: Begun = lambda _: None
+) -> TableAnswer:
     """Let each way write the sample's batches; `begun` is called with each."""
-    sample, partitions = asked.sample, asked.partitions
-    size = min(asked.batch_records or -(-sample.hashes.size // BATCHES), sample.hashes.size)
+    sample, partitions = inputs.sample, inputs.partitions
+    size = min(inputs.batch_records or -(-sample.hashes.size // BATCHES), sample.hashes.size)
     tasks = min(question.sources or min(partitions, SOURCES_MAX), size)
-    batches = [KeyBatch.of(hashes) for hashes in sample.cut(size)]
-    level, sizes = asked.level, sample.cut_sizes(size)
+    batches = [KeyBatch.from_hashes(hashes) for hashes in sample.cut(size)]
+    level, sizes = inputs.level, sample.cut_sizes(size)
     predictions = predict_writers(batches, partitions, tasks, begun, level=level, sizes=sizes)
-    values = KeyBatch.of(sample.hashes).distinct
+    values = KeyBatch.from_hashes(sample.hashes).distinct
     return TableAnswer(sample, values, partitions, tasks, size, predictions)
 
 
-def print_answer(given: TableAnswer) -> None:
+def print_answer(shown: TableAnswer) -> None:
     """A table, the sentence, and what is to be known of the sample."""
     console = make_console()
-    sample = given.sample
+    sample = shown.sample
     console.print(
         f"{sample.where}: {sample.hashes.size:,} of {sample.there:,} records,"
-        f" {given.values:,} values; batches of {given.batch_records:,} read by {given.tasks} tasks,"
-        f" {given.partitions} writers",
+        f" {shown.values:,} values; batches of {shown.batch_records:,} read by {shown.tasks} tasks,"
+        f" {shown.partitions} writers",
         markup=False,
     )
     headings = ("writing", "files a batch", "rows a file", "most files", "slowest/mean")
@@ -80,9 +82,9 @@ def print_answer(given: TableAnswer) -> None:
             f"{each.most_files:,.0f}",
             f"{each.slowest_over_mean:.2f}",
         )
-        for each in given.predictions
+        for each in shown.predictions
     ]
     print_fitting(console, headings, rows)
-    console.print(given.advice, markup=False)
+    console.print(shown.advice, markup=False)
     for note in list_notes(sample):
         console.print(note, markup=False)

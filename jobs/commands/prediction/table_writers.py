@@ -41,7 +41,7 @@ class Writers:
     files: float
     rows_of_file: float
     most_files: float
-    """Of one writer."""
+    """The most files of one writer."""
     slowest_over_mean: float
     """Rows of the fullest writer over a batch's even share; bytes where the job balances those."""
 
@@ -57,8 +57,8 @@ class Reading:
     """The bytes of each row, where they are what is balanced."""
 
     @classmethod
-    def of(cls, batch: KeyBatch, tasks: int, sizes: Int64s | None = None) -> "Reading":
-        """Equal shares of what is read, one behind the other."""
+    def share_evenly(cls, batch: KeyBatch, tasks: int, sizes: Int64s | None = None) -> "Reading":
+        """Share what is read evenly, one task behind the other."""
         return cls(batch, np.arange(batch.hashes.size) * tasks // batch.hashes.size, tasks, sizes)
 
 
@@ -78,7 +78,7 @@ def predict_writers(
     """
     sized: Sequence[Int64s | None] = sizes or [None] * len(batches)
     pairs = zip(batches, sized, strict=True)
-    readings = [Reading.of(batch, tasks, size) for batch, size in pairs]
+    readings = [Reading.share_evenly(batch, tasks, size) for batch, size in pairs]
     ways: Mapping[str, _Spread] = {**_WAYS, LEVEL: partial(_route_by_level, options=level or {})}
     written = []
     for way in _ORDER:

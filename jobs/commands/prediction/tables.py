@@ -16,8 +16,8 @@ def print_answer(answer: Answer) -> None:
     console.print(
         f"{sample.where}: {sample.hashes.size:,} of {sample.there:,} records,"
         f" {answer.profile.keys:,} keys; batches of {answer.batch_records:,},"
-        f" {answer.partitions} partitions; work {_microseconds(work.cost)} a record and"
-        f" {_microseconds(work.setup)} a key",
+        f" {answer.partitions} partitions; work {_to_microseconds(work.cost)} a record and"
+        f" {_to_microseconds(work.setup)} a key",
         markup=False,
     )
     _print_predictions(console, answer)
@@ -85,7 +85,7 @@ def _print_scaling(console: Console, answer: Answer) -> None:
     print_fitting(console, headings, rows)
 
 
-def _microseconds(seconds: float) -> str:
+def _to_microseconds(seconds: float) -> str:
     if seconds >= 1e-3:
         return f"{seconds * 1e3:.3g} ms"
     return f"{seconds * 1e6:.3g} us"

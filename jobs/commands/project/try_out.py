@@ -22,9 +22,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
     parser.description = (
         "Run a job over sample records, a line each, with a Spark of its own: no broker; nothing"
-        " outside is written. Its results are compared with the expected ones, and its operator is"
-        " held to the law that partial results merge. Exit codes: 0 all is as expected, 1 it is"
-        " not, 2 the job or a file is wrong."
+        " outside is written. Its results are compared with the expected ones; the"
+        " operator must be mergeable: the records, split in any way, merge to the same results."
+        " Exit codes: 0 all is as expected, 1 it is not, 2 the job or a file is wrong."
     )
     parser.add_argument("job", metavar="JOB", help="a job file")
     parser.add_argument(
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     with TemporaryDirectory(prefix="unskew-test-") as temporary:
         tried = try_out(arguments.job, samples, Path(temporary))
     if wanted is None:
-        expected.write_text("".join(f"{_line(row)}\n" for row in tried.results), "utf-8")
+        expected.write_text("".join(f"{_write_line(row)}\n" for row in tried.results), "utf-8")
         sys.stdout.write(f"{expected}: {len(tried.results)} results written\n")
         wanted = tried.results
     return _report(tried, wanted)
@@ -76,7 +76,7 @@ def _read_expected(file: Path) -> list[dict[str, Any]]:
 
 
 def _report(tried: "Tried", wanted: list[dict[str, Any]]) -> int:
-    made, expected = (Counter(map(_line, rows)) for rows in (tried.results, wanted))
+    made, expected = (Counter(map(_write_line, rows)) for rows in (tried.results, wanted))
     lines = [f"- {line}" for line in sorted((expected - made).elements())]
     lines += [f"+ {line}" for line in sorted((made - expected).elements())]
     rejected = ", ".join(f"{count} {reason}" for reason, count in tried.rejected.items())
@@ -92,5 +92,5 @@ def _report(tried: "Tried", wanted: list[dict[str, Any]]) -> int:
     return 0 if made == expected and not tried.violations else DIFFERENT
 
 
-def _line(row: dict[str, Any]) -> str:
+def _write_line(row: dict[str, Any]) -> str:
     return json.dumps(row, separators=(",", ":"), ensure_ascii=False)

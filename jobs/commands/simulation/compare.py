@@ -46,33 +46,33 @@ def _predict(arguments: argparse.Namespace) -> int:
     # On use: Kafka's client.
     from unskew.jobs.commands.prediction.answer import answer  # noqa: PLC0415
     from unskew.jobs.commands.prediction.report_page import make_page  # noqa: PLC0415
-    from unskew.jobs.commands.prediction.sampling import take_sample  # noqa: PLC0415
+    from unskew.jobs.commands.prediction.sample_reader import take_sample  # noqa: PLC0415
     from unskew.jobs.commands.prediction.tables import print_answer  # noqa: PLC0415
 
-    asked = take_sample(question)
+    inputs = take_sample(question)
     with show_steps("predicting") as begun:
-        given = answer(question, asked, begun)
+        prediction = answer(question, inputs, begun)
     if question.html is not None:
-        _write(question.html, make_page(given))
+        _write(question.html, make_page(prediction))
     if arguments.json:
-        print(json.dumps(given.to_json(), indent=2))
+        print(json.dumps(prediction.to_json(), indent=2))
     else:
-        print_answer(given)
+        print_answer(prediction)
     return 0
 
 
 def _predict_writers(question: options.Question, *, as_json: bool) -> int:
     # On use: Kafka's client.
-    from unskew.jobs.commands.prediction.sampling import take_sample  # noqa: PLC0415
+    from unskew.jobs.commands.prediction.sample_reader import take_sample  # noqa: PLC0415
     from unskew.jobs.commands.prediction.table_answer import answer, print_answer  # noqa: PLC0415
 
-    asked = take_sample(question)
+    inputs = take_sample(question)
     with show_steps("predicting") as begun:
-        given = answer(question, asked, begun)
+        prediction = answer(question, inputs, begun)
     if as_json:
-        print(json.dumps(given.to_json(), indent=2))
+        print(json.dumps(prediction.to_json(), indent=2))
     else:
-        print_answer(given)
+        print_answer(prediction)
     return 0
 
 
@@ -84,7 +84,7 @@ def _write(file: Path, text: str) -> None:
 
 
 def _simulate(arguments: argparse.Namespace) -> int:
-    experiment = _in_batches(read_options(arguments, list(GROUPINGS)))
+    experiment = _set_batch_size(read_options(arguments, list(GROUPINGS)))
     reports = ranked(run_all(experiment))
     if arguments.json:
         rows = [report.to_dict() for report in reports]
@@ -97,7 +97,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _in_batches(experiment: Experiment) -> Experiment:
+def _set_batch_size(experiment: Experiment) -> Experiment:
     # Micro-batches are what this is about, and without an end no partition would ever report.
     scenario = experiment.scenario
     if scenario.batched or scenario.arrival_per_second is not None:

@@ -74,7 +74,7 @@ def _make_up_reports(partitions: int) -> Feedback:
 
 @contextmanager
 def show_steps(doing: str) -> Iterator[Callable[[str], None]]:
-    """Show what is done now and for how long, where someone watches; call it with each step."""
+    """Show what is done now and for how long, on a terminal; call it with each step."""
     bar = Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),

@@ -25,11 +25,11 @@ _NAME = "grouping"
 
 
 def run_all(experiment: Experiment) -> list[SimulationReport]:
-    """Simulate every grouping in turn, with a live bar where someone watches."""
+    """Simulate every grouping in turn, with a live bar on a terminal."""
     reports = []
     with _bars(len(experiment.groupings)) as bars, tell_compiling():
         for spec in experiment.groupings:
-            update = _task(bars, spec.name, experiment.trace.records)
+            update = _add_task(bars, spec.name, experiment.trace.records)
             compile_kernels(spec, experiment.scenario)
             reports.append(
                 simulate_streams(
@@ -54,7 +54,7 @@ def print_table(experiment: Experiment, reports: Sequence[SimulationReport]) -> 
         f" {first.partitions} partitions, {first.sources} sources",
         markup=False,
     )
-    rows = [_cells(report) for report in reports]
+    rows = [_format_cells(report) for report in reports]
     print_fitting(console, list(rows[0]), [list(row.values()) for row in rows])
 
 
@@ -72,7 +72,9 @@ def draw(path: str, experiment: Experiment, reports: Sequence[SimulationReport])
     for report in reports:
         fair = report.records / report.partitions
         loads = [load / fair for load in sorted(report.loads, reverse=True)]
-        axes[0].plot(range(1, len(loads) + 1), loads, label=_label(report), drawstyle="steps-mid")
+        axes[0].plot(
+            range(1, len(loads) + 1), loads, label=_make_label(report), drawstyle="steps-mid"
+        )
         for axis, name in zip(axes[1:], panels, strict=True):
             axis.plot(report.over_time.records, getattr(report.over_time, name))
     axes[0].set(xlabel="partitions, fullest first", ylabel="load over mean")
@@ -83,9 +85,9 @@ def draw(path: str, experiment: Experiment, reports: Sequence[SimulationReport])
     figure.savefig(path, dpi=120)
 
 
-def _cells(report: SimulationReport) -> dict[str, str]:
+def _format_cells(report: SimulationReport) -> dict[str, str]:
     cells = {
-        _NAME: _label(report),
+        _NAME: _make_label(report),
         "max/mean": f"{report.max_over_mean:.3f}",
         "imbalance": f"{report.imbalance:.2e}",
         "stddev %": f"{report.stddev:.3g}",
@@ -106,7 +108,7 @@ def _cells(report: SimulationReport) -> dict[str, str]:
     return cells
 
 
-def _label(report: SimulationReport) -> str:
+def _make_label(report: SimulationReport) -> str:
     options = ",".join(f"{name}={value}" for name, value in report.options.items())
     return f"{report.grouping}:{options}" if options else report.grouping
 
@@ -127,7 +129,7 @@ def _bars(count: int) -> Iterator[Progress]:
         yield bars
 
 
-def _task(bars: Progress, name: str, records: int) -> Report_Progress:
+def _add_task(bars: Progress, name: str, records: int) -> Report_Progress:
     # A first use compiles the grouping's kernels, for seconds, before anything is routed.
     task = bars.add_task(f"compiling {name}", total=records, ratio=1.0)
 

@@ -31,9 +31,9 @@ from unskew.grouping.spark.journal import Journal
 from unskew.jobs.checkpoint.identity import is_made_by_spark
 from unskew.jobs.engine.choosing.first_choice import choose_first
 from unskew.jobs.engine.choosing.measured import measure
-from unskew.jobs.local.machine_constants import calibration_file, read_calibration
+from unskew.jobs.local.machine_constants import find_calibration_file, read_calibration
 from unskew.jobs.observe.batches.batch import BatchDone
-from unskew.jobs.operators.registry import operator_for
+from unskew.jobs.operators.registry import make_operator
 from unskew.jobs.query.source import make_file_settings
 
 
@@ -117,7 +117,7 @@ class AutoChooser:
             write_choices(self._journal, (*choices, choice))
         self.wants_change, self._first_of_start = False, True
         self._set_file_pieces(spark)
-        return self._job.model_copy(update={"grouping": grouping_of(self._way)})
+        return self._job.model_copy(update={"grouping": make_grouping_section(self._way)})
 
     def _resume(self, spark: SparkSession, choices: tuple[Choice, ...], written: int) -> None:
         by_spark = is_made_by_spark(self._job)
@@ -125,7 +125,7 @@ class AutoChooser:
             self._way = HASHED
             self.why = choices[-1].why if choices else "the checkpoint is plain Spark's"
             return
-        gain, native = self._job.grouping.gain_min, operator_for(self._job.operator).native
+        gain, native = self._job.grouping.gain_min, make_operator(self._job.operator).native
         ways = list_ways(native)
         known = read_known(self._journal, written, lambda data: Decider.from_json(data, gain, ways))
         work: Work | None = None
@@ -205,21 +205,21 @@ class AutoChooser:
 
 
 def make_chooser(job: Job, journal: Journal) -> Chooser:
-    """By the job's grouping."""
+    """Make the chooser that the job's grouping needs."""
     if isinstance(job.grouping, AutoGrouping):
         return AutoChooser(job, journal)
     return GivenGrouping(job)
 
 
-def grouping_of(way: str) -> Any:
-    """The `grouping` section of a job for a way."""
+def make_grouping_section(way: str) -> Any:
+    """Make the `grouping` section of a job for a way."""
     if way == LEVEL_SECONDS:
         return GROUPING_MODELS[LEVEL](type=LEVEL, balance="seconds")
     return GROUPING_MODELS[way](type=way)
 
 
 def _read_constants() -> Constants:
-    calibration = read_calibration(calibration_file())
+    calibration = read_calibration(find_calibration_file())
     return calibration.constants if calibration else Constants()
 
 

@@ -23,7 +23,7 @@ from unskew.grouping.choice.ways import LEVEL, LEVEL_SECONDS, list_ways
 from unskew.grouping.simulation.batch_cost import Constants, Machine
 from unskew.grouping.simulation.loads import HASHED, KeyBatch, Loads, Work, spread
 from unskew.jobs.engine.samples.sample_rows import JobSample, sample_job_in
-from unskew.jobs.kafka.sample import Limits, sample_source
+from unskew.jobs.kafka.newest_records import Limits, sample_source
 
 CLOSE = 1.05
 _SAMPLE_SECONDS = 3.0
@@ -55,7 +55,7 @@ def choose_first(
     if rows is None or rows.work is None or rows.hashes.size < _RECORDS_MIN:
         there = 0 if rows is None else rows.hashes.size
         return FirstChoice(LEVEL, f"{there:,} records to sample are too few to predict by")
-    hashes = _tile(rows.hashes, batch_rows)
+    hashes = _repeat_keys(rows.hashes, batch_rows)
     slots = spark.sparkContext.defaultParallelism
     return choose_by_model(hashes, job.partitions, slots, rows.work, constants, spark_alone)
 
@@ -71,7 +71,7 @@ def choose_by_model(
     """The way for batches of these keys."""
     changing = [way for way in list_ways(work.native) if way != LEVEL_SECONDS]
     ways = (*changing, *([HASHED] if spark_alone and work.native else []))
-    batch = [KeyBatch.of(hashes)]
+    batch = [KeyBatch.from_hashes(hashes)]
     loads = {way: next(spread(way, batch, partitions, slots, work)) for way in ways}
     machine = Machine(slots, constants)
     seconds = {way: machine.batch_parts(way, loads[way], work).seconds for way in ways}
@@ -102,8 +102,8 @@ def _find_surest(
     return way, *saved[way]
 
 
-def _tile(hashes: UInt64s, rows: int) -> UInt64s:
-    """About so many rows of the same keys: a batch is larger than its sample."""
+def _repeat_keys(hashes: UInt64s, rows: int) -> UInt64s:
+    """Repeat the keys up to about so many rows: a batch is larger than its sample."""
     times = round(min(rows, _ROUTED_MAX) / hashes.size)
     return np.tile(hashes, max(1, times))
 

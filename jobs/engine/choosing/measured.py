@@ -8,7 +8,7 @@ from unskew.grouping.spark.report import SAMPLED_KEYS
 from unskew.jobs.observe.batches.batch import BatchDone
 
 _PARTIAL_BYTES_MIN = 48
-"""Of key, hash, time and count."""
+"""The bytes of key, hash, time and count."""
 
 
 def measure(done: BatchDone, way: str, slots: int) -> MeasuredBatch | None:

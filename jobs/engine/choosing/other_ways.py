@@ -8,9 +8,9 @@ from unskew.grouping.choice.ways import KEY, LEVEL, loads_by_way
 from unskew.grouping.simulation.batch_cost import Machine
 from unskew.grouping.simulation.loads import Work
 from unskew.jobs.engine.choosing.measured import measure
-from unskew.jobs.local.machine_constants import calibration_file, read_calibration
+from unskew.jobs.local.machine_constants import find_calibration_file, read_calibration
 from unskew.jobs.observe.batches.batch import OWN, BatchDone
-from unskew.jobs.operators.registry import operator_for
+from unskew.jobs.operators.registry import make_operator
 
 
 class OtherWays:
@@ -18,7 +18,7 @@ class OtherWays:
 
     def __init__(self, slots: int) -> None:
         try:
-            calibration = read_calibration(calibration_file())
+            calibration = read_calibration(find_calibration_file())
         except UsageError:
             calibration = None  # displays alone need it
         self._machine = Machine(slots, calibration.constants) if calibration else None
@@ -26,7 +26,7 @@ class OtherWays:
     def of_batch(self, done: BatchDone, job: Job) -> Mapping[str, float]:
         """Seconds by grouping, of the batch's own under `OWN`; empty where they are not known."""
         machine, own = self._machine, job.grouping.type
-        if machine is None or not operator_for(job.operator).merges:
+        if machine is None or not make_operator(job.operator).merges:
             return {}
         batch = measure(done, own, machine.slots)
         if batch is None:

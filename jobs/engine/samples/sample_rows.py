@@ -21,10 +21,10 @@ from unskew.config.models.job import Job
 from unskew.grouping.base import Float64s, Int64s, UInt64s
 from unskew.grouping.simulation.loads import Work
 from unskew.jobs.engine.session import job_session, session
-from unskew.jobs.engine.spark_errors import brief, translate_spark_errors
-from unskew.jobs.kafka.sample import RawSample
+from unskew.jobs.engine.spark_errors import shorten, translate_spark_errors
+from unskew.jobs.kafka.newest_records import RawSample
 from unskew.jobs.operators.base import KEY, KEY_HASH, Operator
-from unskew.jobs.operators.user_code.failing_rows import partials_of
+from unskew.jobs.operators.user_code.failing_rows import make_partials
 from unskew.jobs.query import source
 from unskew.jobs.query.decode import decode
 from unskew.jobs.query.pipeline import prepare_records
@@ -61,7 +61,7 @@ def evaluate_keys(raw: RawSample, expression: str) -> Sequence[str | None]:
 
 
 def evaluate_keys_in(spark: SparkSession, raw: RawSample, expression: str) -> Sequence[str | None]:
-    """The same in a session that is there."""
+    """Evaluate the keys of the records in an existing session."""
     columns = {
         "key": pa.array(raw.keys, pa.binary()),
         "value": pa.array(raw.values, pa.binary()),
@@ -72,7 +72,7 @@ def evaluate_keys_in(spark: SparkSession, raw: RawSample, expression: str) -> Se
     try:
         keys = records.select(sf.expr(expression).cast("string").alias(KEY)).toArrow()
     except PySparkException as error:
-        raise UsageError(f"--key: {brief(str(error))}") from error
+        raise UsageError(f"--key: {shorten(str(error))}") from error
     texts: list[str | None] = keys[KEY].to_pylist()
     return texts
 
@@ -86,7 +86,7 @@ def sample_job(job: Job, raw: RawSample | None, records: int) -> JobSample:
 
 
 def sample_job_in(spark: SparkSession, job: Job, raw: RawSample | None, records: int) -> JobSample:
-    """The same in a session that is there."""
+    """Sample the job's records in an existing session."""
     # Rows of a table have the name of their key only where it is shown.
     metrics = job.metrics.model_copy(update={"hot_key_names": True})
     job = job.model_copy(update={"metrics": metrics})
@@ -164,7 +164,7 @@ def _split(counts: Float64s, seconds: Float64s) -> tuple[float, float]:
 def _time_partials(operator: Operator, rows: pa.Table) -> tuple[float, float]:
     """How long these rows take, and the bytes of a partial beside key and count."""
     started = time.perf_counter()
-    parts = [part.partials for part in partials_of(operator, rows)]
+    parts = [part.partials for part in make_partials(operator, rows)]
     seconds = time.perf_counter() - started
     made = [part for part in parts if part is not None and part.num_rows]
     carried = sum(part[name].nbytes for part in made for name in operator.partial_columns)

@@ -1,4 +1,4 @@
-"""A job run over sample records in this process: its results, its rejected records, and the law.
+"""A job run over sample records in this process: its results, rejected records and mergeability.
 
 The job is as its file says, but for where it reads, writes and keeps its progress.
 """
@@ -28,7 +28,7 @@ from unskew.jobs.engine.session import job_session
 from unskew.jobs.engine.spark_errors import translate_spark_errors
 from unskew.jobs.operators.base import EVENT_TIME, KEY_HASH, PANE, RESULT, Operator
 from unskew.jobs.operators.mergeability import Case, CounterExample, find_violations, shrink
-from unskew.jobs.operators.registry import result_key
+from unskew.jobs.operators.registry import list_key_columns
 from unskew.jobs.query.decode import decode
 from unskew.jobs.query.pipeline import prepare_records
 from unskew.jobs.query.prepare import REJECTED, keep_accepted
@@ -59,17 +59,17 @@ class Tried:
 
 def try_out(job_file: str, samples: Path, folder: Path) -> Tried:
     """Run the job over the lines of `samples`; what it writes goes to `folder`."""
-    job = load_job(job_file, _overrides(job_file, samples, folder))
+    job = load_job(job_file, _make_overrides(job_file, samples, folder))
     with translate_spark_errors(job), job_session(job) as spark:
         prepared, operator = _prepare_static(spark, job, samples)
         rejected = _count_rejected(prepared)
         if not operator.merges:
             return Tried(_read_rows(prepared), rejected, None)
         Service(job, spark).run()
-        return Tried(_read_results(spark, job), rejected, _check_law(spark, job, samples))
+        return Tried(_read_results(spark, job), rejected, _check_mergeability(spark, job, samples))
 
 
-def _overrides(job_file: str, samples: Path, folder: Path) -> dict[str, object]:
+def _make_overrides(job_file: str, samples: Path, folder: Path) -> dict[str, object]:
     copy = folder / "in" / "samples.jsonl"
     copy.parent.mkdir()
     copy.write_bytes(samples.read_bytes())
@@ -112,14 +112,14 @@ def put_sinks_in_memory(job_file: str) -> dict[str, object]:
     root = load(job_file).root
     names = [] if root is None else read_result_names(root)
     if root is None or not names:
-        return {"sinks": [{"type": "memory", "table": _table_of(None)}]}
-    sinks = [{"type": "memory", "table": _table_of(name), "result": name} for name in names]
+        return {"sinks": [{"type": "memory", "table": _name_table(None)}]}
+    sinks = [{"type": "memory", "table": _name_table(name), "result": name} for name in names]
     if SECTION in root.key_positions:
         return {f"{SECTION}[{index}].sinks": [sink] for index, sink in enumerate(sinks)}
     return {"sinks": sinks}
 
 
-def _table_of(result: str | None) -> str:
+def _name_table(result: str | None) -> str:
     return f"{_TABLE}_{result}" if result else _TABLE
 
 
@@ -132,9 +132,9 @@ def _read_results(spark: SparkSession, job: Job) -> list[dict[str, Any]]:
 
 
 def _read_table(spark: SparkSession, job: Job, name: str | None) -> list[dict[str, Any]]:
-    key = result_key(job, name)
+    key = list_key_columns(job, name)
     last = {}
-    for text in _read_json(spark.table(_table_of(name)).orderBy("batch_id")):
+    for text in _read_json(spark.table(_name_table(name)).orderBy("batch_id")):
         result: dict[str, Any] = json.loads(text)
         last[json.dumps([result[column] for column in key])] = result
     return [last[group] for group in sorted(last)]
@@ -150,8 +150,8 @@ def _count_rejected(prepared: DataFrame) -> Mapping[str, int]:
     return {row["reason"]: int(row["count"]) for row in reasons.count().collect()}
 
 
-def _check_law(spark: SparkSession, job: Job, samples: Path) -> Sequence[str] | None:
-    """Pairs of rows of one key, one in each piece, and all rows in random pieces."""
+def _check_mergeability(spark: SparkSession, job: Job, samples: Path) -> Sequence[str] | None:
+    """Merge pairs of rows of one key, one in each piece, and all rows in random pieces."""
     # So that each row has the record that it was made of.
     traced = {"on_error": "dead_letter", "grouping": LocalGrouping(type="local")}
     prepared, operator = _prepare_static(spark, job.model_copy(update=traced), samples)
@@ -173,7 +173,7 @@ def _find_counter_examples(
 ) -> tuple[list[CounterExample], str | None]:
     """The pairs that differ; if there are none, as few rows as can be found."""
     generator = np.random.default_rng(_SEED)
-    pairs = list(islice(_pairs(rows), _PAIRS_MAX))
+    pairs = list(islice(_find_pairs(rows), _PAIRS_MAX))
     halves = [np.array([0, 1])]
     cases: list[Case] = [(rows.take(pa.array(pair)), halves) for pair in pairs]
     whole = rows, [generator.integers(0, pieces, rows.num_rows) for pieces in (2, 5)]
@@ -204,8 +204,8 @@ def _describe(example: CounterExample, lines: Sequence[int], texts: Sequence[str
     return "\n".join([head, *shown])
 
 
-def _pairs(rows: pa.Table) -> Iterator[tuple[int, int]]:
-    """Two rows of one key and pane, by their numbers."""
+def _find_pairs(rows: pa.Table) -> Iterator[tuple[int, int]]:
+    """Find two rows of one key and pane, by their numbers."""
     numbers = pc.rank(rows[KEY_HASH], tiebreaker="dense").to_numpy()
     panes = rows[PANE].to_numpy()
     for number in np.unique(numbers):

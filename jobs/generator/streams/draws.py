@@ -18,10 +18,10 @@ class Zipf:
     def __init__(self, ranks: int, skew: float) -> None:
         weights = np.arange(1, ranks + 1, dtype=np.float64) ** -skew
         self._ranks = ranks
-        self._thresholds, self._aliases = _aliases(weights * (ranks / weights.sum()))
+        self._thresholds, self._aliases = _build_aliases(weights * (ranks / weights.sum()))
 
     def draw(self, random: np.random.Generator, count: int) -> Int64s:
-        """So many ranks."""
+        """Draw `count` ranks."""
         numbers = random.random(count) * self._ranks
         ranks = numbers.astype(np.int64)
         taken: Int64s = np.where(
@@ -30,7 +30,7 @@ class Zipf:
         return taken
 
 
-def _aliases(weights: Float64s) -> tuple[Float64s, Int64s]:
+def _build_aliases(weights: Float64s) -> tuple[Float64s, Int64s]:
     """Vose: every light rank is filled up by one heavy rank. `weights` have the mean 1."""
     left, aliases = weights.tolist(), list(range(weights.size))
     thresholds = [1.0] * weights.size
@@ -55,8 +55,8 @@ class Flare:
     fades: bool
     """Rises in a fifth of its time and then dies away, instead of being there at once."""
 
-    def shares(self, moments: Int64s) -> Float64s:
-        """Its share at moments of the stream, in microseconds."""
+    def compute_shares(self, moments: Int64s) -> Float64s:
+        """Compute its share at moments of the stream, in microseconds."""
         into = moments % self.every - (self.every - self.length) // 2
         burning = (into >= 0) & (into < self.length)
         if not self.fades:
@@ -66,8 +66,8 @@ class Flare:
         height: Float64s = np.where(progress < 0.2, progress / 0.2, (1 - progress) / 0.8)
         return burning * height * self.share
 
-    def keys(self, moments: Int64s, seed: int, keys: int) -> Int64s:
-        """The key that flares at each moment: any but the hundred hottest, if there are more."""
+    def draw_keys(self, moments: Int64s, seed: int, keys: int) -> Int64s:
+        """Draw the key that flares at each moment: below the hundred hottest, if there are more."""
         numbers = moments // self.every
         keys_of = np.empty(moments.size, np.int64)
         for number in np.unique(numbers).tolist():
@@ -88,17 +88,17 @@ class Keys:
     flare: Flare | None
 
     def draw(self, random: np.random.Generator, moments: Int64s) -> Int64s:
-        """A key, from 0, for each moment of the stream."""
+        """Draw a key, from 0, for each moment of the stream."""
         keys = self.zipf.draw(random, moments.size)
         if self.drift:
             keys = (keys + moments // self.drift) % self.count
         return keys
 
-    def flared(self, random: np.random.Generator, keys: Int64s, moments: Int64s) -> Int64s:
-        """`keys`, some of them replaced by that of a flare."""
+    def replace_flared(self, random: np.random.Generator, keys: Int64s, moments: Int64s) -> Int64s:
+        """Replace some of `keys` by that of a flare."""
         if self.flare is None:
             return keys
-        caught = random.random(keys.size) < self.flare.shares(moments)
-        flaring = self.flare.keys(moments, self.seed, self.count)
+        caught = random.random(keys.size) < self.flare.compute_shares(moments)
+        flaring = self.flare.draw_keys(moments, self.seed, self.count)
         replaced: Int64s = np.where(caught, flaring, keys)
         return replaced

@@ -32,17 +32,17 @@ class TraceKeys(Stream):
     def name_of(self, key: int) -> str:
         return f"k{key:0{_DIGITS}x}"
 
-    def made(
-        self, random: np.random.Generator, moments: Int64s, times: Int64s, reasons: Int64s
+    def make_chunk(
+        self, random: np.random.Generator, moments: Int64s, times: Int64s, rejected: Int64s
     ) -> Chunk:
         keys = next(self._pieces)
         text = keys.astype(">u8").tobytes().hex()
         values = [
             f"k{text[begin : begin + _DIGITS]}".encode() for begin in range(0, len(text), _DIGITS)
         ]
-        for index in np.flatnonzero(reasons[: keys.size] >= 0).tolist():
+        for index in np.flatnonzero(rejected[: keys.size] >= 0).tolist():
             values[index] = b"\xff\xfe" + values[index]
-        return Chunk(values, times[: keys.size], reasons[: keys.size], {"key": keys})
+        return Chunk(values, times[: keys.size], rejected[: keys.size], {"key": keys})
 
     def _cut(self) -> Iterator[UInt64s]:
         for chunk in self._trace.chunks():

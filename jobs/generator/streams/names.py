@@ -4,18 +4,18 @@ _SYLLABLES = tuple(first + second for second in "aeiou" for first in "bdfghjklmn
 _ALPHABET = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 
-def words(count: int) -> list[str]:
-    """Words of two syllables or more that can be spoken."""
-    return [_spelled(number + len(_SYLLABLES), _SYLLABLES) for number in range(count)]
+def make_words(count: int) -> list[str]:
+    """Make words of two syllables or more that can be spoken."""
+    return [_spell(number + len(_SYLLABLES), _SYLLABLES) for number in range(count)]
 
 
-def symbols(count: int) -> list[str]:
-    """Stock symbols of three letters or more."""
-    return [_spelled(number + len(_ALPHABET) ** 2, _ALPHABET) for number in range(count)]
+def make_symbols(count: int) -> list[str]:
+    """Make stock symbols of three letters or more."""
+    return [_spell(number + len(_ALPHABET) ** 2, _ALPHABET) for number in range(count)]
 
 
-def _spelled(number: int, digits: tuple[str, ...]) -> str:
-    """`number` in the base that has these digits."""
+def _spell(number: int, digits: tuple[str, ...]) -> str:
+    """Spell `number` in the base that has these digits."""
     name = ""
     while number:
         number, digit = divmod(number, len(digits))

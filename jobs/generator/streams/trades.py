@@ -6,7 +6,14 @@ import pyarrow.compute as pc
 
 from unskew.grouping.base import Int64s
 from unskew.jobs.generator.settings import Settings
-from unskew.jobs.generator.stream import CHUNK_RECORDS, Chunk, Stream, as_bytes, as_texts, joined
+from unskew.jobs.generator.stream import (
+    CHUNK_RECORDS,
+    Chunk,
+    Stream,
+    format_times,
+    join_texts,
+    split_bytes,
+)
 from unskew.jobs.generator.streams import names
 
 TICKS = 10_000
@@ -23,16 +30,16 @@ class Trades(Stream):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self.names = names.symbols(settings.keys)
+        self.names = names.make_symbols(settings.keys)
         self._symbols = pa.array(self.names)
         random = np.random.default_rng([settings.seed, _PRICES])
         self._means = random.integers(5 * TICKS, 500 * TICKS, settings.keys)
         self._phases = random.integers(0, _SWING_SECONDS, settings.keys)
 
-    def made(
-        self, random: np.random.Generator, moments: Int64s, times: Int64s, reasons: Int64s
+    def make_chunk(
+        self, random: np.random.Generator, moments: Int64s, times: Int64s, rejected: Int64s
     ) -> Chunk:
-        keys = self.keys.flared(random, self.keys.draw(random, moments), moments)
+        keys = self.keys.replace_flared(random, self.keys.draw(random, moments), moments)
         # In points of the mean price, a triangle from -1.5 to 1.5 %; whole numbers throughout.
         phases = (moments // 1_000_000 + self._phases[keys]) % _SWING_SECONDS
         swing = np.abs(phases - _SWING_SECONDS // 2) - _SWING_SECONDS // 4
@@ -40,28 +47,32 @@ class Trades(Stream):
         ticks = self._means[keys] + self._means[keys] * points // _POINTS
         volumes = 1 + random.integers(0, 1000, CHUNK_RECORDS) ** 2 // 1000
         symbols = self._symbols.take(pa.array(keys))
-        prices = joined(
+        prices = join_texts(
             pc.cast(pa.array(ticks // TICKS), pa.string()),
             ".",
             pc.utf8_lpad(pc.cast(pa.array(ticks % TICKS), pa.string()), 4, "0"),
         )
-        columns = (symbols, prices, pc.cast(pa.array(volumes), pa.string()), as_texts(times))
-        values = as_bytes(_json(*columns))
-        for index in np.flatnonzero(reasons >= 0).tolist():
-            kind = self.reject_reasons[reasons[index]]
-            values[index] = _broken(
+        columns = (symbols, prices, pc.cast(pa.array(volumes), pa.string()), format_times(times))
+        values = split_bytes(_write_json(*columns))
+        for index in np.flatnonzero(rejected >= 0).tolist():
+            kind = self.reject_reasons[rejected[index]]
+            values[index] = _write_rejected(
                 kind, values[index], *(column[index].as_py() for column in columns)
             )
-        return Chunk(values, times, reasons, {"key": keys, "ticks": ticks, "volume": volumes})
+        return Chunk(values, times, rejected, {"key": keys, "ticks": ticks, "volume": volumes})
 
 
-def _json(symbols: pa.Array, prices: pa.Array, volumes: pa.Array, times: pa.Array) -> pa.Array:
+def _write_json(
+    symbols: pa.Array, prices: pa.Array, volumes: pa.Array, times: pa.Array
+) -> pa.Array:
     parts = ('{"symbol":"', symbols, '","price":', prices, ',"volume":', volumes)
-    return joined(*parts, ',"traded_at":"', times, '"}')
+    return join_texts(*parts, ',"traded_at":"', times, '"}')
 
 
-def _broken(kind: str, whole: bytes, symbol: str, price: str, volume: str, when: str) -> bytes:
-    """The trade with one fault."""
+def _write_rejected(
+    kind: str, whole: bytes, symbol: str, price: str, volume: str, when: str
+) -> bytes:
+    """Write the trade so that the job rejects it, for the reason `kind`."""
     texts = {
         "null_key": f'{{"symbol":null,"price":{price},"volume":{volume},"traded_at":"{when}"}}',
         "volume_negative": (

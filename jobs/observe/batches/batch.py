@@ -162,7 +162,7 @@ class BatchDone:
 
     @property
     def result_accounts(self) -> dict[str, Accounts] | None:
-        """The same for each of several results, by its name.
+        """The accounts of each of several results, by its name.
 
         A record that no result can use counts as rejected for each.
         """

@@ -63,7 +63,7 @@ class BatchStats:
     result_rejected: Mapping[str, int] = field(default_factory=dict)
     """Records that one result alone rejected, by result."""
     result_late: Mapping[str, int] | None = None
-    """Of `results`, those all whose windows were over; None if that is not known."""
+    """Records by result all of whose windows were over; None if that is not known."""
     reported_keys: tuple[ReportedKeys, ...] = ()
     """What each partition says of its keys; none where it is of an earlier version."""
 

@@ -8,7 +8,7 @@ class StageTime:
     """One stage, by the driver's clock."""
 
     started: float
-    """As Unix time."""
+    """The start of the stage, in Unix time."""
     ended: float
     run_seconds: float
     """The run times of all its tasks, summed."""

@@ -29,7 +29,7 @@ class WrittenFiles:
         return float(self.bytes.sum()) / files if files else None
 
     def to_snapshot(self) -> Snapshot:
-        """As the journal keeps it."""
+        """Make a snapshot for the journal."""
         arrays: dict[str, Int64s | Float64s] = {"files": self.files, "bytes": self.bytes}
         if self.seconds is not None:
             arrays["seconds"] = self.seconds

@@ -2,7 +2,7 @@ const KEPT = 120, ASK_MS = 1000, RETRY_MS = 2000, HIDDEN_MS = 10000, STALE_MS = 
 const RUNBOOKS = { failed: 'UnskewQueryDown', stalled: 'UnskewQueryStalled' };
 const ENDED = ['failed', 'stalled', 'stopped'];
 const ROUTED_BY = { none: 'by Spark’s hash of the key', local: 'as read, grouping local' };
-let head = null, entries = [], chosen = null, partition = null, heard = Date.now(), restarted = null, timer = 0, refused = 0, asking = false, failing = false, drawn = null;
+let head = null, entries = [], chosen = null, partition = null, heard = Date.now(), restarted = null, timer = 0, errorStatus = 0, asking = false, failing = false, drawn = null;
 
 // Asking: only for what is new, and for everything when the job has been started anew.
 async function ask() {
@@ -14,7 +14,7 @@ async function ask() {
   try {
     const query = head ? `?run=${head.run}&after=${last}` : '';
     const answer = await fetch(`batches.json${query}`, { cache: 'no-store', signal: AbortSignal.timeout(5000) });
-    refused = answer.ok ? 0 : answer.status;
+    errorStatus = answer.ok ? 0 : answer.status;
     if (!answer.ok) throw new Error(answer.status);
     take(await answer.json());
     failing = false;
@@ -48,18 +48,18 @@ function tell() {
   const state = stale ? 'no answer' : head ? head.state : 'connecting';
   const of = last ? `Shown is batch ${whole.format(last.batch)} of ${clock(last.at)}.` : 'No batch was seen yet.';
   let why = '', extra = '';
-  if (stale && (refused === 401 || refused === 403)) why = 'The job refuses this page: reload it to give a password. ' + of;
+  if (stale && (errorStatus === 401 || errorStatus === 403)) why = 'The job refuses this page: reload it to give a password. ' + of;
   else if (stale) {
     why = `The job does not answer. ${of} This page goes on by itself when the job does.`;
     if (head && !head.port_fixed) why += ' With metrics.port auto it may then be at another port: see its log.';
     extra = `Silent for ${age(silent / 1000)}.`;
-  } else if (state === 'stalled') why = 'The query gives no sign of life. ' + of;
+  } else if (state === 'stalled') why = 'The query has stalled: for five minutes or more it ended no batch, completed no task and polled no source. ' + of;
   else if (state === 'failed') why = 'The query has failed; its log says why. ' + of;
   else if (state === 'stopping' || state === 'stopped') why = `The query is ${state}. ${of}`;
   else if (restarted && Date.now() - restarted * 1000 < NEWS_MS + silent) why = `The job was started anew at ${clock(restarted)}.`;
   else if (head && !last) why = state === 'starting' ? 'The job starts; its first batch is to come.' : 'The query waits for its first records.';
   document.body.classList.toggle('stale', stale);
-  document.body.classList.toggle('odd', !['running', 'starting', 'connecting'].includes(state));
+  document.body.classList.toggle('not-running', !['running', 'starting', 'connecting'].includes(state));
   $('note').hidden = !why;
   say('why', why);
   say('age', extra);
@@ -93,7 +93,7 @@ function draw() {
   timeline(entry);
   results(entry);
   hot(entry);
-  letters(entry);
+  deadLetters(entry);
 }
 
 // The first sentence: where the batch's time went, and what skew costs.
@@ -283,9 +283,9 @@ function hot(entry) {
     : over ? `${some(over, 'key')} ${over === 1 ? 'has' : 'have'} more than a partition’s fair share: no grouping that keeps a key whole can level that.`
       : 'No key has more than a partition’s fair share.');
 }
-function letters(entry) {
+function deadLetters(entry) {
   const samples = entry.samples || [];
-  $('letters').hidden = !samples.length;
+  $('dead-letters').hidden = !samples.length;
   put('value-head', ['value', head.values_shown ? 'Value' : 'Hash of the value']);
   say('allowed', head.values_shown ? 'the first few; values as metrics.dead_letter_values allows' : 'the first few; metrics.dead_letter_values shows the values');
   rows('samples', samples.map((each) => [each.topic === null ? '–' : `${each.topic}/${each.partition} at ${each.offset}`, each.reason, each.value]));

@@ -29,7 +29,7 @@ from unskew.jobs.observe.batches.batch import BatchDone, Lag
 from unskew.jobs.observe.figure import Figure, take_value
 from unskew.jobs.observe.figures import FIGURES
 from unskew.jobs.observe.follower import Follower
-from unskew.jobs.observe.health import Health, trigger_seconds
+from unskew.jobs.observe.health import Health, read_trigger_seconds
 from unskew.jobs.observe.page.palette import write_css
 
 BATCHES_MAX = 120
@@ -38,7 +38,7 @@ DATA = "/batches.json"
 _SCRIPTS = ("words.js", "charts.js", "page.js")
 
 
-def _document() -> bytes:
+def _read_document() -> bytes:
     """Read the page with its style and its scripts in it, so that it is one response."""
     page, style = (_read(f"page.{end}") for end in ("html", "css"))
     script = b"".join(_read(name) for name in _SCRIPTS)
@@ -51,11 +51,11 @@ def _read(name: str) -> bytes:
     return Path(__file__).with_name(name).read_bytes()
 
 
-DOCUMENT = _document()
+DOCUMENT = _read_document()
 
 
-def _policy(document: bytes) -> str:
-    """The content security policy: the page's own script and style, and its own server."""
+def _write_policy(document: bytes) -> str:
+    """Write the content security policy: the page's own script and style, and its own server."""
     allowed = {
         kind: " ".join(
             f"'sha256-{b64encode(sha256(text).digest()).decode()}'"
@@ -79,7 +79,7 @@ HEADERS = (
     ("Cache-Control", "no-store"),
     ("X-Content-Type-Options", "nosniff"),
     ("Referrer-Policy", "no-referrer"),
-    ("Content-Security-Policy", _policy(DOCUMENT)),
+    ("Content-Security-Policy", _write_policy(DOCUMENT)),
 )
 
 
@@ -115,7 +115,7 @@ class LivePage(Follower):
             "grouping": job.grouping.type,
             "operator": job.operator.type,
             "partitions": job.partitions,
-            "trigger_seconds": trigger_seconds(job),
+            "trigger_seconds": read_trigger_seconds(job),
             "hot_key_names": job.metrics.hot_key_names,
             "values_shown": job.metrics.dead_letter_values,
             "port_fixed": job.metrics.port not in {"auto", 0},
@@ -127,13 +127,13 @@ class LivePage(Follower):
         """Keep a batch's figures as JSON."""
         settings = self._settings
         chosen = done.limit_hot_keys(settings.hot_keys, names=settings.hot_key_names)
-        entry = {"at": self._clock(), **_figures(self._figures, chosen)}
+        entry = {"at": self._clock(), **_group_figures(self._figures, chosen)}
         text = json.dumps(entry, separators=(",", ":")).encode()
         rejected = sum(done.stats.rejected.values()) if done.stats else 0
         self._shown = replace(
             self._shown,
-            batches=_bounded((*self._shown.batches, (done.batch, text))),
-            lag=_total(done.lag),
+            batches=_keep_bounded((*self._shown.batches, (done.batch, text))),
+            lag=_sum_lag(done.lag),
             waiting=False,
             dead_letters=self._shown.dead_letters + rejected,
             late_partials=self._shown.late_partials + done.late_partials,
@@ -141,7 +141,7 @@ class LivePage(Follower):
 
     def no_new_records(self, lag: Lag) -> None:
         """Show that the query waits for records."""
-        self._shown = replace(self._shown, lag=_total(lag), waiting=True)
+        self._shown = replace(self._shown, lag=_sum_lag(lag), waiting=True)
 
     def records_rejected(self, counts: Mapping[str, int]) -> None:
         """Count dead letters that no report counts."""
@@ -169,8 +169,8 @@ class LivePage(Follower):
         return json.dumps(head)[:-1].encode() + b', "batches": [' + batches + b"]}\n"
 
 
-def _bounded(batches: tuple[tuple[int, bytes], ...]) -> tuple[tuple[int, bytes], ...]:
-    """The newest batches within the bounds, and the last one in any case."""
+def _keep_bounded(batches: tuple[tuple[int, bytes], ...]) -> tuple[tuple[int, bytes], ...]:
+    """Keep the newest batches within the bounds, and the last one in any case."""
     room, kept = BYTES_MAX, 0
     for _, text in reversed(batches[-BATCHES_MAX:]):
         room -= len(text)
@@ -180,12 +180,12 @@ def _bounded(batches: tuple[tuple[int, bytes], ...]) -> tuple[tuple[int, bytes],
     return batches[len(batches) - kept :]
 
 
-def _total(lag: Lag) -> int | None:
+def _sum_lag(lag: Lag) -> int | None:
     return sum(lag.values()) if lag else None
 
 
-def _figures(figures: Iterable[Figure], done: BatchDone) -> dict[str, Any]:
-    """The page's figures of a batch, those with a dot in their name in groups.
+def _group_figures(figures: Iterable[Figure], done: BatchDone) -> dict[str, Any]:
+    """Group the page's figures of a batch: those with a dot in their name go together.
 
     A group of which no figure has a value is null, so that the page can ask for it as a whole.
     """

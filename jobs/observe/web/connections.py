@@ -4,7 +4,7 @@ A connection has two stretches: until its request is here, and until its answer 
 deadline for the whole of it, so a byte now and then gains nothing. Connections in the first stretch
 are bounded: one too many closes the oldest, so a request that comes at once, as that of a probe, is
 always read. The second stretch is bounded too, but for probes: their answers are a few bytes, which
-wait for nobody. Connections are accepted at a bounded rate, which bounds the cost of a flood.
+wait for no client. Connections are accepted at a bounded rate, which bounds the cost of a flood.
 """
 
 import socket

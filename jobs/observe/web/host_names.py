@@ -12,19 +12,19 @@ from ipaddress import ip_address
 def is_own(host: str, own: Iterable[str]) -> bool:
     """May a request with this `Host` be answered?
 
-    An address may, since no name was looked up; and a name without a dot, which nobody outside can
+    An address may, since no name was looked up; and a name without a dot, which no outsider can
     own: `localhost`, a service of docker-compose. Of others this machine's own, and those in `own`.
 
     >>> [is_own(host, ["me.org"]) for host in ("[::1]:80", "word-count:9095", "me.org", "evil.org")]
     [True, True, True, False]
     """
-    name = _without_port(host).rstrip(".").lower()
+    name = _cut_port(host).rstrip(".").lower()
     if _is_address(name) or "." not in name:
         return True
     return name in {each.rstrip(".").lower() for each in (*own, socket.gethostname())}
 
 
-def _without_port(host: str) -> str:
+def _cut_port(host: str) -> str:
     if host.startswith("["):
         return host[1:].partition("]")[0]
     return host.partition(":")[0]

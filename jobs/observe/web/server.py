@@ -18,7 +18,7 @@ from prometheus_client.exposition import choose_encoder
 
 from unskew.config.errors import ExternalError
 from unskew.config.models.metrics import BasicAuth, Metrics, Tls
-from unskew.jobs.local.resources import resource
+from unskew.jobs.local.resources import find_resource
 from unskew.jobs.observe.board import Board
 from unskew.jobs.observe.health import Health
 from unskew.jobs.observe.page.page import DATA, DOCUMENT, HEADERS, LivePage
@@ -46,10 +46,10 @@ class MetricsServer:
             """The handler of this server's requests."""
 
             served = (metrics, health, page)
-            credentials = _authorization(settings.basic_auth)
+            credentials = _encode_authorization(settings.basic_auth)
             host_names = (settings.host, *settings.host_names)
 
-        tls = _tls_context(settings.tls) if settings.tls is not None else None
+        tls = _make_tls_context(settings.tls) if settings.tls is not None else None
         self._server = _listen(settings, Handler)
         self._server.tls = tls
         self._thread = Thread(
@@ -100,13 +100,13 @@ class _Metrics:
 
     def __init__(self, board: Board) -> None:
         self._board = board
-        self._registry: CollectorRegistry = board.registry()
+        self._registry: CollectorRegistry = board.make_registry()
         self._made_of: tuple[object, str] = (None, "")
         self._texts: dict[str, bytes] = {}
         self._lock = Lock()
 
-    def text(self, accept: str) -> tuple[str, bytes]:
-        """The content type that a client takes, and the metrics as that."""
+    def write_text(self, accept: str) -> tuple[str, bytes]:
+        """Write the metrics in a content type that the client takes."""
         encode, content_type = choose_encoder(accept)
         with self._lock:
             values, state = self._board.read_values()
@@ -159,12 +159,12 @@ class _Handler(BaseHTTPRequestHandler):
         elif path == "/":
             self._answer(200, "text/html; charset=utf-8", DOCUMENT, *HEADERS)
         elif document:
-            text = resource(document, "docs").read_bytes()
+            text = find_resource(document, "docs").read_bytes()
             self._answer(200, "text/plain; charset=utf-8", text, *HEADERS)
         elif path == DATA and page is not None:
             self._answer(200, "application/json", page.data(query), *HEADERS)
         else:
-            self._answer(200, *metrics.text(self.headers.get("Accept") or ""))
+            self._answer(200, *metrics.write_text(self.headers.get("Accept") or ""))
 
     def _is_own_host(self) -> bool:
         return all(is_own(host, self.host_names) for host in self.headers.get_all("Host", []))
@@ -175,8 +175,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _may_read(self) -> bool:
         if self.credentials is None:
             return True
-        given = (self.headers.get("Authorization") or "").encode()
-        return hmac.compare_digest(given, self.credentials)
+        header = (self.headers.get("Authorization") or "").encode()
+        return hmac.compare_digest(header, self.credentials)
 
     def _answer(self, code: int, kind: str, body: bytes, *headers: tuple[str, str]) -> None:
         self.send_response(code)
@@ -204,7 +204,7 @@ def _listen(settings: Metrics, handler: type[_Handler]) -> BoundedServer:
         ) from error
 
 
-def _tls_context(files: Tls) -> ssl.SSLContext:
+def _make_tls_context(files: Tls) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
@@ -216,7 +216,7 @@ def _tls_context(files: Tls) -> ssl.SSLContext:
     return context
 
 
-def _authorization(auth: BasicAuth | None) -> bytes | None:
+def _encode_authorization(auth: BasicAuth | None) -> bytes | None:
     if auth is None:
         return None
     return b"Basic " + b64encode(f"{auth.user}:{auth.password.get_secret_value()}".encode())

@@ -111,7 +111,7 @@ class _Token(NamedTuple):
 
 def parse_calls(text: str) -> list[Part]:
     """The expression in parts: its aggregate calls, and the text around them."""
-    tokens = [token for token in _tokens(text) if token.kind != "space"]
+    tokens = [token for token in _split_tokens(text) if token.kind != "space"]
     parts: list[Part] = []
     written = index = 0
     while index < len(tokens):
@@ -119,7 +119,7 @@ def parse_calls(text: str) -> list[Part]:
         if not _is_call(tokens, index):
             index += 1
             continue
-        close = _closing(tokens, index + 1)
+        close = _find_closing(tokens, index + 1)
         _check_call(tokens, index, close)
         argument = text[tokens[index + 1].end : tokens[close].begin].strip()
         if written < token.begin:
@@ -129,11 +129,11 @@ def parse_calls(text: str) -> list[Part]:
     if written < len(text):
         parts.append(text[written:])
     if not any(isinstance(part, Call) for part in parts):
-        raise _no_call(tokens)
+        raise _describe_no_call(tokens)
     return parts
 
 
-def _tokens(text: str) -> Iterator[_Token]:
+def _split_tokens(text: str) -> Iterator[_Token]:
     for match in _TOKEN.finditer(text):
         if match.lastgroup == "comment":
             raise CallError("a comment in an expression", "write it in a line of YAML: # ...")
@@ -152,8 +152,8 @@ def _is_call(tokens: list[_Token], index: int) -> bool:
     return token.kind == "word" and called and known and not is_field and not compared
 
 
-def _closing(tokens: list[_Token], begin: int) -> int:
-    """The index of the bracket that closes the one at `begin`; the file's checks saw it."""
+def _find_closing(tokens: list[_Token], begin: int) -> int:
+    """Find the bracket that closes the one at `begin`; the file's checks saw it."""
     depth = 0
     for index in range(begin, len(tokens)):
         depth += {"(": 1, ")": -1}.get(tokens[index].text, 0)
@@ -196,7 +196,7 @@ def _has_comma(tokens: list[_Token]) -> bool:
     return False
 
 
-def _no_call(tokens: list[_Token]) -> CallError:
+def _describe_no_call(tokens: list[_Token]) -> CallError:
     called = [
         token.text.lower()
         for token, after in pairwise(tokens)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unskew.jobs.operators.aggregates.function import without_sign_of_zero
+from unskew.jobs.operators.aggregates.function import drop_sign_of_zero
 from unskew.jobs.operators.aggregates.functions import Compared
 from unskew.jobs.operators.base import NUMBER
 
@@ -29,7 +29,7 @@ class DistinctValues(Compared):
 
     @property
     def inputs(self) -> Mapping[str, str]:
-        return {self.name: without_sign_of_zero(f"({self.argument})", self.kind)}
+        return {self.name: drop_sign_of_zero(f"({self.argument})", self.kind)}
 
     @property
     def partial_columns(self) -> Mapping[str, str]:

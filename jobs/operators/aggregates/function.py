@@ -45,10 +45,10 @@ class Function(ABC):
 
     @property
     def reject_rules(self) -> Mapping[str, str]:
-        """By a word for the reason, the SQL condition on the inputs' expressions."""
+        """The SQL conditions under which a record is rejected, each by a word for the reason."""
         return {}
 
-    def type_problem(self) -> TypeProblem | None:
+    def describe_type_problem(self) -> TypeProblem | None:
         """Why `kind` cannot be aggregated."""
         return None
 
@@ -62,7 +62,7 @@ class Function(ABC):
         """How Arrow makes them."""
         return ()
 
-    def arranged(self, rows: "pa.Table") -> "pa.Table":
+    def arrange(self, rows: "pa.Table") -> "pa.Table":
         """The rows as `aggregations` need them."""
         return rows
 
@@ -78,7 +78,7 @@ class Function(ABC):
     @property
     @abstractmethod
     def direct(self) -> Mapping[str, str]:
-        """The same totals from the inputs, as SQL aggregates."""
+        """The totals of `merge` straight from the inputs, as SQL aggregates."""
 
     @property
     def final(self) -> str:
@@ -86,23 +86,23 @@ class Function(ABC):
         return self.name
 
 
-def decimal_of(kind: str) -> tuple[int, int] | None:
-    """Digits and decimals of a type; None if it is no decimal."""
+def read_decimal_type(kind: str) -> tuple[int, int] | None:
+    """Read digits and decimals of a type; None if it is no decimal."""
     match = _DECIMAL.fullmatch(kind)
     return (int(match[1]), int(match[2])) if match else None
 
 
-def float_sum_problem(argument: str, kind: str) -> TypeProblem:
-    """Why floats are not summed."""
+def describe_float_sum(argument: str, kind: str) -> TypeProblem:
+    """Say why floats are not summed."""
     return TypeProblem(
         f"a sum of {kind.upper()} depends on the order of its records",
         f"write cast({argument} as decimal(18, 4))",
     )
 
 
-def unordered_problem(argument: str, kind: str) -> TypeProblem | None:
-    """Why values of a type cannot be compared, by Spark and Arrow alike."""
-    if kind in ORDERED or decimal_of(kind):
+def describe_unordered(argument: str, kind: str) -> TypeProblem | None:
+    """Say why values of a type cannot be compared, by Spark and Arrow alike."""
+    if kind in ORDERED or read_decimal_type(kind):
         return None
     return TypeProblem(
         f"no order that Spark and Arrow share (got {kind.upper()})",
@@ -110,6 +110,6 @@ def unordered_problem(argument: str, kind: str) -> TypeProblem | None:
     )
 
 
-def without_sign_of_zero(column: str, kind: str) -> str:
-    """The value; a zero that is a float without its sign, which no comparison looks at."""
+def drop_sign_of_zero(column: str, kind: str) -> str:
+    """Drop the sign of a zero that is a float; no comparison looks at it."""
     return f"cast({column} + 0.0D as {kind})" if kind in FLOATS else column

@@ -15,10 +15,10 @@ from unskew.jobs.operators.aggregates.function import (
     INTEGERS,
     Function,
     TypeProblem,
-    decimal_of,
-    float_sum_problem,
-    unordered_problem,
-    without_sign_of_zero,
+    describe_float_sum,
+    describe_unordered,
+    drop_sign_of_zero,
+    read_decimal_type,
 )
 from unskew.jobs.operators.base import EVENT_TIME, NUMBER, RECORDS, Aggregation
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SUMMED_DIGITS_MAX = 28
-"""Of the 38 digits of a decimal ten are left for adding up, as Spark's own sum leaves them."""
+"""A decimal has 38 digits: ten are left for adding up, as in Spark's own sum."""
 _BIGINT_END = 2**63
 _IS_VALID = "is_valid"
 
@@ -58,7 +58,7 @@ class CountIf(Function):
     def inputs(self) -> Mapping[str, str]:
         return {self.name: f"coalesce(({self.argument}), false)"}
 
-    def type_problem(self) -> TypeProblem | None:
+    def describe_type_problem(self) -> TypeProblem | None:
         if self.kind == "boolean":
             return None
         return TypeProblem(f"a condition (got {self.kind.upper()})", "write count_if(CONDITION)")
@@ -87,15 +87,15 @@ class Count(CountIf):
     def inputs(self) -> Mapping[str, str]:
         return {self.name: f"({self.argument}) is not null"}
 
-    def type_problem(self) -> TypeProblem | None:
+    def describe_type_problem(self) -> TypeProblem | None:
         return None
 
 
 class Sum(Function):
     """`sum(x)` of integers and decimals."""
 
-    def type_problem(self) -> TypeProblem | None:
-        decimal = decimal_of(self.kind)
+    def describe_type_problem(self) -> TypeProblem | None:
+        decimal = read_decimal_type(self.kind)
         if decimal and decimal[0] > SUMMED_DIGITS_MAX:
             return TypeProblem(
                 f"{self.kind.upper()} leaves too few digits for adding up",
@@ -104,13 +104,13 @@ class Sum(Function):
         if decimal or self.kind in INTEGERS:
             return None
         if self.kind in FLOATS:
-            return float_sum_problem(self.argument, self.kind)
+            return describe_float_sum(self.argument, self.kind)
         return TypeProblem(f"a number (got {self.kind.upper()})", "sum integers or decimals")
 
     @property
     def _sum(self) -> str:
         # Few values of BIGINT may have a sum of more than 64 bits, which would stop the job.
-        decimal = (19, 0) if self.kind == "bigint" else decimal_of(self.kind)
+        decimal = (19, 0) if self.kind == "bigint" else read_decimal_type(self.kind)
         return f"decimal({decimal[0] + 10},{decimal[1]})" if decimal else "bigint"
 
     @property
@@ -121,7 +121,7 @@ class Sum(Function):
     def aggregations(self) -> Sequence[Aggregation]:
         return [(self.name, "sum", self.name)]
 
-    def arranged(self, rows: "pa.Table") -> "pa.Table":
+    def arrange(self, rows: "pa.Table") -> "pa.Table":
         """Integers that may add up to more than 64 bits as decimals: Arrow would wrap around."""
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -149,7 +149,7 @@ class Sum(Function):
         if self.kind == "bigint":
             return f"try_cast({self.name} as bigint)"
         # A sum of sums has ten digits more than a sum.
-        return f"cast({self.name} as {self._sum})" if decimal_of(self.kind) else self.name
+        return f"cast({self.name} as {self._sum})" if read_decimal_type(self.kind) else self.name
 
 
 class Average(Sum):
@@ -190,12 +190,12 @@ class Compared(Function):
             return {}
         return {"not_a_number": f"isnan({self.inputs[self.name]})"}
 
-    def type_problem(self) -> TypeProblem | None:
-        return unordered_problem(self.argument, self.kind)
+    def describe_type_problem(self) -> TypeProblem | None:
+        return describe_unordered(self.argument, self.kind)
 
     @property
     def final(self) -> str:
-        return without_sign_of_zero(self.name, self.kind)
+        return drop_sign_of_zero(self.name, self.kind)
 
 
 class Extreme(Compared):
@@ -233,7 +233,7 @@ class Max(Extreme):
 
 
 class _Condition(Extreme):
-    def type_problem(self) -> TypeProblem | None:
+    def describe_type_problem(self) -> TypeProblem | None:
         if self.kind == "boolean":
             return None
         return TypeProblem(f"a condition (got {self.kind.upper()})", "write it as a comparison")
@@ -312,7 +312,7 @@ class _Bits(Function):
     function: ClassVar[str]
     reduce: ClassVar[np.ufunc]
 
-    def type_problem(self) -> TypeProblem | None:
+    def describe_type_problem(self) -> TypeProblem | None:
         if self.kind in INTEGERS:
             return None
         return TypeProblem(f"an integer (got {self.kind.upper()})", "cast it to BIGINT")
@@ -386,11 +386,11 @@ EXACT: Mapping[str, type[Function]] = {
     "bit_or": BitOr,
     "bit_xor": BitXor,
 }
-"""By the name in SQL."""
+"""The functions, by their names in SQL."""
 
 
-def function_of(name: str, function: str, argument: str) -> Function:
-    """The function of a call, whose columns begin with `name`."""
+def make_function(name: str, function: str, argument: str) -> Function:
+    """Make the function of a call, whose columns begin with `name`."""
     if function == "count" and argument in {"*", "1"}:
         return CountAll(name, argument)
     return EXACT[function](name, argument)

@@ -25,7 +25,7 @@ _SEEN_BY_RESULTS = (KEY, "window")
 _TAKEN = frozenset({*WINDOW_BOUNDS, "batch_id"})
 
 
-def _column_name(text: str) -> str:
+def _check_column_name(text: str) -> str:
     if not IDENTIFIER.fullmatch(text):
         raise rule_error("a column's name", "letters, digits, underscores")
     if text.lower() in _TAKEN:
@@ -33,7 +33,7 @@ def _column_name(text: str) -> str:
     return text
 
 
-def _aggregates(text: str) -> str:
+def _check_aggregates(text: str) -> str:
     try:
         parse_calls(text)
     except CallError as error:
@@ -41,8 +41,8 @@ def _aggregates(text: str) -> str:
     return text
 
 
-ColumnName = Annotated[str, Field(max_length=63), AfterValidator(_column_name)]
-AggregateText = Annotated[Expression, AfterValidator(_aggregates)]
+ColumnName = Annotated[str, Field(max_length=63), AfterValidator(_check_column_name)]
+AggregateText = Annotated[Expression, AfterValidator(_check_aggregates)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -98,8 +98,8 @@ class Sketch(Model):
         """Is its column a list or a struct?"""
         return self.kind in {"top", "distinct_values"} or isinstance(self.at, list)
 
-    def function(self, name: str) -> Function:
-        """The function, whose columns begin with `name`."""
+    def make_function(self, name: str) -> Function:
+        """Make the function, whose columns begin with `name`."""
         if self.distinct:
             return Distinct(name, self.distinct)
         if self.distinct_values:
@@ -111,14 +111,14 @@ class Sketch(Model):
         return Quantiles(name, self.quantiles or "", at=at, k=self.k or 200)
 
 
-def _tagged(text: str, other: str) -> Discriminator:
-    """Chooses by whether a text is written: then only its mistakes are reported."""
+def _choose_by_text(text: str, other: str) -> Discriminator:
+    """Choose by whether a text is written: then only its mistakes are reported."""
     return Discriminator(lambda value: text if isinstance(value, str) else other)
 
 
 Column = Annotated[
     Annotated[AggregateText, Tag("as a text")] | Annotated[Sketch, Tag("as a sketch")],
-    _tagged("as a text", "as a sketch"),
+    _choose_by_text("as a text", "as a sketch"),
 ]
 Keys = Annotated[dict[ColumnName, Expression], Field(min_length=1, max_length=KEYS_MAX)]
 
@@ -128,7 +128,7 @@ class AggregateOptions(OperatorOptions):
 
     key: Annotated[
         Annotated[Expression, Tag("as a text")] | Annotated[Keys, Tag("as columns")],
-        _tagged("as a text", "as columns"),
+        _choose_by_text("as a text", "as columns"),
     ] = Field(examples=["user_id", {"user": "user_id", "day": "date(ts)"}])
     """The key: a column or an SQL expression; or several, each with its name in the result. A
     record with a null in its key is rejected (`null_key`); `coalesce(x, '')` keeps it. Of an

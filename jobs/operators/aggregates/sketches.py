@@ -29,7 +29,7 @@ from unskew.jobs.operators.aggregates.function import (
     INTEGERS,
     Function,
     TypeProblem,
-    decimal_of,
+    read_decimal_type,
 )
 from unskew.jobs.operators.base import NUMBER
 
@@ -63,7 +63,7 @@ class Distinct(Function):
         pairs = valid.group_by([NUMBER, self.name], use_threads=False).aggregate([])
         pairs = pairs.take(pc.sort_indices(pairs[NUMBER]))
         numbers = pairs[NUMBER].to_numpy().astype(np.int64)
-        sketches = hll_sketches(numbers, pairs[self.name].to_numpy(), partials.num_rows)
+        sketches = make_hll_sketches(numbers, pairs[self.name].to_numpy(), partials.num_rows)
         return partials.append_column(self.name, sketches)
 
     @property
@@ -96,8 +96,8 @@ class Quantiles(Function):
     def reject_rules(self) -> Mapping[str, str]:
         return {"not_a_number": f"isnan({self.inputs[self.name]})"}
 
-    def type_problem(self) -> TypeProblem | None:
-        if self.kind in (*INTEGERS, *FLOATS) or decimal_of(self.kind):
+    def describe_type_problem(self) -> TypeProblem | None:
+        if self.kind in (*INTEGERS, *FLOATS) or read_decimal_type(self.kind):
             return None
         return TypeProblem(f"a number (got {self.kind.upper()})", "quantiles are those of numbers")
 
@@ -115,7 +115,7 @@ class Quantiles(Function):
         numbers = ordered[NUMBER].to_numpy().astype(np.int64)
         bounds = np.searchsorted(numbers, np.arange(partials.num_rows + 1)).tolist()
         values = ordered[self.name].to_numpy()
-        sketches = [kll_bytes(values[begin:end], self.k) for begin, end in pairwise(bounds)]
+        sketches = [write_kll_sketch(values[begin:end], self.k) for begin, end in pairwise(bounds)]
         return partials.append_column(self.name, pa.array(sketches, pa.binary()))
 
     @property
@@ -156,17 +156,17 @@ class Top(Function):
         return {self.name: f"approx_top_k({self.name}, {self.k}, {max(1_000, 20 * self.k)})"}
 
 
-def hll_sketches(numbers: Int64s, hashes: Int64s, groups: int) -> "pa.Array":
-    """The HLL sketch of each group, from pairs in the order of `numbers`."""
+def make_hll_sketches(numbers: Int64s, hashes: Int64s, groups: int) -> "pa.Array":
+    """Make the HLL sketch of each group, from pairs in the order of `numbers`."""
     import pyarrow as pa
 
     bounds = np.searchsorted(numbers, np.arange(groups + 1)).tolist()
-    sketches = [hll_sketch_of(hashes[begin:end].tolist()) for begin, end in pairwise(bounds)]
+    sketches = [make_hll_sketch(hashes[begin:end].tolist()) for begin, end in pairwise(bounds)]
     return pa.array([sketch.serialize_compact() for sketch in sketches], pa.binary())
 
 
-def hll_sketch_of(hashes: Iterable[int]) -> Any:
-    """The HLL sketch of these hashes."""
+def make_hll_sketch(hashes: Iterable[int]) -> Any:
+    """Make the HLL sketch of these hashes."""
     from datasketches import hll_sketch, tgt_hll_type
 
     sketch = hll_sketch(REGISTERS_LOG2, tgt_hll_type.HLL_8)
@@ -174,8 +174,8 @@ def hll_sketch_of(hashes: Iterable[int]) -> Any:
     return sketch
 
 
-def kll_bytes(values: Float64s, k: int) -> bytes:
-    """A KLL sketch of sorted values, as DataSketches writes those of doubles.
+def write_kll_sketch(values: Float64s, k: int) -> bytes:
+    """Write a KLL sketch of sorted values, as DataSketches writes those of doubles.
 
     Level h holds every 2^h-th value, of weight 2^h, taken from the middle of its stretch; of the
     values that are left over, the level of each bit of their number holds one.
@@ -186,9 +186,9 @@ def kll_bytes(values: Float64s, k: int) -> bytes:
         head = struct.pack("<BBBBHBB", 2, 1 + size, _KLL_FAMILY, flags, k, _KLL_M, 0)
         return head + values.astype("<f8").tobytes()
     height = max(0, (-(-size // k) - 1).bit_length())
-    levels = _levels(values, height)
+    levels = _split_levels(values, height)
     ends = np.cumsum([level.size for level in levels])
-    free = _kll_capacity(k, height + 1) - int(ends[-1])
+    free = _compute_kll_capacity(k, height + 1) - int(ends[-1])
     begins = free + ends - [level.size for level in levels]
     flags = _KLL_LEVEL_ZERO_SORTED
     head = struct.pack(
@@ -199,8 +199,8 @@ def kll_bytes(values: Float64s, k: int) -> bytes:
     return head + begins.astype("<u4").tobytes() + ends_of_all + kept
 
 
-def _levels(values: Float64s, height: int) -> list[Float64s]:
-    """The values of each level, lowest first: together of the weight of all values."""
+def _split_levels(values: Float64s, height: int) -> list[Float64s]:
+    """Split the values into levels, lowest first: together of the weight of all values."""
     whole = values.size >> height << height
     # Spread over all values, so that what is left over is not the greatest alone.
     rest = values.size - whole
@@ -218,12 +218,12 @@ def _levels(values: Float64s, height: int) -> list[Float64s]:
     return [*levels, main[stride // 2 :: stride]]
 
 
-def _kll_capacity(k: int, levels: int) -> int:
-    """How many values a sketch of so many levels has room for."""
-    return sum(_kll_level_capacity(k, depth) for depth in range(levels))
+def _compute_kll_capacity(k: int, levels: int) -> int:
+    """Compute how many values a sketch of so many levels has room for."""
+    return sum(_compute_kll_level_capacity(k, depth) for depth in range(levels))
 
 
-def _kll_level_capacity(k: int, depth: int) -> int:
+def _compute_kll_level_capacity(k: int, depth: int) -> int:
     """Room of the level so far below the top: k, and two thirds of it a level, rounded."""
     scaled: int = (((k << 1) << depth) // 3**depth + 1) >> 1
     return max(_KLL_M, scaled)

@@ -27,7 +27,7 @@ class Part:
     error: Exception | None = None
 
 
-def partials_of(operator: Operator, rows: "pa.Table") -> Iterator[Part]:
+def make_partials(operator: Operator, rows: "pa.Table") -> Iterator[Part]:
     """The rows in as few parts as the operator works on; those on which it raises by themselves.
 
     Partials may be made of any split of the rows, so halves give the same totals as the whole.
@@ -37,8 +37,8 @@ def partials_of(operator: Operator, rows: "pa.Table") -> Iterator[Part]:
         yield part
         return
     half = rows.num_rows // 2
-    yield from partials_of(operator, rows.slice(0, half))
-    yield from partials_of(operator, rows.slice(half))
+    yield from make_partials(operator, rows.slice(0, half))
+    yield from make_partials(operator, rows.slice(half))
 
 
 def _attempt(operator: Operator, rows: "pa.Table") -> Part:
@@ -50,8 +50,8 @@ def _attempt(operator: Operator, rows: "pa.Table") -> Part:
         return Part(rows, None, error)
 
 
-def failure_message(operator: Operator, part: Part) -> str:
-    """What was raised, in which file and line, and on which row."""
+def describe_failure(operator: Operator, part: Part) -> str:
+    """Describe what was raised, in which file and line, and on which row."""
     error = part.error
     assert error is not None
     # The innermost frame of the user's own code, where there is one: that is what he can mend.
@@ -63,11 +63,11 @@ def failure_message(operator: Operator, part: Part) -> str:
     what = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return (
         f"operator {type(operator).__name__}: {what} ({frame.filename}:{frame.lineno})"
-        f" {_row(part.rows, operator)}"
+        f" {_show_row(part.rows, operator)}"
     )
 
 
-def _row(rows: "pa.Table", operator: Operator) -> str:
+def _show_row(rows: "pa.Table", operator: Operator) -> str:
     if not rows.num_rows:
         return "without any rows"
     key, at = read_key(rows, tuple(operator.keys)), rows[EVENT_TIME][0].as_py()

@@ -51,7 +51,7 @@ class OpenedKeys:
         self._close_beyond(limit)
 
     def get(self, key: Hashable, open_key: Callable[[Any], Any]) -> Any:
-        """What is open for the key, opened if it is not.
+        """Get what is open for the key; open it if it is not.
 
         What raised raises again without another attempt: the rows of a task are tried in ever
         smaller parts when one of them fails, and a key may have many rows.
@@ -99,8 +99,8 @@ class OpenedKeys:
 _OF_THIS_PROCESS: list[OpenedKeys] = []
 
 
-def opened_keys(operator: "Operator") -> OpenedKeys:
-    """What this process has open for an operator of this class with these options."""
+def get_opened_keys(operator: "Operator") -> OpenedKeys:
+    """Get what this process has open for an operator of this class with these options."""
     for opened in _OF_THIS_PROCESS:
         if opened.operator is type(operator) and opened.options == operator.options:
             return opened
@@ -111,8 +111,8 @@ def opened_keys(operator: "Operator") -> OpenedKeys:
 
 def begin_task(operator: "Operator", limit: int) -> OpenCounts:
     """Begin a task that keeps up to `limit` keys open; what it will have counted."""
-    if not operator.opens():
+    if not operator.defines_open():
         return OpenCounts()
-    opened = opened_keys(operator)
+    opened = get_opened_keys(operator)
     opened.begin_task(limit)
     return opened.counts

@@ -64,7 +64,7 @@ class PythonOptions(OperatorOptions):
     def _check_open(self) -> None:
         """A rule_error where `open` would never be called, or its result could not be reached."""
         chosen, name = self.implementation, self.class_name
-        if not chosen.opens():
+        if not chosen.defines_open():
             if self.open_keys is not None:
                 raise rule_error(
                     f"open_keys with a class that has open(self, key); {name} has none", "remove it"
@@ -148,7 +148,7 @@ class PythonOperator(Operator):
     Options = PythonOptions
 
     @classmethod
-    def of(cls, options: Any) -> Operator:
+    def from_options(cls, options: Any) -> Operator:
         operator: Operator = options.implementation(options.user_options)
         return operator
 

@@ -46,7 +46,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from unskew.jobs.operators.base import EVENT_TIME, KEY, NUMBER, SECONDS, Operator, aggregate
-from unskew.jobs.operators.user_code.opened import opened_keys
+from unskew.jobs.operators.user_code.opened import get_opened_keys
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,16 +81,16 @@ class RowOperator(Operator):
         """Each group's rows through `add`, the group's result, and the time it took."""
         import pyarrow as pa
 
-        from unskew.jobs.operators.arrow import numbered
+        from unskew.jobs.operators.arrow import number_groups
 
-        rows = numbered(rows)
+        rows = number_groups(rows)
         partials = aggregate(rows, [(NUMBER, "min", NUMBER)]).sort_by(NUMBER)
         keys = partials[KEY].to_pylist()
         read = self._group_reader(rows, partials.num_rows)
         results: list[Mapping[str, Any]] = [{}] * len(keys)
         seconds = [0.0] * len(keys)
         for number in self._order(keys):
-            opened = (self.opened(keys[number]),) if self.opens() else ()
+            opened = (self.opened(keys[number]),) if self.defines_open() else ()
             started = time.perf_counter()
             results[number] = self._work(read(number, *opened))
             seconds[number] = time.perf_counter() - started
@@ -110,9 +110,9 @@ class RowOperator(Operator):
 
         Those that are open come first, so that they are used before they have to make room.
         """
-        if not self.opens():
+        if not self.defines_open():
             return range(len(keys))
-        opened = opened_keys(self)
+        opened = get_opened_keys(self)
         return sorted(
             range(len(keys)), key=lambda number: (keys[number] not in opened, keys[number])
         )
@@ -141,14 +141,14 @@ class RowOperator(Operator):
         """
         import pyarrow as pa
 
-        from unskew.jobs.operators.arrow import numbers_of
+        from unskew.jobs.operators.arrow import read_numbers
 
         names = [KEY, EVENT_TIME, *self.inputs]
-        numbers = numbers_of(rows)
+        numbers = read_numbers(rows)
         order = np.argsort(numbers, kind="stable")
         ends = np.searchsorted(numbers[order], np.arange(groups + 1)).tolist()
         make: Any = namedtuple  # noqa: PYI024 - the fields are known at run time only
-        row = make("Row", [*names, OPENED] if self.opens() else names)
+        row = make("Row", [*names, OPENED] if self.defines_open() else names)
         held = rows.select(names).take(pa.array(order))
 
         def read(number: int, *opened: Any) -> Iterator[Any]:

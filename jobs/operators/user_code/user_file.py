@@ -13,8 +13,8 @@ from unskew.config.models.base import Location
 from unskew.grouping.options.broken_rules import rule_error
 
 
-def _absolute(text: str, info: ValidationInfo) -> str:
-    """A Python file; relative to the job file, kept as an absolute path."""
+def _make_absolute(text: str, info: ValidationInfo) -> str:
+    """Make the path of a Python file absolute; it is relative to the job file."""
     folder = (info.context or {}).get("folder", Path.cwd())
     path = Path(folder, text).absolute()
     if path.suffix != ".py" or not path.stem.isidentifier():
@@ -26,7 +26,7 @@ def _absolute(text: str, info: ValidationInfo) -> str:
     return str(path)
 
 
-UserFile = Annotated[Location, AfterValidator(_absolute)]
+UserFile = Annotated[Location, AfterValidator(_make_absolute)]
 
 
 def load_user_module(file: str | None, module: str | None) -> ModuleType:

@@ -40,7 +40,7 @@ def read_delta_layout(spark: "SparkSession", path: str) -> Layout | None:
         return None
     quoted = path.replace("`", "``")
     detail = spark.sql(f"DESCRIBE DETAIL delta.`{quoted}`").collect()[0]
-    return Layout.of(rows, detail["partitionColumns"])
+    return Layout.from_rows(rows, detail["partitionColumns"])
 
 
 def append(rows: "DataFrame", target: DeltaTarget, batch: "Batch") -> None:

@@ -3,7 +3,7 @@
 Delta keeps its layout itself. A table of Parquet files has a file beside Spark's log that says what
 job and query write it: Spark's sink goes by the number of a batch alone, and would take the batches
 of a second query for its own and skip them. It is written before the first batch of a start, so a
-layout of which no batch was committed yet binds nobody.
+layout of which no batch was committed yet does not bind.
 
 Names are compared without their case, as Spark does.
 """
@@ -33,12 +33,12 @@ class Layout:
     partition_by: Sequence[str]
 
     @classmethod
-    def of(cls, rows: "DataFrame", partition_by: Sequence[str]) -> "Layout":
-        """The layout that a table of these rows has."""
+    def from_rows(cls, rows: "DataFrame", partition_by: Sequence[str]) -> "Layout":
+        """Make the layout that a table of these rows has."""
         columns = {field.name: field.dataType.simpleString() for field in rows.schema.fields}
         return cls(columns, list(partition_by))
 
-    def with_new_columns(self, rows: "Layout") -> "Layout":
+    def add_new_columns(self, rows: "Layout") -> "Layout":
         """The table's layout once rows with further columns are in it."""
         known = {name.lower() for name in self.columns}
         new = {name: kind for name, kind in rows.columns.items() if name.lower() not in known}
@@ -97,15 +97,15 @@ def take_table(path: str, rows: Layout, job: "Job", *, merges_columns: bool) -> 
     An ExternalError if such rows cannot be added to it.
     """
     from unskew.jobs.checkpoint.spark_log import make_query_id
-    from unskew.jobs.sinks.tables.log import newest_batch
+    from unskew.jobs.sinks.tables.log import find_newest_batch
 
-    newest, owner = newest_batch(path), read_owner(path)
+    newest, owner = find_newest_batch(path), read_owner(path)
     table = None if owner is None else owner.layout_at(newest)
     if table is None:
         layout = rows
     else:
         check_layout(path, table, rows, merges_columns=merges_columns)
-        layout = table.with_new_columns(rows)
+        layout = table.add_new_columns(rows)
     query = make_query_id(job)
     if owner is None or (owner.job, owner.query, owner.layout) != (job.name, query, layout):
         _write_owner(path, Owner(job.name, layout, query, job.checkpoint, newest, table))
@@ -125,16 +125,16 @@ def _write_owner(path: str, owner: Owner) -> None:
 
 def check_layout(path: str, table: Layout, rows: Layout, *, merges_columns: bool) -> None:
     """An ExternalError if rows of one layout cannot be added to a table of another."""
-    problems = [f"table: {path}: {each}" for each in _differences(table, rows, merges_columns)]
+    problems = [f"table: {path}: {each}" for each in _list_differences(table, rows, merges_columns)]
     if problems:
         raise ExternalError(*problems)
 
 
-def _differences(table: Layout, rows: Layout, merges_columns: bool) -> Iterator[str]:
+def _list_differences(table: Layout, rows: Layout, merges_columns: bool) -> Iterator[str]:
     if _lower(table.partition_by) != _lower(rows.partition_by):
         yield (
-            f"is partitioned by {_listed(table.partition_by)}, and partition_by says"
-            f" {_listed(rows.partition_by)}; change it back, or name another folder"
+            f"is partitioned by {_list_names(table.partition_by)}, and partition_by says"
+            f" {_list_names(rows.partition_by)}; change it back, or name another folder"
         )
     there = {name.lower(): kind for name, kind in table.columns.items()}
     for name, kind in rows.columns.items():
@@ -159,5 +159,5 @@ def _lower(names: Iterable[str]) -> list[str]:
     return [name.lower() for name in names]
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     return ", ".join(names) or "nothing"

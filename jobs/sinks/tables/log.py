@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from unskew.grouping.spark.locations import open_location
-from unskew.jobs.checkpoint.files import names_in, read_bytes
+from unskew.jobs.checkpoint.files import list_names, read_bytes
 from unskew.jobs.sinks.tables.layout import OWNER_FILE
 
 SPARK_LOG = "_spark_metadata"
@@ -47,15 +47,15 @@ class TableFile:
         return int(match.group(1)) if match else None
 
 
-def newest_batch(path: str) -> int:
-    """The newest batch in the log of Spark's file sink; -1 if there is none."""
-    return max(_batches(path), default=-1)
+def find_newest_batch(path: str) -> int:
+    """Find the newest batch in the log of Spark's file sink; -1 if there is none."""
+    return max(_list_batches(path), default=-1)
 
 
 def has_batch(path: str, batch: int) -> bool:
     """Is a batch, or a newer one, in the log of Spark's file sink?"""
     with suppress(OSError, pa.ArrowException):  # Spark may open what pyarrow cannot
-        return newest_batch(path) >= batch
+        return find_newest_batch(path) >= batch
     return False
 
 
@@ -65,7 +65,7 @@ def find_other_contents(path: str, table_format: str, *, begun: bool) -> str | N
     begun: has the job begun a batch? Then files without a log may be what a crash left of it.
     """
     try:
-        names = set(names_in(path))
+        names = set(list_names(path))
     except (OSError, pa.ArrowException):  # Spark may open what pyarrow cannot
         return None
     if names & _MARKS[table_format]:
@@ -80,21 +80,23 @@ def find_other_contents(path: str, table_format: str, *, begun: bool) -> str | N
     return f"is no table and has files ({shown[0]}), which readers would lose; name an empty folder"
 
 
-def files_of_batch(path: str, batch: int) -> list[TableFile] | None:
-    """The files that a batch added to a table of Parquet files; None if the log has it no more."""
-    names = _batches(path)
+def list_files_of_batch(path: str, batch: int) -> list[TableFile] | None:
+    """List the files that a batch added to a table of Parquet files; None if the log lacks it."""
+    names = _list_batches(path)
     name = names.get(batch)
     if name is None:
         return None
     if not name.endswith(".compact"):
-        return _entries(read_bytes(f"{path}/{SPARK_LOG}/{name}") or b"")
-    before = _bytes_before(path, names, batch)
-    return None if before is None else _entries(_read_from(f"{path}/{SPARK_LOG}/{name}", before))
+        return _parse_entries(read_bytes(f"{path}/{SPARK_LOG}/{name}") or b"")
+    before = _count_bytes_before(path, names, batch)
+    return (
+        None if before is None else _parse_entries(_read_from(f"{path}/{SPARK_LOG}/{name}", before))
+    )
 
 
-def committed_files(path: str) -> set[str]:
-    """The names, below the folder, of all files of a table of Parquet files."""
-    names = _batches(path)
+def list_committed_files(path: str) -> set[str]:
+    """List the names, below the folder, of all files of a table of Parquet files."""
+    names = _list_batches(path)
     compacts = [batch for batch, name in names.items() if name.endswith(".compact")]
     first = max(compacts, default=-1)
     wanted = [name for batch, name in names.items() if batch >= first]
@@ -102,16 +104,16 @@ def committed_files(path: str) -> set[str]:
     return {
         file.path.rpartition(root)[2]
         for name in wanted
-        for file in _entries(read_bytes(f"{path}/{SPARK_LOG}/{name}") or b"")
+        for file in _parse_entries(read_bytes(f"{path}/{SPARK_LOG}/{name}") or b"")
     }
 
 
-def files_of_transaction(path: str, query: str, batch: int) -> list[TableFile] | None:
-    """The files that a query's batch added to a Delta table; None if it is not in the newest."""
+def list_files_of_transaction(path: str, query: str, batch: int) -> list[TableFile] | None:
+    """List the files that a query's batch added to a Delta table; None if not in the newest."""
     folder = f"{path}/{DELTA_LOG}"
-    versions = [name for name in names_in(folder) if _VERSION.fullmatch(name)]
+    versions = [name for name in list_names(folder) if _VERSION.fullmatch(name)]
     for name in reversed(versions[-_NEWEST_VERSIONS:]):
-        actions = list(_actions(read_bytes(f"{folder}/{name}") or b""))
+        actions = list(_parse_actions(read_bytes(f"{folder}/{name}") or b""))
         if any(_is_of(action.get("txn"), query, batch) for action in actions):
             added = [action["add"] for action in actions if "add" in action]
             return [TableFile(unquote(each["path"]), int(each["size"])) for each in added]
@@ -121,7 +123,7 @@ def files_of_transaction(path: str, query: str, batch: int) -> list[TableFile] |
 def has_transaction(path: str, query: str, batch: int) -> bool:
     """Is a query's batch among the newest of a Delta table?"""
     with suppress(OSError, pa.ArrowException):  # Spark may open what pyarrow cannot
-        return files_of_transaction(path, query, batch) is not None
+        return list_files_of_transaction(path, query, batch) is not None
     return False
 
 
@@ -129,14 +131,14 @@ def _is_of(transaction: Any, query: str, batch: int) -> bool:
     return bool(transaction) and (transaction["appId"], transaction["version"]) == (query, batch)
 
 
-def _batches(path: str) -> dict[int, str]:
-    """The files of Spark's log by batch; where there are two, the compact one."""
-    matches = [_BATCH.fullmatch(name) for name in names_in(f"{path}/{SPARK_LOG}")]
+def _list_batches(path: str) -> dict[int, str]:
+    """List the files of Spark's log by batch; where there are two, the compact one."""
+    matches = [_BATCH.fullmatch(name) for name in list_names(f"{path}/{SPARK_LOG}")]
     return {int(match.group(1)): match.group() for match in matches if match}
 
 
-def _bytes_before(path: str, names: dict[int, str], batch: int) -> int | None:
-    """How much of a compact file is of the batches before; None if their files are gone."""
+def _count_bytes_before(path: str, names: dict[int, str], batch: int) -> int | None:
+    """Count the bytes that earlier batches wrote to a compact file; None if these are gone."""
     since = max(
         (other for other, name in names.items() if other < batch and name.endswith(".compact")),
         default=0,
@@ -145,11 +147,11 @@ def _bytes_before(path: str, names: dict[int, str], batch: int) -> int | None:
     for other in range(since, batch):
         if other not in names:
             return None
-        total += _size(f"{path}/{SPARK_LOG}/{names[other]}") - len(_HEADER)
+        total += _read_size(f"{path}/{SPARK_LOG}/{names[other]}") - len(_HEADER)
     return total
 
 
-def _size(location: str) -> int:
+def _read_size(location: str) -> int:
     system, path = open_location(location)
     info: fs.FileInfo = system.get_file_info(path)
     return int(info.size or 0)
@@ -163,13 +165,13 @@ def _read_from(location: str, offset: int) -> bytes:
     return data
 
 
-def _entries(data: bytes) -> list[TableFile]:
-    added = [action for action in _actions(data) if action.get("action") == "add"]
+def _parse_entries(data: bytes) -> list[TableFile]:
+    added = [action for action in _parse_actions(data) if action.get("action") == "add"]
     # The path is a URI: of what is escaped in a folder's name the percent signs are, once more.
     return [TableFile(unquote(each["path"]), int(each["size"])) for each in added]
 
 
-def _actions(data: bytes) -> Iterator[dict[str, Any]]:
+def _parse_actions(data: bytes) -> Iterator[dict[str, Any]]:
     for line in data.splitlines():
         if line.startswith(b"{"):
             yield json.loads(line)

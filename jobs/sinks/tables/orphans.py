@@ -8,8 +8,8 @@ from pyarrow import fs
 
 from unskew.config.errors import ExternalError
 from unskew.grouping.spark.locations import open_location
-from unskew.jobs.checkpoint.files import names_in
-from unskew.jobs.sinks.tables.log import DELTA_LOG, SPARK_LOG, committed_files
+from unskew.jobs.checkpoint.files import list_names
+from unskew.jobs.sinks.tables.log import DELTA_LOG, SPARK_LOG, list_committed_files
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Orphan:
 def find_orphans(folder: str, age_seconds: float) -> list[Orphan]:
     """The files that are in no batch and not younger than that, in order."""
     root = folder.rstrip("/")
-    names = names_in(root)
+    names = list_names(root)
     if DELTA_LOG in names:
         raise ExternalError(f"table: {folder}: is a Delta table; use VACUUM")
     if SPARK_LOG not in names:
@@ -32,7 +32,7 @@ def find_orphans(folder: str, age_seconds: float) -> list[Orphan]:
     system, path = open_location(root)
     # The files first, so that one which a batch commits now is not taken for an orphan.
     files = system.get_file_info(fs.FileSelector(path, recursive=True))
-    committed = committed_files(root)
+    committed = list_committed_files(root)
     oldest_kept = time.time() - age_seconds
     orphans = [
         Orphan(info.path.removeprefix(f"{path}/"), int(info.size or 0))

@@ -15,7 +15,7 @@ from unskew.config.specs import OPERATORS
 from unskew.config.types.partition_columns import PartitionColumn, partition_column
 from unskew.grouping.options.broken_rules import rule_error
 from unskew.grouping.options.suggestions import did_you_mean
-from unskew.jobs.operators.registry import operator_of_result, result_columns
+from unskew.jobs.operators.registry import list_result_columns, make_operator_of_result
 from unskew.jobs.sinks.base import Batch, Sink
 from unskew.jobs.sinks.tables.delta import DeltaTarget, read_delta_layout
 from unskew.jobs.sinks.tables.layout import Layout, check_layout, read_owner, take_table
@@ -130,10 +130,10 @@ class TableSink(Sink):
         self, operator: OperatorOptions, window: Any
     ) -> Iterator[Contradiction]:
         """What a table of results is partitioned by are columns of a result."""
-        made = operator_of_result(operator, self.result)
+        made = make_operator_of_result(operator, self.result)
         if not made.merges:
             return
-        names = list(self.names) or result_columns(made, window)
+        names = list(self.names) or list_result_columns(made, window)
         known = {name.lower() for name in names}
         for index, (name, expression) in enumerate(self.partition_columns):
             if expression is None and name.lower() not in known:
@@ -223,11 +223,11 @@ class TableSink(Sink):
 
     def files_of_batch(self, batch: int, query: str) -> "list[TableFile] | None":
         # The table's log has those of an old batch no more.
-        from unskew.jobs.sinks.tables.log import files_of_batch, files_of_transaction
+        from unskew.jobs.sinks.tables.log import list_files_of_batch, list_files_of_transaction
 
         if self.format == "parquet":
-            return files_of_batch(self.path, batch)
-        return files_of_transaction(self.path, query, batch)
+            return list_files_of_batch(self.path, batch)
+        return list_files_of_transaction(self.path, query, batch)
 
     def write(self, results: "DataFrame", batch: Batch) -> None:
         from unskew.jobs.sinks.tables.delta import append, merge
@@ -249,14 +249,14 @@ class TableSink(Sink):
 
         An ExternalError if it does not take them, before anything is written.
         """
-        rows = self._with_partition_columns(results)
+        rows = self._add_partition_columns(results)
         table = self._check_layout(rows, job)
         spelled = rows if table is None else table.rename(rows)
         return spelled, self._partition_names(spelled)
 
     def _check_layout(self, rows: "DataFrame", job: "Job") -> Layout | None:
         """Compare the table's columns with those of the rows; the layout of what is there."""
-        layout = Layout.of(rows, self._partition_names(rows))
+        layout = Layout.from_rows(rows, self._partition_names(rows))
         merges_columns = self.schema_changes == "merge"
         if self.format == "parquet":
             return take_table(self.path, layout, job, merges_columns=merges_columns)
@@ -270,8 +270,8 @@ class TableSink(Sink):
         spelled = {name.lower(): name for name in rows.columns}
         return [spelled[column.name.lower()] for column in self.partition_columns]
 
-    def _with_partition_columns(self, results: "DataFrame") -> "DataFrame":
-        """The results with what they are partitioned by; rows have those columns already."""
+    def _add_partition_columns(self, results: "DataFrame") -> "DataFrame":
+        """Add what the results are partitioned by; rows have those columns already."""
         from pyspark.sql import functions as sf
 
         there = {name.lower() for name in results.columns}

@@ -137,7 +137,7 @@ def test_whole_is_predicted_with_what_its_sources_agree_on() -> None:
 
 
 def test_pairs_are_the_same_whether_they_fit_a_bitmap_or_not(monkeypatch) -> None:
-    keys = KeyBatch.of(np.random.default_rng(1).integers(0, 300, 2000).astype(np.uint64))
+    keys = KeyBatch.from_hashes(np.random.default_rng(1).integers(0, 300, 2000).astype(np.uint64))
     chosen = np.random.default_rng(2).integers(0, 7, 2000).astype(np.int32)
 
     by_bitmap = keys.count(chosen, 7).keys.tolist()
@@ -148,7 +148,7 @@ def test_pairs_are_the_same_whether_they_fit_a_bitmap_or_not(monkeypatch) -> Non
 
 
 def test_what_spark_computes_itself_is_counted_where_it_is_read() -> None:
-    batch = KeyBatch.of(np.repeat(np.arange(10, dtype=np.uint64), 10))
+    batch = KeyBatch.from_hashes(np.repeat(np.arange(10, dtype=np.uint64), 10))
 
     (combined,) = spread(HASHED, [batch], 5, 1, Work(0.0, native=True))
 

@@ -107,12 +107,12 @@ def test_sources_agree_through_the_journal_whoever_asks_first(tmp_path: Path) ->
         for number in range(3):
             batch = stream(0.0, 120_000, number, KEYS[:3000])
             for source in order:
-                grouping = router.grouping_for(number, source)
+                grouping = router.restore_grouping(number, source)
                 answers[number, source] = grouping.route(batch[source::6]).tolist()
                 journal.write_state(number, source, grouping.snapshot())
-                retried = router.grouping_for(number, source)
+                retried = router.restore_grouping(number, source)
                 assert retried.route(batch[source::6]).tolist() == answers[number, source]
-        assert journal.unreadable_files() == []
+        assert journal.list_unreadable_files() == []
         assert (tmp_path / str(order[0]) / "000000000001" / "sources.agreed").is_file()
         assert grouping.state["plan_used"][0] == 1
         routes.append(answers)
@@ -153,7 +153,7 @@ def test_a_job_goes_on_from_states_that_older_versions_left(tmp_path: Path, vers
     router = Router("level", 64, 1, 6, {}, journal)
     for number in (1, 2):
         for source in range(6):
-            grouping = router.grouping_for(number, source)
+            grouping = router.restore_grouping(number, source)
             routes[source::6] = grouping.route(batches[number][source::6])
             journal.write_state(number, source, grouping.snapshot())
         assert largest(routes, 64) <= 1.01

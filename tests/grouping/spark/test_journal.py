@@ -49,7 +49,7 @@ def test_an_empty_journal_has_nothing(journal: Journal) -> None:
     assert newest_state(journal, 5, 0) is None
     assert journal.reports_before(5) == {}
     assert journal.newest_sources(5) == 0
-    assert journal.size_bytes() == 0
+    assert journal.sum_size_bytes() == 0
     journal.purge(before=10)
 
 
@@ -70,7 +70,7 @@ def test_what_the_next_batch_needs_and_cannot_read_is_listed(journal: Journal) -
         journal.write_state(batch, 0, state(batch))
         journal.write_report(batch, 0, report(batch))
     journal.write_state(0, 1, state(0))
-    assert journal.unreadable_files() == []
+    assert journal.list_unreadable_files() == []
     files = ["000000000000/source-00000.state", "000000000000/partition-00000.report"]
     needed = [
         "000000000001/source-00000.state",
@@ -79,7 +79,7 @@ def test_what_the_next_batch_needs_and_cannot_read_is_listed(journal: Journal) -
     ]
     for name in [*files, *needed]:
         (folder / name).write_bytes(b"garbage")
-    assert journal.unreadable_files() == needed
+    assert journal.list_unreadable_files() == needed
 
 
 def test_a_task_never_sees_its_own_batch(journal: Journal) -> None:
@@ -118,7 +118,7 @@ def test_purging_removes_whole_batches_and_keeps_the_rest(journal: Journal) -> N
         journal.write_state(batch, 0, state(batch))
     journal.purge(before=3)
     assert journal.batches() == [3, 4]
-    assert journal.size_bytes() > 0
+    assert journal.sum_size_bytes() > 0
 
 
 class _Busy:
@@ -177,9 +177,9 @@ def test_rejected_records_are_kept_until_they_are_written(journal: Journal) -> N
     assert journal.write_rejected(4, 2, rows)
     assert not journal.write_rejected(4, 2, rows.slice(1))
     assert [table.to_pylist() for table in journal.rejected(4)] == [rows.to_pylist()]
-    assert not journal.dead_letters_written(4)
+    assert not journal.are_dead_letters_written(4)
     journal.mark_dead_letters_written(4)
-    assert journal.dead_letters_written(4)
+    assert journal.are_dead_letters_written(4)
 
 
 def test_it_is_sent_to_tasks_as_its_location_alone(journal: Journal) -> None:

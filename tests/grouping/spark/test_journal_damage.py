@@ -55,7 +55,7 @@ def test_every_flipped_bit_of_rejected_records_is_noticed(journal: Journal) -> N
         path.write_bytes(damaged)
         with pytest.raises(SnapshotError, match=r"partition-00000\.rejected"):
             list(journal.rejected(0))
-    assert journal.unreadable_files(0) == [f"{FOLDER}/{path.name}"]
+    assert journal.list_unreadable_files(0) == [f"{FOLDER}/{path.name}"]
 
 
 @pytest.mark.parametrize("size", [0, 5, 11, 12, 40, 300, -17, -1])
@@ -154,7 +154,7 @@ def test_a_pipe_in_the_place_of_a_file_is_refused(journal: Journal, name: str) -
     path = Path(journal.location, FOLDER, name)
     path.parent.mkdir()
     os.mkfifo(path)
-    assert journal.unreadable_files() == [f"{FOLDER}/{name}"]
+    assert journal.list_unreadable_files() == [f"{FOLDER}/{name}"]
     with pytest.raises(SnapshotError, match="is not a regular file"):
         newest_state(journal, 1, 0) or list(journal.rejected(0))
 
@@ -165,14 +165,14 @@ def test_what_is_dropped_anyway_is_not_judged(journal: Journal) -> None:
         journal.write_rejected(batch, 0, rejected(1))
     for path in Path(journal.location).rglob("*.*"):
         path.write_bytes(b"damaged")
-    assert journal.unreadable_files(-1) == []
-    assert journal.unreadable_files(0) == [
+    assert journal.list_unreadable_files(-1) == []
+    assert journal.list_unreadable_files(0) == [
         f"{FOLDER}/source-00000.state",
         f"{FOLDER}/partition-00000.rejected",
     ]
-    assert journal.unreadable_files(0, states=False) == [f"{FOLDER}/partition-00000.rejected"]
+    assert journal.list_unreadable_files(0, states=False) == [f"{FOLDER}/partition-00000.rejected"]
     journal.mark_dead_letters_written(0)
-    assert journal.unreadable_files(0, states=False) == []
+    assert journal.list_unreadable_files(0, states=False) == []
 
 
 def test_a_file_is_on_the_disk_before_it_has_its_name(

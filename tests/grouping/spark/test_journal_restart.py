@@ -58,7 +58,7 @@ def test_routing_seconds_are_kept_once_and_are_no_part_of_the_state(tmp_path: Pa
 
 def test_a_sources_hot_keys_and_signals_are_in_the_journal(tmp_path: Path) -> None:
     router = Router("level", 4, journal=Journal(str(tmp_path)), clock=Clock())
-    grouping = router.grouping_for(0, 0)
+    grouping = router.restore_grouping(0, 0)
     hashes = np.where(np.arange(400) % 2, np.arange(400), 7)
     list(router.route_keys(iter([pa.array(hashes, pa.int64())])))
     for _ in grouping.route_chunks([(hashes.astype(np.uint64), None)]):
@@ -76,8 +76,8 @@ def test_the_journal_knows_routes_by_number_and_checksum(tmp_path: Path) -> None
         journal = Journal(str(tmp_path / name))
         routes = np.array(routed(Router("w_choices", 4, seed, journal=journal)), np.int32)
         routes_of[name] = journal.routes(0)[0]
-        cut = Routes().plus(routes[:7]).plus(routes[7:])
-        assert routes_of[name] == Routes().plus(routes) == cut
+        cut = Routes().add(routes[:7]).add(routes[7:])
+        assert routes_of[name] == Routes().add(routes) == cut
     assert routes_of["first"].records == 300
     assert routes_of["first"] == routes_of["again"]
     assert routes_of["first"].checksum != routes_of["other"].checksum
@@ -125,7 +125,7 @@ def test_what_may_be_purged_between_two_attempts_is_not_looked_at(tmp_path: Path
     router = Router("fish", 4, journal=Journal(str(tmp_path)))
     journal = router.journal
     assert journal is not None
-    journal.write_state(5, 0, router.grouping_for(5, 0).snapshot())
+    journal.write_state(5, 0, router.restore_grouping(5, 0).snapshot())
     newest = 5 + KEPT_BATCHES
     assert newest_state(journal, newest, 0) is not None
     assert journal.newest_sources(newest) == 1

@@ -63,4 +63,4 @@ def test_a_journal_on_a_store_without_links_is_written_once_as_well(tmp_path: Pa
     journal.purge(before=1)
     journal.drop_from(2)
     assert journal.batches() == [1]
-    assert journal.size_bytes() == len(state(1).to_bytes())
+    assert journal.sum_size_bytes() == len(state(1).to_bytes())

@@ -13,7 +13,7 @@ from tests.support.checkpoints import REPORTS_OF_VERSION_3
 from unskew.grouping.errors import SnapshotError
 from unskew.grouping.snapshot import Snapshot
 from unskew.grouping.spark.journal import Journal
-from unskew.grouping.spark.report import MeasuredLoad, PartitionReport, feedback_from_reports
+from unskew.grouping.spark.report import MeasuredLoad, PartitionReport, make_feedback
 from unskew.grouping.spark.router import Router
 
 JOURNAL = Journal(str(REPORTS_OF_VERSION_3 / "unskew"))
@@ -44,20 +44,20 @@ def test_every_field_of_the_version_before_is_read() -> None:
 
 
 def test_the_next_batch_is_routed_from_the_states_and_reports_of_the_version_before() -> None:
-    feedback = feedback_from_reports(JOURNAL.reports_before(2), 3)
+    feedback = make_feedback(JOURNAL.reports_before(2), 3)
     assert feedback is not None
     assert feedback.records.tolist() == [16, 16, 16]
     first, second, third = feedback.busy_seconds.tolist()
     assert first > second > third
     options = dict(JOURNAL.states(1)[0].options)
-    grouping = Router("posg", 3, options=options, journal=JOURNAL).grouping_for(2, 0)
-    again = Router("posg", 3, options=options, journal=JOURNAL).grouping_for(2, 0)
+    grouping = Router("posg", 3, options=options, journal=JOURNAL).restore_grouping(2, 0)
+    again = Router("posg", 3, options=options, journal=JOURNAL).restore_grouping(2, 0)
     keys = np.arange(100, dtype=np.uint64)
     assert grouping.route(keys).tolist() == again.route(keys).tolist()
 
 
 def test_rejected_records_of_the_version_before_are_read() -> None:
-    assert not JOURNAL.dead_letters_written(1)
+    assert not JOURNAL.are_dead_letters_written(1)
     (table,) = JOURNAL.rejected(1)
     assert isinstance(table, pa.Table)
     assert table.select(["reason", "value"]).to_pylist() == [
@@ -105,4 +105,4 @@ def test_what_routing_depends_on_is_read_strictly(name: str) -> None:
 def test_another_version_of_the_load_is_refused_in_one_line(version: int) -> None:
     arrays = PartitionReport(records=4, busy_seconds=0.5).to_snapshot(2).arrays
     with pytest.raises(SnapshotError, match=rf"report of version {version}, .* new checkpoint$"):
-        feedback_from_reports({0: Snapshot("report", version, 2, 0, arrays)}, 2)
+        make_feedback({0: Snapshot("report", version, 2, 0, arrays)}, 2)

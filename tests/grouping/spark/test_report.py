@@ -6,9 +6,9 @@ from unskew.grouping.spark.report import (
     SAMPLED_KEYS,
     WINDOW_ENDS,
     PartitionReport,
+    compute_loads_under_key,
     estimate_replication,
-    feedback_from_reports,
-    loads_under_key,
+    make_feedback,
     sum_by_window_end,
 )
 
@@ -53,7 +53,7 @@ def test_a_report_survives_the_journal() -> None:
 
 def test_feedback_has_every_partition_also_those_without_a_report() -> None:
     snapshots = {number: report([7]).to_snapshot(4) for number in (0, 2)}
-    feedback = feedback_from_reports(snapshots, 4)
+    feedback = make_feedback(snapshots, 4)
     assert feedback is not None
     assert feedback.records.tolist() == [10, 0, 10, 0]
     assert feedback.busy_seconds.tolist() == [0.5, 0.0, 0.5, 0.0]
@@ -65,7 +65,7 @@ def test_rows_come_in_the_order_of_partitions() -> None:
         number: report([number], heavy_seconds=np.array([0.25 * number])).to_snapshot(4)
         for number in (2, 1)
     }
-    feedback = feedback_from_reports(timed, 4)
+    feedback = make_feedback(timed, 4)
     assert feedback is not None
     assert feedback.key_partitions.tolist() == [1, 2]
     assert feedback.key_hashes.tolist() == [1, 2]
@@ -81,7 +81,7 @@ def test_times_of_milliseconds_say_little_of_speeds(seconds: float, seen: float)
         ).to_snapshot(4)
         for number in range(4)
     }
-    feedback = feedback_from_reports(reports, 4)
+    feedback = make_feedback(reports, 4)
     assert feedback is not None
     slow, *others = feedback.busy_seconds.tolist()
     assert others[0] == others[1] == others[2]
@@ -89,8 +89,8 @@ def test_times_of_milliseconds_say_little_of_speeds(seconds: float, seen: float)
 
 
 def test_reports_of_another_number_of_partitions_are_no_feedback() -> None:
-    assert feedback_from_reports({0: report([1]).to_snapshot(8)}, 4) is None
-    assert feedback_from_reports({}, 4) is None
+    assert make_feedback({0: report([1]).to_snapshot(8)}, 4) is None
+    assert make_feedback({}, 4) is None
 
 
 def test_replication_is_exact_for_few_keys() -> None:
@@ -116,14 +116,14 @@ def test_homes_are_what_the_grouping_key_would_have_done() -> None:
     keys = np.random.default_rng(0).zipf(1.3, 5000).astype(np.uint64)
     routed = create("key", partitions=7, seed=3).route(keys)
     hashes, records = np.unique(keys, return_counts=True)
-    partitions, loads = loads_under_key(hashes, records, 7, 3)
+    partitions, loads = compute_loads_under_key(hashes, records, 7, 3)
     assert partitions.tolist() == np.unique(routed).tolist()
     assert loads.tolist() == np.bincount(routed)[partitions].tolist()
-    assert loads_under_key(hashes, records, 7, 4)[1].tolist() != loads.tolist()
+    assert compute_loads_under_key(hashes, records, 7, 4)[1].tolist() != loads.tolist()
 
 
 def test_without_keys_there_are_no_homes() -> None:
-    partitions, loads = loads_under_key(np.empty(0, np.uint64), np.empty(0, np.int64), 7, 3)
+    partitions, loads = compute_loads_under_key(np.empty(0, np.uint64), np.empty(0, np.int64), 7, 3)
     assert (partitions.size, loads.size) == (0, 0)
 
 

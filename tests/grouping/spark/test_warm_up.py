@@ -32,7 +32,7 @@ journal = Journal(folder)
 router = Router(name, 4, 1, 2, {}, journal)
 for batch in range(4):
     for source in range(2):
-        grouping = router.grouping_for(batch, source)
+        grouping = router.restore_grouping(batch, source)
         keys = pa.array(np.random.default_rng(batch).zipf(1.5, 20_000).astype(np.uint64)).to_numpy()
         times = pa.array(np.arange(20_000) + batch).to_numpy()
         for _ in grouping.route_chunks([(keys, times), (keys[:0], times[:0]), (keys, times)]):
@@ -51,7 +51,7 @@ if name == "level":
     router = Router(name, 64, 1, 6, {"slack": 0.2}, flat)
     for batch in range(3):
         for source in range(6):
-            grouping = router.grouping_for(batch, source)
+            grouping = router.restore_grouping(batch, source)
             grouping.route(rng.integers(0, 3000, 20_000).astype(np.uint64))
             flat.write_state(batch, source, grouping.snapshot())
     assert grouping.state["plan_used"][0] == 1

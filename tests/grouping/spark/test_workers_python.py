@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from unskew.jobs.local.java import java_home
+from unskew.jobs.local.java import find_java_home
 
 pytestmark = pytest.mark.spark
 
@@ -41,7 +41,7 @@ def test_workers_run_the_programs_own_python_or_the_error_says_how(tmp_path: Pat
     environment = {
         **os.environ,
         "PATH": f"{bare.parent}:{os.environ['PATH']}",
-        "JAVA_HOME": str(java_home()),
+        "JAVA_HOME": str(find_java_home()),
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
     environment.pop("PYSPARK_PYTHON", None)

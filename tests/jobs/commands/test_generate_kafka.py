@@ -17,7 +17,7 @@ from tests.support.generated_streams import counted, read_oracle
 from tests.support.running.processes import default_signals
 from tests.support.running.topics import topic_records
 from unskew.jobs.kafka.broker import Broker
-from unskew.jobs.local.child_processes import free_ports
+from unskew.jobs.local.child_processes import find_free_ports
 
 pytestmark = pytest.mark.e2e
 
@@ -148,7 +148,7 @@ def test_what_the_broker_cannot_give_is_one_line(
 ) -> None:
     (tmp_path / "o").write_text("of an earlier run")
     broker.create_topics(["trades-there"], partitions=2)
-    (port,) = free_ports(1)
+    (port,) = find_free_ports(1)
     addresses = {"here": broker.address, "closed": f"127.0.0.1:{port}"}
     code, printed, errors = finished(
         *("trades", "--records=5", f"--oracle={tmp_path / 'o'}"),

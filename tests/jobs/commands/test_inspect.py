@@ -43,7 +43,7 @@ def checkpoint(tmp_path: Path) -> Path:
     journal = Journal(str(tmp_path / "job" / JOURNAL_FOLDER))
     router = Router("level", 3, journal=journal)
     for batch in (4, 5):
-        journal.write_state(batch, 0, router.grouping_for(batch, 0).snapshot())
+        journal.write_state(batch, 0, router.restore_grouping(batch, 0).snapshot())
         journal.write_routing(batch, 0, RoutingStats(0.25))
         journal.write_report(batch, 0, report(60, 1.0, [1, 2], names=("a", "b")).to_snapshot(3))
         journal.write_report(batch, 1, report(20, 0.5, [2]).to_snapshot(3))

@@ -129,7 +129,7 @@ def drained(story: Story, **settings: object) -> float:
 def leave_a_dead_letter(checkpoint: Path) -> None:
     """As a crash does after the commit and before it went out: then it goes at the next start."""
     journal = Journal(str(checkpoint / JOURNAL_FOLDER))
-    (newest,) = [batch for batch in journal.batches() if journal.dead_letters_written(batch)]
+    (newest,) = [batch for batch in journal.batches() if journal.are_dead_letters_written(batch)]
     (checkpoint / JOURNAL_FOLDER / f"{newest:012d}" / "dead-letters.published").unlink()
     journal.write_rejected(newest, 0, rejected_records(range(10**6, 10**6 + 1)))
 

@@ -10,9 +10,9 @@ import pytest
 from tests.support.running.job_process import job_words, make_topics
 from unskew.config.loader import load_job
 from unskew.jobs.__main__ import main
-from unskew.jobs.checkpoint.files import JOURNAL_FOLDER, journal_of
-from unskew.jobs.checkpoint.identity import FILE, make_identity, routing_changed, write_identity
-from unskew.jobs.commands.run import overrides
+from unskew.jobs.checkpoint.files import JOURNAL_FOLDER, open_journal
+from unskew.jobs.checkpoint.identity import FILE, has_routing_changed, make_identity, write_identity
+from unskew.jobs.commands.run import parse_overrides
 from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.query.pipeline import Pipeline
 
@@ -41,13 +41,13 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def pipeline(broker: Broker, folder: Path, **settings: object) -> Pipeline:
     words = job_words(broker.address, folder, "refusals", **settings)
-    job = load_job("word_count", overrides(words[3::2]))
-    return Pipeline(job, journal_of(job))
+    job = load_job("word_count", parse_overrides(words[3::2]))
+    return Pipeline(job, open_journal(job))
 
 
 def claim(started: Pipeline) -> bool:
     """As a start does it: is the routing as it was?"""
-    changed = routing_changed(started.job)
+    changed = has_routing_changed(started.job)
     write_identity(started.job)
     return not changed
 
@@ -185,7 +185,7 @@ def test_debug_shows_the_trace_and_json_logs_stay_json(
 
 
 def test_set_replaces_values_of_every_kind() -> None:
-    assert overrides(
+    assert parse_overrides(
         ["partitions=3", "sinks[0].topic=a=b", "lateness=null", "source.subscribe=[a, b]"],
         available_now=True,
     ) == {
@@ -195,7 +195,9 @@ def test_set_replaces_values_of_every_kind() -> None:
         "source.subscribe": ["a", "b"],
         "trigger": {"type": "available_now"},
     }
-    changes = overrides(["spark.spark.sql.ansi.enabled=false", "source.options.kafka.client.id=x"])
+    changes = parse_overrides(
+        ["spark.spark.sql.ansi.enabled=false", "source.options.kafka.client.id=x"]
+    )
     job = load_job("word_count", changes)
     assert job.spark["spark.sql.ansi.enabled"] == "false"
     assert job.source.options == {"kafka.client.id": "x"}  # type: ignore[union-attr]

@@ -22,7 +22,7 @@ def test_without_reports_the_line_has_what_spark_knows() -> None:
 def test_json_logs_are_an_object_a_line() -> None:
     out = io.StringIO()
     log = Log("q", "json", out, lambda: 0.0)
-    log.event("metrics", url="http://x")
+    log.write_event("metrics", url="http://x")
     log.batch_done(done(3))
     log.state_changed("stopped")
     log.state_changed("failed")
@@ -47,7 +47,7 @@ def test_json_logs_are_an_object_a_line() -> None:
 
 def test_console_logs_are_text() -> None:
     out = io.StringIO()
-    Log("q", "console", out, lambda: 0.0).event("metrics", url="http://x y")
+    Log("q", "console", out, lambda: 0.0).write_event("metrics", url="http://x y")
     assert out.getvalue() == '1970-01-01T00:00:00.000+00:00 info    q: metrics url="http://x y"\n'
 
 
@@ -55,7 +55,7 @@ def test_the_live_line_is_rewritten_and_events_stay(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("COLUMNS", "200")
     out, now = io.StringIO(), [0.0]
     line = Line("q", out, lambda: now[0])
-    line.event("metrics", url="http://x")
+    line.write_event("metrics", url="http://x")
     line.no_new_records({})
     line.batch_done(done(3))
     now[0] = 2.0

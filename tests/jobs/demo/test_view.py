@@ -8,7 +8,7 @@ from rich.console import Console
 
 from tests.support.batches import done
 from unskew.config.errors import ExternalError
-from unskew.jobs.demo.results import Outcome, describe_left_out, draw, summary
+from unskew.jobs.demo.results import Outcome, describe_left_out, draw, make_summary
 from unskew.jobs.demo.run import describe_seconds, estimate_seconds
 from unskew.jobs.demo.view import View
 
@@ -55,7 +55,9 @@ def test_the_table_has_both_and_says_what_is_wrong() -> None:
     batches = (done(0), done(1), done(2))
     out = io.StringIO()
     console = Console(file=out, width=80)
-    console.print(summary([Outcome("key", True, 6, batches), Outcome("level", False, 5, batches)]))
+    console.print(
+        make_summary([Outcome("key", True, 6, batches), Outcome("level", False, 5, batches)])
+    )
     _, key, level = (line.split() for line in out.getvalue().splitlines())
     assert key == ["key", "1.50", "1.50", "1.50", "1.50", "27", "1.25", "6", "exact"]
     assert level[-2:] == ["5", "WRONG"]

@@ -14,7 +14,7 @@ from tests.support.running.topics import topic_records
 from unskew.config.models.job import Job
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.rejected_file import PIECE_BYTES
-from unskew.jobs.checkpoint.files import journal_of
+from unskew.jobs.checkpoint.files import open_journal
 from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.replay.ledger import Ledger
 from unskew.jobs.replay.reading import read_dead_letters
@@ -64,7 +64,7 @@ def sent(job: Job) -> list[int]:
 @pytest.mark.spark
 def test_each_goes_once_and_then_leaves_the_journal(spark: SparkSession, tmp_path: Path) -> None:
     job = job_over({"type": "files", "path": str(tmp_path / "in")}, tmp_path, "letters")
-    journal = journal_of(job)
+    journal = open_journal(job)
     leave(journal)
     assert publish(spark, job, journal, BATCH) == 6
     assert sent(job) == list(range(6))

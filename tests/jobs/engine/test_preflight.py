@@ -10,7 +10,7 @@ from tests.support.oracles import WINDOWS
 from tests.support.running.in_process import job_over
 from unskew.config.errors import ExternalError
 from unskew.grouping.snapshot import Snapshot
-from unskew.jobs.checkpoint.files import journal_of
+from unskew.jobs.checkpoint.files import open_journal
 from unskew.jobs.checkpoint.identity import write_identity
 from unskew.jobs.engine.preflight import check
 from unskew.jobs.query.pipeline import Pipeline
@@ -28,7 +28,7 @@ def pipeline(folder: Path, name: str) -> Pipeline:
         merge={"partitions": 2, "output": "append"},
         sinks=[{"type": "console"}, {"type": "files", "path": str(folder / "out")}],
     )
-    return Pipeline(job, journal_of(job))
+    return Pipeline(job, open_journal(job))
 
 
 def test_a_new_checkpoint_does_not_replace_the_batches_of_another(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_folder_that_is_named_by_a_uri_is_private_too(tmp_path: Path) -> None:
         "uri",
         dead_letters={"type": "files", "path": f"file://{tmp_path}/bad"},
     )
-    check(Pipeline(job, journal_of(job)))
+    check(Pipeline(job, open_journal(job)))
     assert (tmp_path / "bad").stat().st_mode & 0o777 == 0o700
 
 

@@ -9,7 +9,7 @@ from tests.support.checkpoints import REPORTS_OF_VERSION_3, copy_checkpoint
 from tests.support.running.in_process import Ran, write_lines
 from unskew.config.errors import ExternalError, UnskewError
 from unskew.config.loader import load_job
-from unskew.jobs.engine.spark_errors import brief, explain_spark_error, translate_spark_errors
+from unskew.jobs.engine.spark_errors import explain_spark_error, shorten, translate_spark_errors
 
 JOB = load_job("word_count")
 FRAMES = "".join(f'  File "worker.py", line {line}, in main\n    process()\n' for line in range(30))
@@ -29,7 +29,7 @@ STATE_HELD = (
 )
 LOST_IN_A_CALLBACK = (
     "py4j.Py4JException: An exception was raised by the Python Proxy. Return Message: Traceback"
-    f" (most recent call last):\n{FRAMES}unskew.jobs.sinks.writer.BatchWriteError:"
+    f" (most recent call last):\n{FRAMES}unskew.jobs.sinks.result_writer.BatchWriteError:"
     " py4j.protocol.Py4JJavaError: An error occurred while calling o9.save.\n"
     ": org.apache.spark.SparkException: Job aborted due to stage failure\n"
     "Caused by: org.apache.spark.SparkException: [KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE]"
@@ -89,14 +89,14 @@ LOST_IN_A_CALLBACK = (
     ],
 )
 def test_one_line_is_left_of_a_trace(text: str, line: str) -> None:
-    assert brief(text) == line
+    assert shorten(text) == line
 
 
 @pytest.mark.parametrize("blank", [" ", "\n", " \n", "\t"])
 def test_a_long_run_of_blanks_costs_little(blank: str) -> None:
     begin = time.process_time()
     for text in (f"java.io.IOException: gone{blank * 16_000}x", f"{blank * 16_000}gone"):
-        assert "gone" in brief(text)
+        assert "gone" in shorten(text)
     assert time.process_time() - begin < 1
 
 

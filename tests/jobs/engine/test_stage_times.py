@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from unskew.config.loader import load_job
 from unskew.jobs.engine.stage_times import SparkJobs, StageTimes, read_writer_seconds
-from unskew.jobs.engine.table_writers import by_writer
+from unskew.jobs.engine.table_writers import sum_by_writer
 
 RUN = "a-run"
 
@@ -38,10 +38,10 @@ def test_a_batchs_stages_are_read_once_also_when_the_next_has_begun(spark: Spark
         spark.range(10, numPartitions=1).collect()
     stages = jobs.read_stages(RUN, 0)
     plain = load_job("word_count", {"grouping": "none"})
-    by_spark = StageTimes(plain, spark).of_batch(stages, plain)
+    by_spark = StageTimes(plain, spark).read_batch(stages, plain)
     assert by_spark is not None
     assert (by_spark.native, by_spark.work, by_spark.merge) == (True, None, 1)
-    read = StageTimes(job, spark).of_batch(stages, job)
+    read = StageTimes(job, spark).read_batch(stages, job)
     assert read is not None
     assert (read.shuffled, read.merges) == (True, True)
     assert read.slots == spark.sparkContext.defaultParallelism
@@ -50,7 +50,7 @@ def test_a_batchs_stages_are_read_once_also_when_the_next_has_begun(spark: Spark
     for stage in read.stages:
         assert began - 1 < stage.started <= stage.ended < time.time() + 1
     assert jobs.read_stages(RUN, 0) == []
-    assert StageTimes(job, spark).of_batch([], job) is None
+    assert StageTimes(job, spark).read_batch([], job) is None
     assert len(jobs.read_stages(RUN, 1)) == 1
 
 
@@ -71,10 +71,10 @@ def test_a_batchs_seconds_are_those_of_the_tasks_that_wrote_its_rows(
 
 def test_seconds_that_are_not_known_are_none_and_not_zero() -> None:
     files = [(0, 10), (2, 5), (2, 6)]
-    known = by_writer(files, {0: 0.5, 1: 0.25, 2: 1.0}, 4)
+    known = sum_by_writer(files, {0: 0.5, 1: 0.25, 2: 1.0}, 4)
     assert known.files.tolist() == [1, 0, 2, 0]
     assert known.bytes.tolist() == [10, 0, 11, 0]
     assert known.seconds is not None
     assert known.seconds.tolist() == [0.5, 0.25, 1.0, 0.0]
     for seconds in ({}, {0: 0.5, 1: 0.25}):
-        assert by_writer(files, seconds, 4).seconds is None
+        assert sum_by_writer(files, seconds, 4).seconds is None

@@ -17,7 +17,7 @@ from tests.support.running.processes import default_signals
 from unskew.config.errors import ExternalError
 from unskew.jobs.kafka.admin import NoBrokerError, TopicError, admin
 from unskew.jobs.kafka.broker import Broker, Identity
-from unskew.jobs.local.child_processes import free_ports
+from unskew.jobs.local.child_processes import find_free_ports
 
 pytestmark = pytest.mark.e2e
 
@@ -72,7 +72,7 @@ def test_topics_are_made_with_their_settings_and_twice_is_harmless(broker: Broke
     broker.create_topics(["settings"], 3, cleanup_policy="compact")
     broker.create_topics(["settings"], 3)
     with admin(broker.address) as client:
-        assert client.partitions()["settings"] == 3
+        assert client.count_partitions()["settings"] == 3
 
 
 def test_the_admin_says_what_it_made_and_why_not(broker: Broker) -> None:
@@ -81,8 +81,8 @@ def test_the_admin_says_what_it_made_and_why_not(broker: Broker) -> None:
         assert not client.create("of-the-admin", {})
         with pytest.raises(TopicError, match=r"(?i)replication"):
             client.create("three-copies", {}, replicas=3)
-        assert client.partitions()["of-the-admin"] == 2
-        assert not client.makes_topics()
+        assert client.count_partitions()["of-the-admin"] == 2
+        assert not client.allows_topic_creation()
 
 
 def test_brokers_that_do_not_answer_are_an_error_in_time() -> None:
@@ -128,7 +128,7 @@ def test_data_in_a_named_folder_is_there_after_a_restart(tmp_path: Path) -> None
     with Broker(data=tmp_path / "kafka") as first:
         first.create_topics(["kept"])
     with Broker(data=tmp_path / "kafka") as second, admin(second.address) as client:
-        assert "kept" in client.partitions()
+        assert "kept" in client.count_partitions()
 
 
 # SIGINT and SIGHUP take the way of SIGTERM, which ends the command of the last test.
@@ -185,9 +185,9 @@ def test_why_it_does_not_start_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_port_of_ones_choice_and_topics_from_the_command_line(tmp_path: Path) -> None:
-    (port,) = free_ports(1)
+    (port,) = find_free_ports(1)
     with command(tmp_path, "--port", str(port), "--topic", "lines:4") as running:
         assert running.address == f"127.0.0.1:{port}"
         with admin(running.address) as client:
-            assert client.partitions()["lines"] == 4
+            assert client.count_partitions()["lines"] == 4
     assert wait_gone(running.pids) == []

@@ -3,14 +3,14 @@
 import pytest
 
 from unskew.config.errors import UsageError
-from unskew.jobs.kafka.native_options import native_options
+from unskew.jobs.kafka.native_options import translate_options
 
 LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 
 
 def translated(**options: str) -> dict[str, str]:
     given = {f"kafka.{name}": value for name, value in options.items()}
-    native = native_options({"kafka.bootstrap.servers": "b:9092", **given}, "dead-letters: job")
+    native = translate_options({"kafka.bootstrap.servers": "b:9092", **given}, "dead-letters: job")
     assert native.pop("bootstrap.servers") == "b:9092"
     return native
 

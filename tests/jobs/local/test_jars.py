@@ -6,12 +6,12 @@ import pytest
 
 from unskew.jobs.__main__ import main
 from unskew.jobs.local import jars
-from unskew.jobs.local.resources import resource
+from unskew.jobs.local.resources import find_resource
 
 
 def test_every_listed_artifact_has_a_checksum() -> None:
-    ivy = resource("ivy.xml").read_text()
-    listed = jars.expected()
+    ivy = find_resource("ivy.xml").read_text()
+    listed = jars.read_expected()
     assert all(len(digest) == 64 for digest in listed.values())
     for name in ("spark-sql-kafka-0-10_2.13-4.2.0", "kafka-clients-3.9.2", "commons-pool2-2.13.1"):
         assert f"spark/{name}.jar" in listed
@@ -20,7 +20,7 @@ def test_every_listed_artifact_has_a_checksum() -> None:
 
 
 def test_paths_exist_and_are_the_sets_own() -> None:
-    spark = jars.jars("spark")
+    spark = jars.fetch_jars("spark")
     assert len(spark) == 5
     assert all(path.exists() and path.parent.name == "spark" for path in spark)
 
@@ -55,9 +55,9 @@ def test_delta_is_fetched_when_it_is_asked_for(
             shutil.copytree(whole / name, target / name)
 
     monkeypatch.setattr(jars, "resolve", deliver)
-    assert len(jars.jars("spark")) == 5
+    assert len(jars.fetch_jars("spark")) == 5
     assert asked == []
-    assert all(path.exists() for path in jars.jars("delta"))
+    assert all(path.exists() for path in jars.fetch_jars("delta"))
     assert asked == [("delta",)]
 
 
@@ -69,17 +69,17 @@ def test_a_damaged_jar_is_fetched_again(
     jar = next(copied_cache.glob("spark/commons-pool2*.jar"))
     jar.write_bytes(jar.read_bytes()[:-1] + b"x")
     monkeypatch.setattr(jars, "resolve", lambda target, *_: shutil.copytree(good, target))
-    assert jars.problems(copied_cache) == [
+    assert jars.find_problems(copied_cache) == [
         f"spark/{jar.name}: the checksum differs from the committed one"
     ]
-    assert jars.problems(jars.ensure()) == []
+    assert jars.find_problems(jars.ensure()) == []
 
 
 def test_a_jar_that_cannot_be_read_is_a_fault(copied_cache: Path) -> None:
     jar = next(copied_cache.glob("spark/commons-pool2*.jar"))
     jar.unlink()
     jar.mkdir()
-    assert jars.problems(copied_cache) == [f"spark/{jar.name}: cannot be read: Is a directory"]
+    assert jars.find_problems(copied_cache) == [f"spark/{jar.name}: cannot be read: Is a directory"]
 
 
 def test_a_download_that_differs_from_the_list_is_refused(
@@ -122,7 +122,7 @@ def test_what_the_network_said_is_told() -> None:
         "Server access error at url REPOSITORY/a.pom (javax.net.SSLException: no path)",
         "\t\t:: org.apache.kafka#kafka_2.13;4.3.1: not found",
     ]
-    assert list(jars._reasons(output)) == [
+    assert list(jars._find_reasons(output)) == [
         "javax.net.SSLException: no path",
         "org.apache.kafka#kafka_2.13;4.3.1: not found",
     ]
@@ -131,7 +131,7 @@ def test_what_the_network_said_is_told() -> None:
 def test_the_command_prints_paths_and_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["jars", "spark"]) == 0
     plain = capsys.readouterr().out
-    assert plain.splitlines() == [str(path) for path in jars.jars("spark")]
+    assert plain.splitlines() == [str(path) for path in jars.fetch_jars("spark")]
     assert main(["jars", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert {name: len(paths) for name, paths in printed.items()} == {

@@ -32,7 +32,7 @@ def test_java_home_is_taken_before_the_path(
     on_path = fake_java(tmp_path / "path", "17.0.9")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "named"))
     monkeypatch.setenv("PATH", str(on_path.parent))
-    assert java.system_java() == named
+    assert java.find_system_java() == named
 
 
 @pytest.mark.usefixtures("no_java")
@@ -44,7 +44,7 @@ def test_an_old_java_is_passed_over(
     new = fake_java(tmp_path / "new", "17")
     monkeypatch.setenv("JAVA_HOME", str(old.parent.parent))
     monkeypatch.setenv("PATH", str(new.parent))
-    assert java.system_java() == new
+    assert java.find_system_java() == new
 
 
 @pytest.mark.usefixtures("no_java")
@@ -60,14 +60,14 @@ def test_a_version_managers_launcher_is_asked_where_java_lives(
     )
     shim.chmod(0o755)
     monkeypatch.setenv("PATH", str(shim.parent))
-    assert java.java_home() == real.parent.parent
+    assert java.find_java_home() == real.parent.parent
 
 
 @pytest.mark.usefixtures("no_java")
 def test_without_any_java_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(java.util, "find_spec", lambda name: None)
     with pytest.raises(ExternalError) as error:
-        java.java_home()
+        java.find_java_home()
     assert str(error.value) == (
         "java: none of version 17 or later in JAVA_HOME or on the PATH;"
         " install one, or: pip install 'unskew[jre]'"

@@ -39,20 +39,20 @@ def test_authorities_come_from_the_file_that_the_environment_names(
     paths: tuple[Path, Path],
 ) -> None:
     paths[0].write_text(AUTHORITY)
-    assert trust.authorities() == [CERTIFICATE]
+    assert trust.read_authorities() == [CERTIFICATE]
 
 
 def test_authorities_come_from_a_folder_too_and_once(paths: tuple[Path, Path]) -> None:
     paths[0].write_text(AUTHORITY)
     (paths[1] / "0a1b2c3d.0").write_text(AUTHORITY)
     (paths[1] / "0a1b2c3d.1").write_text("not a certificate")
-    assert trust.authorities() == [CERTIFICATE]
+    assert trust.read_authorities() == [CERTIFICATE]
 
 
 def test_where_python_names_none_java_keeps_its_own(
     paths: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    assert trust.java_options(tmp_path / "store") == []
+    assert trust.write_truststore(tmp_path / "store") == []
     assert not (tmp_path / "store").exists()
 
 
@@ -69,8 +69,8 @@ def test_only_a_jre_that_is_not_the_machines_own_is_given_them(
     java.write_text('#!/bin/sh\necho ":: $*: said"\nexit 1\n')
     java.chmod(0o755)
     monkeypatch.setenv("UNSKEW_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(jars, "java_command", lambda: java)
-    monkeypatch.setattr(jars, "system_java", lambda: java if own_java else None)
+    monkeypatch.setattr(jars, "find_java", lambda: java)
+    monkeypatch.setattr(jars, "find_system_java", lambda: java if own_java else None)
     said: list[str] = []
     monkeypatch.setattr(jars, "_follow", lambda output, lines, *_: said.extend(output))
     with pytest.raises(jars.ExternalError):

@@ -120,7 +120,7 @@ def test_exactly_these_metrics_are_exported_with_these_labels() -> None:
     )
     full.batch_done(first)
     exported = {}
-    for family in text_string_to_metric_families(generate_latest(full.registry()).decode()):
+    for family in text_string_to_metric_families(generate_latest(full.make_registry()).decode()):
         labels = set().union(*(sample.labels for sample in family.samples))
         name = f"{family.name}_total" if family.type == "counter" else family.name
         exported[name] = (family.type, *sorted(labels - {"query", "le"}))
@@ -149,7 +149,7 @@ def test_what_a_batch_wrote_is_shown_and_kept(tmp_path: Path) -> None:
 
 
 def test_every_metric_is_there_before_the_first_batch() -> None:
-    text = generate_latest(board().registry()).decode()
+    text = generate_latest(board().make_registry()).decode()
     assert {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")} == set(
         EXPORTED
     )
@@ -297,7 +297,7 @@ def test_the_groupings_signals_come_from_the_journal(tmp_path: Path) -> None:
     journal = Journal(str(tmp_path))
     router = Router("w_choices", 4, sources=2, journal=journal)
     for source in (0, 1):
-        routed = router.grouping_for(0, source)
+        routed = router.restore_grouping(0, source)
         routed.route(np.full(1000 * (source + 1), 7, np.uint64))
         stats = RoutingStats(0.5, routed.hot_keys(), routed.signals())
         journal.write_routing(0, source, stats)

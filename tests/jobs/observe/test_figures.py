@@ -57,7 +57,7 @@ def test_prometheus_has_it() -> None:
     board = Board("q", Health(10.0), figures=TABLE)
     board.batch_done(done(0))
     board.batch_done(done(1))
-    text = generate_latest(board.registry()).decode()
+    text = generate_latest(board.make_registry()).decode()
     assert "# HELP unskew_partition_pauses_total Pauses of a partition." in text
     assert 'unskew_partition_pauses_total{partition="0",query="q"} 12.0' in text
     assert 'unskew_pauses{query="q"} 8.0' in text
@@ -99,7 +99,7 @@ def test_a_batch_without_a_value_shows_none_and_keeps_the_last_in_prometheus() -
         board.batch_done(batch)
         page.batch_done(batch)
     Log("q", "json", out, lambda: 0.0, TABLE).batch_done(plain)
-    assert 'unskew_pauses{query="q"} 8.0' in generate_latest(board.registry()).decode()
+    assert 'unskew_pauses{query="q"} 8.0' in generate_latest(board.make_registry()).decode()
     assert json.loads(page.data())["batches"][1]["memory"] is None
     assert "pauses" not in json.loads(out.getvalue().splitlines()[0])
 

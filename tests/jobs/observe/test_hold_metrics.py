@@ -15,7 +15,7 @@ import pytest
 from unskew.config.errors import ExternalError
 from unskew.config.loader import load_job
 from unskew.config.models.job import Job
-from unskew.jobs.checkpoint.files import journal_of
+from unskew.jobs.checkpoint.files import open_journal
 from unskew.jobs.local.signals import Stop
 from unskew.jobs.observe.board import Board
 from unskew.jobs.observe.health import Health
@@ -32,7 +32,7 @@ def job_of(folder: Path, hold_seconds: str) -> Job:
 
 
 def damaged(job: Job) -> None:
-    folder = Path(journal_of(job).location) / f"{7:012d}"
+    folder = Path(open_journal(job).location) / f"{7:012d}"
     folder.mkdir(parents=True)
     (folder / "source-00000.state").write_bytes(b"garbage")
 

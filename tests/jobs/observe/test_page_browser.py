@@ -14,7 +14,7 @@ from tests.support.batches import done, progress
 from tests.support.displays.live_page import Seen, followed, job, served, skewed
 from unskew.config.models.metrics import BasicAuth
 from unskew.config.types.secrets import Secret
-from unskew.jobs.local.child_processes import free_ports
+from unskew.jobs.local.child_processes import find_free_ports
 from unskew.jobs.observe.batches.batch import BatchDone
 from unskew.jobs.observe.batches.batch_time import PARTS
 from unskew.jobs.observe.health import Health
@@ -127,7 +127,7 @@ def _silent_for(seen: Seen) -> int:
 
 @pytest.mark.slow
 def test_a_silent_job_is_shown_with_its_age_and_a_new_start_is_recognised(running: Browser) -> None:
-    (port,) = free_ports(1)
+    (port,) = find_free_ports(1)
     settings = job(**{"metrics.port": port})
     with served(followed(settings, range(5)), settings) as server:
         seen = Seen(running, server.page_url)

@@ -16,7 +16,7 @@ from tests.support.running.job_process import (
     running,
 )
 from unskew.jobs.kafka.broker import Broker
-from unskew.jobs.local.child_processes import free_ports
+from unskew.jobs.local.child_processes import find_free_ports
 
 pytestmark = [pytest.mark.spark, pytest.mark.e2e]
 
@@ -50,7 +50,7 @@ def page_agrees(seen: Seen, checkpoint: Path) -> None:
 @pytest.mark.timeout(1200)
 def test_the_page_is_the_journal_and_outlives_its_job(broker: Broker, tmp_path: Path) -> None:
     make_topics(broker, "paged")
-    (port,) = free_ports(1)
+    (port,) = find_free_ports(1)
     produce(broker, "paged", 2000, seed=1)
     words = job_words(broker.address, tmp_path, "paged", metrics__port=port)
     with browser() as chromium:

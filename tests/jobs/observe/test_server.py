@@ -16,7 +16,7 @@ import pytest
 from unskew.config.errors import ExternalError
 from unskew.config.models.metrics import BasicAuth, Metrics, Tls
 from unskew.config.types.secrets import Secret
-from unskew.jobs.local.child_processes import free_ports
+from unskew.jobs.local.child_processes import find_free_ports
 from unskew.jobs.observe.board import Board
 from unskew.jobs.observe.health import Health
 from unskew.jobs.observe.web.connections import REQUEST_BYTES_MAX, REQUEST_SECONDS
@@ -137,7 +137,7 @@ def test_a_taken_port_is_one_line_with_advice() -> None:
 
 
 def test_a_fixed_port_is_free_again_afterwards() -> None:
-    (port,) = free_ports(1)
+    (port,) = find_free_ports(1)
     for _ in range(2):
         with serving(Metrics(port=port)) as server:
             assert get(server.url)[0] == 200

@@ -12,14 +12,14 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from tests.support.violations import mergeability_violations
+from tests.support.violations import find_mergeability_violations
 from unskew.config.errors import UsageError
 from unskew.jobs.operators.aggregate import Aggregate, AggregateOptions
 from unskew.jobs.operators.aggregates.function import Function
 from unskew.jobs.operators.aggregates.functions import EXACT
-from unskew.jobs.operators.aggregates.sketches import kll_bytes
+from unskew.jobs.operators.aggregates.sketches import write_kll_sketch
 from unskew.jobs.operators.base import EVENT_TIME, KEY, KEY_HASH, PANE
-from unskew.jobs.operators.mergeability import merged_results
+from unskew.jobs.operators.mergeability import merge_results
 
 TYPES = {
     "n": ("bigint", pa.int64(), [None, 0, 1, -7, 2**40, -(2**40), 3]),
@@ -69,7 +69,7 @@ RANK_ERROR, STANDARD_ERROR = 0.0133, 0.016
 def operator_of(columns: dict[str, Any], key: Any = "key") -> Aggregate:
     operator = Aggregate(AggregateOptions(key=key, columns=columns))
     kinds = {name: kind for name, (kind, _, _) in TYPES.items()}
-    return operator.bound(
+    return operator.with_types(
         {name: kinds.get(text, "string") for name, text in operator.texts.items()}
     )
 
@@ -138,7 +138,7 @@ def test_any_split_in_any_order_gives_the_direct_result(
 ) -> None:
     operator = operator_of(COLUMNS)
     made = [(with_inputs(operator, rows), ways) for rows, ways in drawn]
-    assert mergeability_violations(spark, operator, made) == []
+    assert find_mergeability_violations(spark, operator, made) == []
 
 
 def test_only_the_most_frequent_values_have_no_partials() -> None:
@@ -197,7 +197,7 @@ def test_broken_functions_are_rejected_by_the_same_check(spark: SparkSession) ->
         right = operator_of({"x": call})
         wrong = broken(right.options, right.texts, {KEY: "string", "_a0": right._functions[0].kind})
         case = (with_inputs(right, rows_of(drawn)), ways)
-        assert mergeability_violations(spark, wrong, [case]), call
+        assert find_mergeability_violations(spark, wrong, [case]), call
 
 
 def test_the_smallest_values_of_a_group_are_kept_and_one_more() -> None:
@@ -229,8 +229,8 @@ def test_a_partial_quantile_sketch_is_the_librarys_and_within_its_bound(size: in
     from datasketches import kll_doubles_sketch
 
     values = np.sort(np.random.default_rng(size).lognormal(size=size))
-    made = kll_bytes(values, 200)
-    assert made == kll_bytes(values.copy(), 200)
+    made = write_kll_sketch(values, 200)
+    assert made == write_kll_sketch(values.copy(), 200)
     sketch = kll_doubles_sketch.deserialize(made)
     assert sketch.n == size
     if not size:
@@ -254,7 +254,7 @@ def test_quantiles_of_every_split_are_within_the_bound(spark: SparkSession) -> N
     rows = with_inputs(operator, rows_of(drawn))
     ways = [generator.integers(0, pieces, 20_000) for pieces in range(1, 41)]
     ways += [np.searchsorted(np.quantile(values, at), values) for at in ([0.5], [0.1, 0.9])]
-    merged, _ = merged_results(spark, operator, [(rows, way) for way in ways])
+    merged, _ = merge_results(spark, operator, [(rows, way) for way in ways])
     errors = []
     for results in merged:
         (result,) = results.values()
@@ -279,7 +279,7 @@ def test_distinct_values_of_every_split_are_the_same_estimate_within_the_bound(
         ways = [generator.integers(0, pieces, rows.num_rows) for pieces in (1, 3, 40)]
         cases.append((size, rows, [*ways, np.arange(rows.num_rows) // size]))
     splits = [(rows, way) for _, rows, ways in cases for way in ways]
-    merged, _ = merged_results(spark, operator, splits)
+    merged, _ = merge_results(spark, operator, splits)
     estimates = np.array([row["users"] for each in merged for row in each.values()]).reshape(-1, 4)
     assert (estimates == estimates[:, :1]).all()
     errors = estimates[:, 0] / [size for size, _, _ in cases] - 1
@@ -302,7 +302,7 @@ def test_types_that_cannot_be_aggregated_are_all_named() -> None:
     )
     types = {"key": "double", "_a0": "double", "_a1": "decimal(38,2)", "_a2": "array<string>"}
     with pytest.raises(UsageError) as raised:
-        operator.bound({**types, "_a3": "bigint", "_a4": "double"})
+        operator.with_types({**types, "_a3": "bigint", "_a4": "double"})
     assert list(raised.value.problems) == [
         "operator.key.who: f: no key is of type DOUBLE; write cast(f as string)",
         (

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from tests.support.violations import mergeability_violations
+from tests.support.violations import find_mergeability_violations
 from unskew.config.models.operator import OperatorOptions
 from unskew.config.specs import OPERATORS
 from unskew.config.types.units import Duration
@@ -161,7 +161,7 @@ MERGEABLE: dict[str, Operator] = {
 def test_any_split_in_any_order_gives_the_direct_result(
     spark: SparkSession, name: str, cases: list[Case]
 ) -> None:
-    assert mergeability_violations(spark, MERGEABLE[name], cases) == []
+    assert find_mergeability_violations(spark, MERGEABLE[name], cases) == []
 
 
 class MeanOfMeans(Vwap):
@@ -236,8 +236,8 @@ def test_a_broken_operator_is_found(spark: SparkSession, broken: type[Operator],
     ways = [np.zeros(2_000, np.int64), generator.integers(0, 5, 2_000)]
     case: Case = (table(rows), ways)
 
-    assert mergeability_violations(spark, broken(SHIPPED[name].options), [case])
-    assert not mergeability_violations(spark, MERGEABLE[name], [case])
+    assert find_mergeability_violations(spark, broken(SHIPPED[name].options), [case])
+    assert not find_mergeability_violations(spark, MERGEABLE[name], [case])
 
 
 class ForgetsPastThree(WordCount):

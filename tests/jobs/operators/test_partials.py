@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from unskew.config.models.operator import OperatorOptions
 from unskew.config.specs import OPERATORS
 from unskew.config.types.units import Duration
-from unskew.jobs.operators.arrow import numbered, numbers_of, unscaled
+from unskew.jobs.operators.arrow import number_groups, read_numbers, unscale
 from unskew.jobs.operators.hashtags import Hashtags, HashtagsOptions
 from unskew.jobs.operators.paced import Paced, PacedOptions
 from unskew.jobs.operators.user_code.rows import RowOperator
@@ -44,16 +44,16 @@ def paced(**options: object) -> Paced:
 
 
 def test_groups_are_numbered_as_they_come() -> None:
-    made = numbered(rows(["b", "a", "b", "b"], [0, 0, 1, 0]))
+    made = number_groups(rows(["b", "a", "b", "b"], [0, 0, 1, 0]))
 
-    assert numbers_of(made).tolist() == [0, 1, 2, 0]
+    assert read_numbers(made).tolist() == [0, 1, 2, 0]
 
 
 def test_decimals_are_whole_numbers_of_their_last_digit() -> None:
     column = pa.chunked_array([prices("-0.000001", "999999999999.999999"), prices("0", "1.5")])
 
-    assert unscaled(column).tolist() == [-1, 10**18 - 1, 0, 1_500_000]
-    assert unscaled(column.slice(1, 2)).tolist() == [10**18 - 1, 0]
+    assert unscale(column).tolist() == [-1, 10**18 - 1, 0, 1_500_000]
+    assert unscale(column.slice(1, 2)).tolist() == [10**18 - 1, 0]
 
 
 # What needs options has tests of its own.

@@ -24,7 +24,7 @@ from unskew.jobs.engine.service import Service
 from unskew.jobs.observe.batches.batch import BatchDone
 from unskew.jobs.observe.follower import Follower
 from unskew.jobs.observe.inspection import inspect
-from unskew.jobs.operators.registry import operator_for
+from unskew.jobs.operators.registry import make_operator
 from unskew.jobs.query import source
 from unskew.jobs.query.check_expressions import check_expressions
 from unskew.jobs.query.decode import decode
@@ -127,8 +127,8 @@ def test_a_checkpoint_fixes_every_result_in_its_order(tmp_path: Path) -> None:
 
 def test_partials_have_all_columns_whichever_results_have_rows(tmp_path: Path) -> None:
     texts = {"r0_key": "string", "r1_key": "string", "r1_key_1": "boolean"}
-    given = operator_for(load_job(job_file(tmp_path)).operator)
-    operator = given.bound(dict.fromkeys(given.texts, "bigint") | texts)
+    given = make_operator(load_job(job_file(tmp_path)).operator)
+    operator = given.with_types(dict.fromkeys(given.texts, "bigint") | texts)
     names = ["by_user", "by_country", "by_user"]
     strings, numbers = pa.array(["a", "b", "a"]), pa.array([1, 2, 4])
     columns: dict[str, Any] = {"key": names, "key_hash": [1, 2, 1], "pane": [0, 0, 0]}

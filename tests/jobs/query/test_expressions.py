@@ -12,7 +12,7 @@ from tests.support.running.in_process import Ran, run_without_windows
 from unskew.config.errors import UsageError
 from unskew.config.loader import load_job
 from unskew.config.models.job import Job
-from unskew.jobs.checkpoint.files import journal_of
+from unskew.jobs.checkpoint.files import open_journal
 from unskew.jobs.engine.preflight import check_before_spark, check_expressions_first
 from unskew.jobs.query.pipeline import Pipeline
 
@@ -165,7 +165,7 @@ def test_a_type_that_cannot_be_summed_is_named_before_kafka_is_asked(
 
 
 def assert_refused_before_kafka(spark: SparkSession, job: Job, problem: str) -> None:
-    pipeline = Pipeline(job, journal_of(job))
+    pipeline = Pipeline(job, open_journal(job))
     check_before_spark(pipeline)
     with pytest.raises(UsageError, match=problem):
         check_expressions_first(spark, pipeline)

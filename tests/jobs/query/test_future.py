@@ -14,7 +14,7 @@ from tests.support.oracles import START, WINDOWS
 from tests.support.running.in_process import Ran, job_over, write_lines
 from unskew.config.models.source import KafkaSource
 from unskew.jobs.kafka.broker import Broker
-from unskew.jobs.operators.registry import operator_for
+from unskew.jobs.operators.registry import make_operator
 from unskew.jobs.query import source
 from unskew.jobs.query.decode import decode
 from unskew.jobs.query.prepare import REJECTED, prepare
@@ -125,7 +125,7 @@ def judged(
     files = {"type": "files", "path": str(folder / "in")}
     job = job_over(files, folder, "judged", operator=WORD_COUNT, **changes)
     decoded = decode(raw, job.decode, source.COLUMNS)
-    rows, _ = prepare(decoded, operator_for(job.operator), job)
+    rows, _ = prepare(decoded, make_operator(job.operator), job)
     return [row["reason"] for row in rows.select(f"{REJECTED}.reason").collect()]
 
 

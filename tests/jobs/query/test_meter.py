@@ -22,7 +22,9 @@ def test_the_last_end_is_that_of_the_last_of_all_windows(kind: str) -> None:
         max(end for _, end in oracle(EPOCH + timedelta(seconds=second), WINDOWS[kind]))
         for second in seconds
     ]
-    ends = windows.last_ends(panes - panes % (20_000_000 if kind == "tumbling" else 10_000_000))
+    ends = windows.find_last_ends(
+        panes - panes % (20_000_000 if kind == "tumbling" else 10_000_000)
+    )
     assert [EPOCH + timedelta(microseconds=end) for end in ends.tolist()] == expected
 
 

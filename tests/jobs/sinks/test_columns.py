@@ -13,8 +13,8 @@ from unskew.config.errors import UsageError
 from unskew.config.loader import load_job
 from unskew.config.models.job import Job
 from unskew.jobs.sinks.base import Batch
-from unskew.jobs.sinks.kafka import KafkaSink, kafka_rows
-from unskew.jobs.sinks.registry import sinks_of
+from unskew.jobs.sinks.kafka import KafkaSink, make_kafka_rows
+from unskew.jobs.sinks.registry import make_sinks
 from unskew.jobs.sinks.user_function import SinkFunctionError
 
 CODE = """
@@ -90,7 +90,7 @@ def test_rows_have_columns_of_their_own(tmp_path: Path) -> None:
 
 def test_a_function_that_raises_is_named_with_its_line(tmp_path: Path) -> None:
     job = job_with(tmp_path, function("fail"))
-    (sink,) = sinks_of(job)
+    (sink,) = make_sinks(job)
     assert job.sinks[0].files() == [str(tmp_path / "alerts.py")]
     with pytest.raises(SinkFunctionError) as raised:
         sink.write(None, Batch(3, job, None))  # type: ignore[arg-type]
@@ -117,11 +117,11 @@ def test_each_sink_gets_its_own_columns(spark: SparkSession, tmp_path: Path) -> 
 
     names = {"word": "key", "from": "window_start", "to": "window_end"}
     kafka = {**KAFKA, "columns": names}
-    (sink,) = sinks_of(
+    (sink,) = make_sinks(
         job_over({"type": "files", "path": str(tmp_path / "in")}, tmp_path, "k", sinks=[kafka])
     )
     assert isinstance(sink, KafkaSink)
     result = spark.sql("SELECT 1 AS window_start, 2 AS window_end, 'be' AS key, 5L AS count")
-    (record,) = kafka_rows(sink.choose(result, ran.job), sink.result_key(ran.job)).collect()
+    (record,) = make_kafka_rows(sink.choose(result, ran.job), sink.result_key(ran.job)).collect()
     assert json.loads(record["key"]) == {"from": 1, "to": 2, "word": "be"}
     assert json.loads(record["value"]) == {"word": "be", "from": 1, "to": 2}

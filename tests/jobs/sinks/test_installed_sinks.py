@@ -16,7 +16,7 @@ from unskew.config.json_schema import write_schema
 from unskew.config.lint import lint
 from unskew.config.loader import load_job
 from unskew.config.models.job import Job
-from unskew.jobs.checkpoint.files import journal_of
+from unskew.jobs.checkpoint.files import open_journal
 from unskew.jobs.engine.preflight import check
 from unskew.jobs.engine.service import Service
 from unskew.jobs.query.pipeline import Pipeline
@@ -202,7 +202,7 @@ def test_the_schema_has_it_when_asked() -> None:
 def test_it_is_asked_for_problems_before_spark_starts(tmp_path: Path) -> None:
     job = job_of(tmp_path, needs=str(tmp_path / "licence"))
     with pytest.raises(ExternalError) as raised:
-        check(Pipeline(job, journal_of(job)))
+        check(Pipeline(job, open_journal(job)))
     assert raised.value.problems == (
         f"sinks[0]: {tmp_path}/licence: does not exist; totals needs it",
     )

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from tests.support.oracles import START
 from tests.support.running.in_process import Ran, write_lines
-from unskew.jobs.sinks.kafka import kafka_rows
+from unskew.jobs.sinks.kafka import make_kafka_rows
 
 pytestmark = pytest.mark.spark
 
@@ -63,7 +63,7 @@ def test_kafka_keys_are_the_same_in_a_session_of_another_zone(spark: SparkSessio
     window = '"window_start":"2026-03-01T12:00:00.000Z","window_end":"2026-03-01T12:01:00.000Z"'
     try:
         spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
-        (row,) = kafka_rows(results, ("window_start", "window_end", "key")).collect()
+        (row,) = make_kafka_rows(results, ("window_start", "window_end", "key")).collect()
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
     assert row.key == f'{{{window},"key":"a"}}'

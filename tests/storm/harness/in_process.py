@@ -20,7 +20,7 @@ from tests.support.running.cluster import SHORT_LIVED, python_workers
 from tests.support.running.processes import children_named
 from unskew import load_job
 from unskew.config.errors import UnskewError
-from unskew.jobs.checkpoint.files import journal_of
+from unskew.jobs.checkpoint.files import open_journal
 from unskew.jobs.engine.preflight import check
 from unskew.jobs.engine.retries import run_with_retries
 from unskew.jobs.engine.service import Service
@@ -144,7 +144,7 @@ class Attempt:
 
     def _run(self) -> None:
         try:
-            check(Pipeline(self._job, journal_of(self._job)))
+            check(Pipeline(self._job, open_journal(self._job)))
             if self._retry:
                 followers = (self.retries,)
                 run_with_retries(self._job, self._service, followers, Stop())

@@ -27,7 +27,7 @@ from unskew import __version__
 from unskew.config.errors import UsageError
 from unskew.config.loader import load
 from unskew.jobs.__main__ import _parser
-from unskew.jobs.commands.run import overrides
+from unskew.jobs.commands.run import parse_overrides
 from unskew.jobs.commands.topics import _collect_topics
 from unskew.jobs.generator.options import read_plan
 from unskew.jobs.generator.settings import KafkaTarget
@@ -91,7 +91,7 @@ def loaded_jobs(compose: Compose) -> dict[str, Any]:
                 patch.setenv(name, value)
             arguments = parsed(compose.services[service]["command"])
             assert not isinstance(arguments, str), arguments
-            jobs[service] = load(job, overrides(arguments.set))
+            jobs[service] = load(job, parse_overrides(arguments.set))
     return jobs
 
 

@@ -14,7 +14,7 @@ def board(hot_keys: int = 10) -> Board:
 def samples(of: Board) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
     """Every sample by name and labels, as a scraper reads them; the label `query` left out."""
     values = {}
-    for family in text_string_to_metric_families(generate_latest(of.registry()).decode()):
+    for family in text_string_to_metric_families(generate_latest(of.make_registry()).decode()):
         for sample in family.samples:
             labels = {**sample.labels}
             assert labels.pop("query") == "q"

@@ -15,7 +15,7 @@ from tests.support.running.programs import find_program
 from unskew.config.loader import load_job
 from unskew.config.models.job import Job
 from unskew.grouping.registry import create
-from unskew.grouping.spark.report import LATENCY_BOUNDS_SECONDS, loads_under_key
+from unskew.grouping.spark.report import LATENCY_BOUNDS_SECONDS, compute_loads_under_key
 from unskew.jobs.observe.batches.batch import BatchDone, Routing
 from unskew.jobs.observe.batches.batch_stats import BatchStats, HotKey
 from unskew.jobs.observe.batches.stages import BatchStages, StageTime
@@ -55,7 +55,7 @@ def skewed(
     keys = generator.choice(2000, records, p=share / share.sum()).astype(np.uint64)
     routed = create(grouping, partitions=partitions, seed=0).route(keys)
     hashes, counts = np.unique(keys, return_counts=True)
-    homes, loads = loads_under_key(hashes, counts, partitions, 0)
+    homes, loads = compute_loads_under_key(hashes, counts, partitions, 0)
     under_key = np.zeros(partitions, np.int64)
     under_key[homes] = loads
     pairs = np.unique(np.stack([keys, routed.astype(np.uint64)]), axis=1)

@@ -16,7 +16,7 @@ import psutil
 import pyspark
 
 from tests.support.running.processes import children_named
-from unskew.jobs.local.java import java_home
+from unskew.jobs.local.java import find_java_home
 
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=192m -XX:+UseSerialGC"
 """For a JVM that lives for minutes, half of which it would spend on compiling better code."""
@@ -84,7 +84,7 @@ def cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
 def _spark_class(name: str, words: list[str], folder: Path) -> Iterator[int]:
     folder.mkdir(parents=True)
     settings = {
-        "JAVA_HOME": str(java_home()),
+        "JAVA_HOME": str(find_java_home()),
         "SPARK_HOME": str(_SPARK),
         "SPARK_LOCAL_IP": words[words.index("--host") + 1],
         "SPARK_DAEMON_MEMORY": "256m",

@@ -16,7 +16,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from unskew.grouping.base import Chunk
-from unskew.grouping.spark.router import Router, task_position
+from unskew.grouping.spark.router import Router, read_task_position
 from unskew.jobs.operators.base import Operator
 from unskew.jobs.query.partial import PartialStage
 from unskew.jobs.query.pipeline import Pipeline
@@ -39,7 +39,7 @@ class Fault:
 
     def through(self, items: Iterable[_Item]) -> Iterator[_Item]:
         """Pass items on; the first attempt of one task a batch fails."""
-        batch, partition = task_position()
+        batch, partition = read_task_position()
         moment = MOMENTS[batch % len(MOMENTS)]
         context = TaskContext.get()
         assert context is not None

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 import pyarrow.parquet as pq
 
-from unskew.jobs.sinks.tables.log import committed_files
+from unskew.jobs.sinks.tables.log import list_committed_files
 
 Rows = Counter[tuple[str | None, int]]
 
@@ -28,7 +28,7 @@ def files_of_log(table: Path) -> set[str]:
     """The files of a table."""
     if (table / "_delta_log").exists():
         return set(_added_to_delta(table))
-    return committed_files(str(table)) if table.exists() else set()
+    return list_committed_files(str(table)) if table.exists() else set()
 
 
 def files_outside_of_log(table: Path) -> set[str]:

@@ -212,8 +212,8 @@ def _predictor() -> tuple[Row, ...]:
 @cache
 def _surely_hot(p: float) -> float:
     """H of theorem 3."""
-    law = dict(word.split("=") for word in STREAMS["TW"].partition(":")[2].split(","))
-    return float((zipf_shares(float(law["z"]), int(law["keys"])) > 2 * p).sum())
+    options = dict(word.split("=") for word in STREAMS["TW"].partition(":")[2].split(","))
+    return float((zipf_shares(float(options["z"]), int(options["keys"])) > 2 * p).sum())
 
 
 def _synopsis() -> tuple[Row, ...]:

@@ -3,7 +3,7 @@
 import pytest
 
 from unskew.jobs.commands.prediction.key_expression import parse_key_expression
-from unskew.jobs.kafka.sample import RawSample
+from unskew.jobs.kafka.newest_records import RawSample
 
 VALUES: list[bytes | None] = [
     b'{"user": "ann", "n": 1.50, "deep": {"id": 7, "list": [1, "a"]}}',

@@ -26,7 +26,9 @@ RECORDS, TASKS = 12_000, 4
 
 
 def predict(z: float, partitions: int = 8) -> tuple[dict[str, Writers], list[KeyBatch]]:
-    batches = [KeyBatch.of(zipf_keys(RECORDS, z, distinct=300, seed=seed)) for seed in range(2)]
+    batches = [
+        KeyBatch.from_hashes(zipf_keys(RECORDS, z, distinct=300, seed=seed)) for seed in range(2)
+    ]
     return {each.way: each for each in predict_writers(batches, partitions, TASKS)}, batches
 
 
@@ -96,7 +98,7 @@ def test_level_is_predicted_with_the_options_of_the_job() -> None:
     rng = np.random.default_rng(3)
     keys = (rng.zipf(1.6, 6000) % 300).astype(np.uint64) * np.uint64(2**61 - 1)
     sizes = [20 + 10 * (keys % np.uint64(40)).astype(np.int64)]
-    batches = [KeyBatch.of(keys)]
+    batches = [KeyBatch.from_hashes(keys)]
 
     def level(sizes: list[Int64s] | None, **options: object) -> Writers:
         ways = predict_writers(batches, 8, 1, level=options, sizes=sizes)

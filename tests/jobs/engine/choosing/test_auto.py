@@ -33,7 +33,7 @@ from unskew.grouping.spark.choice_file import (
     write_batch_choice,
 )
 from unskew.grouping.spark.journal import Journal
-from unskew.jobs.checkpoint.files import journal_in
+from unskew.jobs.checkpoint.files import open_journal_in
 from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.observe.board import Board
 from unskew.jobs.observe.health import Health
@@ -162,7 +162,7 @@ def test_a_start_that_ends_in_a_change_goes_on_with_what_was_decided(
             Killed("starting", spark, tmp_path, "one", **OF_WORDS)
     with pytest.raises(KilledError):
         Killed(point, spark, tmp_path, "one", **OF_WORDS)
-    journal = journal_in(str(first.job.checkpoint))
+    journal = open_journal_in(str(first.job.checkpoint))
     left = [each.way for each in read_choices(journal)]
     assert left == (["level"] if point == "starting" else ["level", "local"])
 
@@ -219,7 +219,7 @@ def test_a_driver_that_is_killed_once_it_has_decided_starts_with_its_decision(
     )
     code, _, errors = finished(words, "--available-now")
     assert code == 0, errors
-    journal = journal_in(str(tmp_path / topic))
+    journal = open_journal_in(str(tmp_path / topic))
     expect_of(journal, "local", 0)
     counts += produce(broker, topic, 1200, seed=2)
 

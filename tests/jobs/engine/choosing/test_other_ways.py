@@ -9,7 +9,11 @@ from unskew import load_job
 from unskew.config.models.job import Job
 from unskew.grouping.simulation.batch_cost import Constants
 from unskew.jobs.engine.choosing.other_ways import OtherWays
-from unskew.jobs.local.machine_constants import Calibration, calibration_file, write_calibration
+from unskew.jobs.local.machine_constants import (
+    Calibration,
+    find_calibration_file,
+    write_calibration,
+)
 
 
 def job_of(grouping: str) -> Job:
@@ -22,7 +26,7 @@ def test_nothing_is_known_without_a_calibration(
     monkeypatch.setenv("UNSKEW_CACHE", str(tmp_path))
     assert OtherWays(2).of_batch(finished(), job_of("level")) == {}
 
-    calibration_file().write_text("{")
+    find_calibration_file().write_text("{")
     assert OtherWays(2).of_batch(finished(), job_of("level")) == {}
 
 
@@ -31,7 +35,7 @@ def test_what_is_routed_moved_and_merged_follows_from_the_calibration(
 ) -> None:
     monkeypatch.setenv("UNSKEW_CACHE", str(tmp_path))
     constants = Constants(0.0, 0.0, 0.0, 0.0, 1e6, 0.0, 10.0, 20.0)
-    write_calibration(Calibration(constants, 2, "2026-01-01 00:00"), calibration_file())
+    write_calibration(Calibration(constants, 2, "2026-01-01 00:00"), find_calibration_file())
 
     seconds = OtherWays(2).of_batch(finished(), job_of("local"))
 

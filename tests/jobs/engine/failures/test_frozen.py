@@ -10,7 +10,7 @@ import pytest
 
 from tests.jobs.engine.failures.test_jvm_killed import remarks, wait_for_batch, words
 from tests.support.running.job_process import finished, running
-from unskew.jobs.checkpoint.files import journal_in
+from unskew.jobs.checkpoint.files import open_journal_in
 from unskew.jobs.checkpoint.lock import JVM_LOCK, LOCK
 from unskew.jobs.observe.batches.batch_stats import read_batch_stats
 
@@ -44,7 +44,7 @@ def test_a_driver_that_wakes_up_writes_nothing_and_ends(tmp_path: Path, wakes: s
         (problem,) = first.events()[-1]["problems"]
         assert "another" in problem, problem
 
-    stats = read_batch_stats(str(checkpoint), journal_in(str(checkpoint)), 0)
+    stats = read_batch_stats(str(checkpoint), open_journal_in(str(checkpoint)), 0)
     assert stats is not None
     assert (stats.total, dict(stats.rejected)) == (RECORDS, {"not_decoded": BROKEN})
     dead_letters = [

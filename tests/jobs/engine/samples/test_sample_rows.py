@@ -19,7 +19,7 @@ from unskew.jobs.engine.samples.sample_rows import (
     measure_work,
     sample_job_in,
 )
-from unskew.jobs.kafka.sample import RawSample
+from unskew.jobs.kafka.newest_records import RawSample
 from unskew.jobs.operators.paced import Paced, PacedOptions
 
 VALUES = [{"user": f"u{number % 7}", "n": number} for number in range(40)] + [{"n": 1.50}]
@@ -97,7 +97,7 @@ def test_the_time_of_a_key_is_told_from_that_of_a_record() -> None:
     )
     options = PacedOptions(cost=Duration.parse("20 us"), key_cost=Duration.parse("500 us"))
 
-    work = measure_work(Paced.of(options), rows)
+    work = measure_work(Paced.from_options(options), rows)
 
     assert work.cost == pytest.approx(20e-6, rel=0.8)
     assert work.setup == pytest.approx(500e-6, rel=0.3)

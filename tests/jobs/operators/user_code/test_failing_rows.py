@@ -16,7 +16,7 @@ from unskew.config.errors import ExternalError
 from unskew.config.loader import load_job
 from unskew.config.models.operator import OperatorOptions
 from unskew.jobs.engine.service import Service
-from unskew.jobs.operators.user_code.failing_rows import failure_message, partials_of
+from unskew.jobs.operators.user_code.failing_rows import describe_failure, make_partials
 from unskew.jobs.operators.user_code.rows import RowOperator
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -101,7 +101,7 @@ def rows(keys: list[str]) -> pa.Table:
 
 def test_all_rows_but_those_that_raise_are_in_partials() -> None:
     keys = ["a", "b", "bad 1", "a", "c", "bad 2", "a"]
-    parts = list(partials_of(Fragile(OperatorOptions()), rows(keys)))
+    parts = list(make_partials(Fragile(OperatorOptions()), rows(keys)))
     failed = [part for part in parts if part.partials is None]
     counts: dict[str, int] = {}
     for part in parts:
@@ -112,14 +112,14 @@ def test_all_rows_but_those_that_raise_are_in_partials() -> None:
 
 
 def test_rows_that_raise_nothing_are_one_part() -> None:
-    assert len(list(partials_of(Fragile(OperatorOptions()), rows(["a"] * 1000)))) == 1
+    assert len(list(make_partials(Fragile(OperatorOptions()), rows(["a"] * 1000)))) == 1
 
 
 def test_the_message_has_error_file_line_and_row() -> None:
     operator = Fragile(OperatorOptions())
-    (part,) = partials_of(operator, rows([f"bad {'x' * 100}"]))
+    (part,) = make_partials(operator, rows([f"bad {'x' * 100}"]))
     line = Fragile.add.__code__.co_firstlineno + 2
-    assert failure_message(operator, part) == (
+    assert describe_failure(operator, part) == (
         f"operator Fragile: KeyError: 'bad {'x' * 100}' ({__file__}:{line})"
         f' on a row with key "bad {"x" * 76}..." at 2026-03-01T12:00:00+00:00'
     )

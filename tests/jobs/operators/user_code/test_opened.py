@@ -21,8 +21,8 @@ from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.report import PartitionReport
 from unskew.jobs.commands.project.init import TEMPLATE
 from unskew.jobs.operators.base import KEY, Operator
-from unskew.jobs.operators.registry import operator_for
-from unskew.jobs.operators.user_code.failing_rows import partials_of
+from unskew.jobs.operators.registry import make_operator
+from unskew.jobs.operators.user_code.failing_rows import make_partials
 from unskew.jobs.operators.user_code.opened import OpenedKeys
 from unskew.jobs.operators.user_code.rows import RowOperator
 from unskew.jobs.query.partial import PartialStage
@@ -152,7 +152,7 @@ def test_a_key_that_cannot_be_opened_is_tried_once_a_task() -> None:
         assert opened.counts.misses == 1
         assert len(attempts) == task + 1
 
-    parts = list(partials_of(Lengths(OperatorOptions()), rows(["a", "missing", "a", "missing"])))
+    parts = list(make_partials(Lengths(OperatorOptions()), rows(["a", "missing", "a", "missing"])))
     assert [part.rows.num_rows for part in parts if part.error] == [1, 1]
     assert Lengths.opened_in_order == ["a"]
 
@@ -202,7 +202,7 @@ def test_what_would_never_be_opened_is_named(tmp_path: Path, code: str, problem:
 
 def example_operator(name: str) -> Operator:
     changes = {"operator.class": name, "operator.options.models": str(EXAMPLE / "models")}
-    return operator_for(load_job(EXAMPLE / "job.yaml", changes).operator)
+    return make_operator(load_job(EXAMPLE / "job.yaml", changes).operator)
 
 
 @pytest.mark.spark

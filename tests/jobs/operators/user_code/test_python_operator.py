@@ -16,7 +16,7 @@ from unskew.jobs.checkpoint.identity import (
     write_identity,
 )
 from unskew.jobs.commands.project.init import TEMPLATE
-from unskew.jobs.operators.registry import operator_for
+from unskew.jobs.operators.registry import make_operator
 
 CODE = (TEMPLATE / "scoring.py.txt").read_text()
 
@@ -31,7 +31,7 @@ def job_in(folder: Path, code: str = CODE, **operator: Any) -> Job:
 
 def test_an_operator_is_what_its_file_says(tmp_path: Path) -> None:
     job = job_in(tmp_path, options={"least": 3})
-    operator = operator_for(job.operator)
+    operator = make_operator(job.operator)
     assert type(operator).__name__ == "Scoring"
     assert operator.options.least == 3
     assert job.operator.files() == [str(tmp_path / "job_scoring.py")]
@@ -121,7 +121,7 @@ def test_a_reference_may_bring_a_text_of_digits(
 ) -> None:
     monkeypatch.setenv("TEST_NAME", "2024")
     file = write_job(tmp_path, "  options:\n    least: 1\n    name: ${env:TEST_NAME}")
-    assert operator_for(load_job(file).operator).options.name == "2024"
+    assert make_operator(load_job(file).operator).options.name == "2024"
 
 
 def test_a_file_that_cannot_be_imported_is_named_with_its_line(tmp_path: Path) -> None:

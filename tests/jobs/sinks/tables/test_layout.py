@@ -51,7 +51,7 @@ def test_a_layout_of_which_no_batch_was_written_binds_nobody(tmp_path: Path) -> 
 def test_columns_are_told_apart_without_their_case() -> None:
     spelled = Layout({"COUNTRY": "string", "Amount": "int"}, ["Country"])
     check_layout("t", FIRST, spelled, merges_columns=False)
-    assert FIRST.with_new_columns(spelled) == FIRST
+    assert FIRST.add_new_columns(spelled) == FIRST
     with pytest.raises(ExternalError, match="column Amount is INT there and BIGINT in the rows"):
         check_layout(
             "t",

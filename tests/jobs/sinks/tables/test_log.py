@@ -11,12 +11,12 @@ from unskew.config.errors import ExternalError
 from unskew.config.types.partition_columns import PartitionColumn, partition_column
 from unskew.jobs.__main__ import main
 from unskew.jobs.sinks.tables.log import (
-    committed_files,
-    files_of_batch,
-    files_of_transaction,
+    find_newest_batch,
     find_other_contents,
     has_batch,
-    newest_batch,
+    list_committed_files,
+    list_files_of_batch,
+    list_files_of_transaction,
 )
 from unskew.jobs.sinks.tables.orphans import find_orphans
 
@@ -44,18 +44,18 @@ def write_log(table: Path, batches: int) -> None:
 def test_a_batchs_files_are_told_also_of_a_compact_log(tmp_path: Path) -> None:
     write_log(tmp_path / "t", 21)
     for batch in (0, 8, 9, 10, 19, 20):
-        files = files_of_batch(str(tmp_path / "t"), batch)
+        files = list_files_of_batch(str(tmp_path / "t"), batch)
         assert files is not None
         assert [(file.writer, file.size) for file in files] == [(1, 101), (12, 112)]
         assert all(f"c=a%2F{batch}/" in file.path for file in files)
-    assert newest_batch(str(tmp_path / "t")) == 20
+    assert find_newest_batch(str(tmp_path / "t")) == 20
     assert has_batch(str(tmp_path / "t"), 20)
     assert not has_batch(str(tmp_path / "t"), 21)
-    assert files_of_batch(str(tmp_path / "t"), 21) is None
-    assert len(committed_files(str(tmp_path / "t"))) == 42
+    assert list_files_of_batch(str(tmp_path / "t"), 21) is None
+    assert len(list_committed_files(str(tmp_path / "t"))) == 42
     # Spark removes the files that a compact one has taken up.
     (tmp_path / "t" / "_spark_metadata" / "15").unlink()
-    assert files_of_batch(str(tmp_path / "t"), 19) is None
+    assert list_files_of_batch(str(tmp_path / "t"), 19) is None
 
 
 def test_a_batch_of_a_delta_table_is_found_by_query_and_number(tmp_path: Path) -> None:
@@ -66,10 +66,10 @@ def test_a_batch_of_a_delta_table_is_found_by_query_and_number(tmp_path: Path) -
         actions = [{"txn": {"appId": query, "version": batch}}, {"add": add}]
         (log / f"{version:020}.json").write_text("\n".join(map(json.dumps, actions)))
     (log / f"{3:020}.json").write_text(json.dumps({"commitInfo": {}}))
-    files = files_of_transaction(str(tmp_path), "a", 0)
+    files = list_files_of_transaction(str(tmp_path), "a", 0)
     assert files is not None
     assert [(file.path, file.writer) for file in files] == [("c=%/part-00000-x.parquet", 0)]
-    assert files_of_transaction(str(tmp_path), "b", 1) is None
+    assert list_files_of_transaction(str(tmp_path), "b", 1) is None
 
 
 def test_only_old_files_that_no_batch_has_are_removed(
@@ -77,7 +77,7 @@ def test_only_old_files_that_no_batch_has_are_removed(
 ) -> None:
     table = tmp_path / "t"
     write_log(table, 11)
-    kept = [table / name for name in committed_files(str(table))]
+    kept = [table / name for name in list_committed_files(str(table))]
     left, young = table / "c=b" / "part-00003-x.parquet", table / "c=b" / "part-00004-x.parquet"
     for file in (*kept, left, young):
         file.parent.mkdir(exist_ok=True)

@@ -16,7 +16,7 @@ from unskew.jobs.commands.prediction.table_writers import predict_writers
 from unskew.jobs.engine.samples.sample_rows import sample_job_in
 from unskew.jobs.observe.inspection import inspect
 from unskew.jobs.sinks.tables.layout import read_owner
-from unskew.jobs.sinks.tables.log import committed_files
+from unskew.jobs.sinks.tables.log import list_committed_files
 
 JOB = {
     "event_time": "timestamp",
@@ -75,7 +75,7 @@ def expected(records: list[dict[str, Any]]) -> Counter[Any]:
 def assert_predicted(spark: SparkSession, ran: Ran) -> None:
     """`compare --table` says of these records what the job's only batch made of them."""
     hashes = sample_job_in(spark, ran.job, None, 10**6).hashes
-    predictions = predict_writers([KeyBatch.of(hashes)], ran.job.partitions, tasks=1)
+    predictions = predict_writers([KeyBatch.from_hashes(hashes)], ran.job.partitions, tasks=1)
     level = next(each for each in predictions if each.way == "level")
     stats, written = ran.batches[0].stats, ran.batches[0].written
     assert stats is not None
@@ -112,7 +112,7 @@ def test_rows_are_in_the_table_once_and_every_writer_has_its_share(
     files = {
         str(file.relative_to(tmp_path / "table")) for file in (tmp_path / "table").rglob("part-*")
     }
-    assert committed_files(str(tmp_path / "table")) == files
+    assert list_committed_files(str(tmp_path / "table")) == files
     assert sum(int(done.written.files.sum()) for done in ran.batches if done.written) == len(files)
     data = inspect(ran.job.checkpoint).data()
     assert [batch["written_files"] for batch in data["batches"]] == [
@@ -203,6 +203,6 @@ def test_a_table_keeps_its_spelling_whatever_case_the_job_has(
     )
 
     assert rows_of(spark, tmp_path / "table") == expected(events(1, 50) + events(2, 50))
-    files = committed_files(str(tmp_path / "table"))
+    files = list_committed_files(str(tmp_path / "table"))
     assert {name.partition("=")[0] for name in files} == {"country"}
     assert {pq.read_schema(tmp_path / "table" / name).names[0] for name in files} == {"amount"}

@@ -14,7 +14,7 @@ from tests.storm.faults.outages import NotPossibleHereError, fill, small_disk
 from tests.support.running.disks import read_only
 from tests.support.running.in_process import write_lines
 from unskew.config.errors import ExternalError
-from unskew.jobs.checkpoint.files import journal_of
+from unskew.jobs.checkpoint.files import open_journal
 from unskew.jobs.engine.preflight import check
 from unskew.jobs.query.pipeline import Pipeline
 from unskew.jobs.sinks.tables.orphans import find_orphans, remove
@@ -42,7 +42,7 @@ def test_a_full_or_read_only_disk_stops_the_job_with_a_line_and_loses_no_row(
         elif number == 1:  # first: a disk with files that a failed write left open stays writable
             with read_only(disk):
                 with pytest.raises(ExternalError) as before:
-                    check(Pipeline(ran.job, journal_of(ran.job)))
+                    check(Pipeline(ran.job, open_journal(ran.job)))
                 assert str(before.value) == (
                     f"sinks[0].path: {disk}: cannot be written: Read-only file system; check the"
                     " path and its owner"

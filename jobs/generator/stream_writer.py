@@ -29,12 +29,12 @@ class Writer:
         self._started = 0.0
 
     def run(self, *, paced: bool) -> None:
-        """All records, at the stream's rate or as fast as they can be written."""
+        """Write all records, at the stream's rate or as fast as they can be written."""
         if self._oracle is not None:
             self._oracle.begin()
         self._started = time.monotonic()
         try:
-            for chunk in self._stream.chunks():
+            for chunk in self._stream.make_chunks():
                 done = self._write(chunk, paced=paced)
                 if self._oracle is not None:
                     self._oracle.add(chunk, 0, done)
@@ -57,14 +57,14 @@ class Writer:
         self._progress.done(self._output.written, seconds)
 
     def _write(self, chunk: Chunk, *, paced: bool) -> int:
-        """One chunk; how many records of it were written: all, or fewer if asked to stop."""
+        """Write one chunk; return how many of its records were written, fewer if asked to stop."""
         size, done = len(chunk.values), 0
         if self._stream.settings.records is not None:
             size = min(size, self._stream.settings.records - self._sent)
         while done < size and not self._stop.asked:
             count = min(size - done, _PIECE_RECORDS)
             if paced:
-                count = min(count, self._due())
+                count = min(count, self._wait_until_due())
             if count:
                 end = done + count
                 self._output.write(chunk.values[done:end], chunk.times[done:end])
@@ -72,8 +72,8 @@ class Writer:
             self._progress.show(self._sent)
         return done
 
-    def _due(self) -> int:
-        """How many records are due now; none, after a nap, if none is yet."""
+    def _wait_until_due(self) -> int:
+        """Count the records that are due now; if there are none, sleep briefly."""
         rate = self._stream.settings.rate
         now = time.monotonic() - self._started
         due = int(now * rate) + 1 - self._sent

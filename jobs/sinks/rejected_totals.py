@@ -1,4 +1,4 @@
-"""Totals that a sink cannot take: into the journal, and from there to the dead letters."""
+"""Totals that a sink rejects: into the journal, and from there to the dead letters."""
 
 import hashlib
 import json
@@ -6,22 +6,23 @@ from typing import TYPE_CHECKING
 
 from unskew.grouping.spark.locations import open_location
 from unskew.grouping.spark.whole_files import read_whole, write_whole
-from unskew.jobs.sinks.base import Batch, UntakenTotal
+from unskew.jobs.sinks.base import Batch, RejectedTotal
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from unskew.grouping.spark.journal import Journal
 
-TOTAL_NOT_TAKEN = "total_not_taken"
+TOTAL_REJECTED = "total_not_taken"
+"""The reason as dead letters have it that were written before the name `rejected`."""
 _REMEMBERED = 100_000
 _FILE = "totals-not-taken"
 
 
-class UntakenTotals:
-    """Keeps each window and key that a sink could not take, once.
+class RejectedTotals:
+    """Keeps each window and key that a sink rejected, once.
 
-    A total that grows is written again by every batch, and refused as often. Which ones are known
+    A total that grows is written again by every batch, and rejected as often. Which ones are known
     is in a file of the journal, so that a later start knows them too. A batch's are written there
     with the next batch, when their dead letters cannot be lost any more: those of the last batch
     before an end may come twice.
@@ -39,18 +40,18 @@ class UntakenTotals:
         if self._unsaved:
             _write_known(self._journal, self._known)
             self._unsaved = False
-        new = {_digest(total): total for total in batch.untaken}
+        new = {_digest(total): total for total in batch.rejected_totals}
         totals = [total for digest, total in new.items() if digest not in self._known]
         if not totals:
             return
-        self._journal.write_untaken(batch.id, dead_letters_of_totals(totals))
+        self._journal.write_rejected_totals(batch.id, make_dead_letters(totals))
         if len(self._known) + len(totals) > _REMEMBERED:
             self._known.clear()
         self._known.update(new)
         self._unsaved = True
 
 
-def _digest(total: UntakenTotal) -> str:
+def _digest(total: RejectedTotal) -> str:
     text = json.dumps([total.sink, total.key])
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
@@ -71,13 +72,13 @@ def _write_known(journal: "Journal", known: set[str]) -> None:
     write_whole(system, f"{root}/{_FILE}", json.dumps(sorted(known)).encode())
 
 
-def dead_letters_of_totals(totals: list[UntakenTotal]) -> "pa.Table":
-    """Dead letters as tables of rejected records are, without a record's coordinates."""
+def make_dead_letters(totals: list[RejectedTotal]) -> "pa.Table":
+    """Make dead letters with the columns of rejected records, without a record's coordinates."""
     import pyarrow as pa
 
-    values = [{"sink": total.sink, "why": total.why} for total in totals]
+    values = [{"sink": total.sink, "why": total.reason} for total in totals]
     columns = {
-        "reason": (pa.string(), [TOTAL_NOT_TAKEN] * len(totals)),
+        "reason": (pa.string(), [TOTAL_REJECTED] * len(totals)),
         "key": (pa.binary(), [total.key.encode() for total in totals]),
         "value": (
             pa.binary(),

@@ -1,4 +1,4 @@
-"""A total that a sink cannot take: a dead letter, and the others are written."""
+"""A total that a sink rejects: a dead letter, and the others are written."""
 
 import json
 import random
@@ -19,9 +19,9 @@ from tests.support.running.topics import topic_records
 from unskew.grouping.spark.journal import Journal
 from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.observe.batches.batch import BatchDone
-from unskew.jobs.sinks.base import Batch, UntakenTotal
+from unskew.jobs.sinks.base import Batch, RejectedTotal
 from unskew.jobs.sinks.postgres import Destination
-from unskew.jobs.sinks.untaken import UntakenTotals
+from unskew.jobs.sinks.rejected_totals import RejectedTotals
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("spark")]
 
@@ -45,10 +45,10 @@ def test_postgres_writes_all_rows_but_the_one_that_it_refuses(postgres: Postgres
     with postgres.connect() as connection:
         connection.execute(TABLE.format("most"))
         rows = {**{f"k{number}": number for number in range(100)}, LONG: 7, "last": 1}
-        (untaken,) = destination(postgres, "most").upsert(totals(rows))
+        (rejected,) = destination(postgres, "most").upsert(totals(rows))
         written = dict(connection.execute("SELECT key, count FROM most").fetchall())
-    assert json.loads(untaken["key"]) == {"key": LONG}
-    assert untaken["why"].startswith("index row ")
+    assert json.loads(rejected["key"]) == {"key": LONG}
+    assert rejected["reason"].startswith("index row ")
     assert written == {key: count for key, count in rows.items() if key != LONG}
 
 
@@ -57,10 +57,10 @@ def test_a_key_with_nul_is_not_taken_and_replaces_no_other_key(postgres: Postgre
     with postgres.connect() as connection:
         connection.execute(TABLE.format("nul"))
         rows: dict[str, int | None] = {"a\0": 1, symbol: 2, "b": 3}
-        (untaken,) = destination(postgres, "nul").upsert(totals(rows))
+        (rejected,) = destination(postgres, "nul").upsert(totals(rows))
         written = dict(connection.execute("SELECT key, count FROM nul").fetchall())
-    assert json.loads(untaken["key"]) == {"key": "a\0"}
-    assert "NUL" in untaken["why"]
+    assert json.loads(rejected["key"]) == {"key": "a\0"}
+    assert "NUL" in rejected["reason"]
     assert written == {symbol: 2, "b": 3}
 
 
@@ -87,14 +87,14 @@ def test_a_table_that_refuses_everything_still_stops_the_job(postgres: PostgresS
 
 
 def kept(tmp_path: Path, *batches: list[str]) -> list[list[str]]:
-    """The keys of the dead dead_letters that a start keeps of batches with such totals."""
+    """The keys of the dead letters that a start keeps of batches with such totals."""
     journal = Journal(str(tmp_path))
     first = len(journal.batches())
-    untaken = UntakenTotals(journal)
+    kept_totals = RejectedTotals(journal)
     dead_letters = []
     for number, keys in enumerate(batches, first):
-        totals = [UntakenTotal("kafka topic", key, "large") for key in keys]
-        untaken.keep(Batch(number, None, None, totals))  # type: ignore[arg-type]
+        totals = [RejectedTotal("kafka topic", key, "large") for key in keys]
+        kept_totals.keep(Batch(number, None, None, totals))  # type: ignore[arg-type]
         tables = [piece["key"].to_pylist() for piece in journal.rejected(number)]
         dead_letters.append([key.decode() for table in tables for key in table])
         if not tables:
@@ -126,7 +126,7 @@ def run(
     ran = Ran(
         spark,
         folder,
-        "untaken",
+        "rejected",
         operator={"type": "word_count", "text": "text"},
         window={"type": "none"},
         lateness=None,
@@ -161,7 +161,7 @@ def test_in_a_job_it_becomes_a_dead_letter(
 def test_kafka_gets_all_but_the_one_that_is_too_large(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
-    broker.create_topics(["untaken"])
+    broker.create_topics(["rejected"])
     (tmp_path / "in").mkdir()
     for number in range(2):
         # The total that is too large grows: its dead letter is written once.
@@ -170,19 +170,19 @@ def test_kafka_gets_all_but_the_one_that_is_too_large(
         )
     kafka = {
         "type": "kafka",
-        "topic": "untaken",
+        "topic": "rejected",
         "bootstrap_servers": broker.address,
         "options": {"kafka.max.request.size": 8_000},
     }
     _, dead_letters = run(spark, tmp_path, [kafka], [f"a {LONG} b", "a"])
     last = {
         json.loads(message.key())["key"]: json.loads(message.value())["count"]
-        for message in topic_records(broker, "untaken")
+        for message in topic_records(broker, "rejected")
     }
     assert last == {"a": 2, "b": 1, "c": 2}
     (letter,) = dead_letters
     assert letter["reason"] == "total_not_taken"
-    assert json.loads(letter["value"])["sink"] == "kafka untaken"
+    assert json.loads(letter["value"])["sink"] == "kafka rejected"
     assert "more than kafka.max.request.size, 8000" in json.loads(letter["value"])["why"]
 
 

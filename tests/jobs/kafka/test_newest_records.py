@@ -9,8 +9,8 @@ from confluent_kafka import Producer
 from unskew.config.models.source import FilesSource, KafkaSource
 from unskew.jobs.__main__ import main
 from unskew.jobs.kafka.broker import Broker
-from unskew.jobs.kafka.sample import Limits, sample_source, sample_topic
-from unskew.jobs.local.child_processes import free_ports
+from unskew.jobs.kafka.newest_records import Limits, sample_source, sample_topic
+from unskew.jobs.local.child_processes import find_free_ports
 
 pytestmark = pytest.mark.e2e
 ASKED = ("--partitions", "4", "--cost", "1ms")
@@ -88,7 +88,7 @@ def test_what_cannot_be_sampled_is_one_line(
     broker: Broker, topic: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     broker.create_topics(["nothing-in-it"], partitions=2)
-    nowhere = f"127.0.0.1:{free_ports(1)[0]}"
+    nowhere = f"127.0.0.1:{find_free_ports(1)[0]}"
     cases = [
         ("nothing-in-it", broker.address, 2, "nothing-in-it on"),
         ("sampledd", broker.address, 1, 'no such topic; did you mean "sampled"?'),

@@ -1,4 +1,4 @@
-"""Takes the sample that a question is about, with a progress bar where somebody watches."""
+"""Takes the sample that a question is about, with a progress bar on a terminal."""
 
 import itertools
 import os
@@ -21,18 +21,18 @@ from unskew.config.models.source import KafkaSource
 from unskew.config.specs import OPERATORS
 from unskew.config.types.secrets import reveal
 from unskew.jobs.commands.prediction.key_expression import KeyExpression, parse_key_expression
+from unskew.jobs.commands.prediction.key_sample import Sample, sample_texts, sample_trace
 from unskew.jobs.commands.prediction.options import Question
-from unskew.jobs.commands.prediction.sample import Sample, sample_texts, sample_trace
-from unskew.jobs.kafka.sample import Progress as Report
-from unskew.jobs.kafka.sample import RawSample, sample_source, sample_topics
+from unskew.jobs.kafka.newest_records import Progress as Report
+from unskew.jobs.kafka.newest_records import RawSample, sample_source, sample_topics
 
 _LOCAL_MASTER = re.compile(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?")
 _JOB_RECORDS_MAX = 300_000
-"""Of a job's records, which are kept as rows."""
+"""No more of a job's records are taken, as they are kept as rows."""
 
 
 @dataclass(frozen=True)
-class Asked:
+class PredictionInput:
     """A sample, and what its job says of the rest."""
 
     sample: Sample
@@ -46,7 +46,7 @@ class Asked:
     """The options of `level` that the job has, if that is its grouping."""
 
 
-def take_sample(question: Question) -> Asked:
+def take_sample(question: Question) -> PredictionInput:
     """The sample; an error is one sentence."""
     if question.job is not None:
         return _sample_job(question, question.job)
@@ -55,7 +55,7 @@ def take_sample(question: Question) -> Asked:
         sample = sample_trace(question.trace, question.trace_spec, question.limits.records)
     else:
         sample = _sample_records(question)
-    return Asked(sample.check(), question.partitions, question.batch_records, "none")
+    return PredictionInput(sample.check(), question.partitions, question.batch_records, "none")
 
 
 def _sample_records(question: Question) -> Sample:
@@ -98,7 +98,7 @@ def _read_lines(path: Path, records: int) -> RawSample:
     return RawSample([None] * len(values), values, there=there)
 
 
-def _sample_job(question: Question, name: str) -> Asked:
+def _sample_job(question: Question, name: str) -> PredictionInput:
     from unskew.jobs.commands.run import quiet_spark  # noqa: PLC0415 - on use: Spark
     from unskew.jobs.engine.samples.sample_rows import sample_job  # noqa: PLC0415
 
@@ -135,7 +135,7 @@ def _sample_job(question: Question, name: str) -> Asked:
         sizes=rows.sizes,
     ).check()
     batch = getattr(job.source, "records_per_batch", None)
-    return Asked(
+    return PredictionInput(
         sample,
         question.partitions or job.partitions,
         question.batch_records or batch,
@@ -168,7 +168,7 @@ def _say(line: str) -> None:
 
 @contextmanager
 def _bar(topic: str) -> Iterator[Report]:
-    """A bar of a topic's records; nothing where nobody watches."""
+    """Show a bar of a topic's records on a terminal; elsewhere nothing."""
     bars = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -181,8 +181,8 @@ def _bar(topic: str) -> Iterator[Report]:
     with bars:
         task = bars.add_task(f"reading {topic}", total=1)
 
-        def update(done: int, asked: int) -> None:
+        def update(done: int, total: int) -> None:
             with suppress(KeyError):
-                bars.update(task, completed=done, total=asked)
+                bars.update(task, completed=done, total=total)
 
         yield update

@@ -12,10 +12,10 @@ from unskew.config.models.job import Job
 from unskew.grouping.spark.journal import Journal
 from unskew.jobs.checkpoint.spark_log import read_last_commit, read_newest_offset
 from unskew.jobs.operators.base import KEY, WINDOW_BOUNDS
-from unskew.jobs.operators.registry import operator_for
+from unskew.jobs.operators.registry import make_operator
 from unskew.jobs.sinks.base import Batch
-from unskew.jobs.sinks.registry import sinks_of
-from unskew.jobs.sinks.untaken import UntakenTotals
+from unskew.jobs.sinks.registry import make_sinks
+from unskew.jobs.sinks.rejected_totals import RejectedTotals
 
 _RANK = "rank_in_window"
 _JAVA_ERROR = "py4j.protocol.Py4JJavaError"
@@ -25,8 +25,8 @@ _LINE_KEPT = 300
 
 def make_writer(results: DataFrame, job: Job, journal: Journal) -> DataStreamWriter:
     """The query's writer: everything but its trigger and start."""
-    sinks = sinks_of(job)
-    operator = operator_for(job.operator)
+    sinks = make_sinks(job)
+    operator = make_operator(job.operator)
     top = operator.top
     alone = _has_one_writer(job)
     writer = sinks[0].stream(sinks[0].choose(results, job), job) if alone else None
@@ -48,16 +48,16 @@ def read_last_written(job: Job) -> int:
     begun = committed + 1
     if read_newest_offset(job) < begun or not _has_one_writer(job):
         return committed
-    return begun if sinks_of(job)[0].skips(begun, job) else committed
+    return begun if make_sinks(job)[0].skips(begun, job) else committed
 
 
 def _has_one_writer(job: Job) -> bool:
     """May the job's only sink use Spark's own writer?"""
-    return len(job.sinks) == 1 and operator_for(job.operator).top is None
+    return len(job.sinks) == 1 and make_operator(job.operator).top is None
 
 
-def top_of_each_window(results: DataFrame, column: str, count: int) -> DataFrame:
-    """The `count` results of each window with the most of `column`; of equals the first by key.
+def keep_top_of_each_window(results: DataFrame, column: str, count: int) -> DataFrame:
+    """Keep the `count` results of each window with the most of `column`; among equals, by key.
 
     Exact for one batch of a query in append mode: a window is emitted once, whole, in one batch.
     """
@@ -69,26 +69,26 @@ def top_of_each_window(results: DataFrame, column: str, count: int) -> DataFrame
 def _write_batch(
     job: Job, top: tuple[str, int] | None, session: SparkSession, journal: Journal
 ) -> Callable[[DataFrame, int], None]:
-    sinks = sinks_of(job)
+    sinks = make_sinks(job)
     compute = not all(sink.computes_every_row for sink in sinks)
-    untaken = UntakenTotals(journal)
+    rejected = RejectedTotals(journal)
 
     @_short_java_errors()
     def write_batch(results: DataFrame, batch_id: int) -> None:
-        written = results if top is None else top_of_each_window(results, *top)
-        kept = written.persist() if compute or len(sinks) > 1 else written
+        written = results if top is None else keep_top_of_each_window(results, *top)
+        cached = written.persist() if compute or len(sinks) > 1 else written
         try:
             if compute:
                 # A look at a few rows computes no more partitions of the merge than have those; the
                 # others would commit no state, and Spark fails a batch in which one does not.
-                kept.count()
+                cached.count()
             batch = Batch(batch_id, job, session, check_owner=journal.check_owner)
             for sink in sinks:
                 batch.check_owner()
-                sink.write(sink.choose(kept, job), batch)
-            untaken.keep(batch)
+                sink.write(sink.choose(cached, job), batch)
+            rejected.keep(batch)
         finally:
-            kept.unpersist()
+            cached.unpersist()
 
     return write_batch
 
@@ -114,5 +114,5 @@ def shorten_java_error(text: str) -> str:
     """The exception's own line and its last causes, of what py4j says of a Java exception."""
     call, *lines = text.splitlines()
     named = [line for line in lines if line.startswith((": ", "Caused by: "))]
-    kept = [call, *named[:1], *named[1:][-_CAUSES_KEPT:]]
-    return f"{_JAVA_ERROR}: " + "\n".join(line[:_LINE_KEPT] for line in kept)
+    shown = [call, *named[:1], *named[1:][-_CAUSES_KEPT:]]
+    return f"{_JAVA_ERROR}: " + "\n".join(line[:_LINE_KEPT] for line in shown)

@@ -1,7 +1,7 @@
 """What Spark is given of a batch that could not be written."""
 
-from unskew.jobs.engine.spark_errors import brief
-from unskew.jobs.sinks.writer import shorten_java_error
+from unskew.jobs.engine.spark_errors import shorten
+from unskew.jobs.sinks.result_writer import shorten_java_error
 
 FRAMES = "".join(f"\tat org.apache.spark.Some$Class.method(File.scala:{n})\n" for n in range(400))
 INTERRUPTED = (
@@ -24,5 +24,6 @@ def test_a_long_java_trace_is_cut_to_its_causes() -> None:
 
 def test_the_job_still_says_the_innermost_cause() -> None:
     trace = 'Traceback (most recent call last):\n  File "x.py", line 1, in f\n'
-    error = f"{trace}unskew.jobs.sinks.writer.BatchWriteError: {shorten_java_error(INTERRUPTED)}"
-    assert brief(error) == "InterruptedException: sleep"
+    raised = f"unskew.jobs.sinks.result_writer.BatchWriteError: {shorten_java_error(INTERRUPTED)}"
+    error = f"{trace}{raised}"
+    assert shorten(error) == "InterruptedException: sleep"

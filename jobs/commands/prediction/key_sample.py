@@ -10,7 +10,7 @@ from unskew.grouping.base import Int64s, UInt64s
 from unskew.grouping.simulation.loads import Work
 from unskew.grouping.simulation.streams.key_files import hash_pieces
 from unskew.grouping.simulation.streams.traces import Trace
-from unskew.jobs.kafka.sample import RawSample
+from unskew.jobs.kafka.newest_records import RawSample
 
 RECORDS_MIN = 1_000
 """Fewer say nothing about a stream."""
@@ -18,7 +18,7 @@ RECORDS_MIN = 1_000
 
 @dataclass(frozen=True)
 class Sample:
-    """Keys that somebody has."""
+    """Keys of the user's own."""
 
     where: str
     """What they are from, for messages."""
@@ -30,7 +30,7 @@ class Sample:
     """The key of a record, by its number; None where only hashes are known."""
     partitions: Int64s | None = None
     times: Int64s | None = None
-    """Of the records, where they have any."""
+    """The records' times, where they have any."""
     work: Work | None = None
     """What the job's operator takes, measured on these records."""
     notes: tuple[str, ...] = ()

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from unskew.jobs.commands.prediction.sampling import count_slots
+from unskew.jobs.commands.prediction.sample_reader import count_slots
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from unskew.config.errors import ExternalError
 from unskew.config.models.source import KafkaSource, Source
 from unskew.config.types.secrets import reveal
-from unskew.jobs.kafka.admin import no_answer, no_such_topic
+from unskew.jobs.kafka.admin import describe_missing_topic, describe_no_answer
 from unskew.jobs.kafka.native_options import is_of_the_group
 from unskew.jobs.kafka.options import find_security_options
 
@@ -73,12 +73,14 @@ class Limits:
     seconds: float
 
 
-def unwatched(_: str) -> AbstractContextManager[Progress | None]:
-    """Watches nothing."""
+def ignore_progress(_: str) -> AbstractContextManager[Progress | None]:
+    """Take no notice of progress."""
     return nullcontext()
 
 
-def sample_source(source: Source, limits: Limits, watch: Watch = unwatched) -> RawSample | None:
+def sample_source(
+    source: Source, limits: Limits, watch: Watch = ignore_progress
+) -> RawSample | None:
     """The newest records of a job's topics; None where only Spark can read its source."""
     if not isinstance(source, KafkaSource) or not source.subscribe:
         return None
@@ -147,19 +149,19 @@ def sample_topic(
 def _find_range(
     consumer: Consumer, topic: str, servers: str, records: int, sample: RawSample, said: list[str]
 ) -> tuple[dict[int, int], dict[int, int]]:
-    """Of each partition that has records: the offset to begin with, and that after the last."""
+    """Find, for each partition with records, the offset to begin with and that after the last."""
     try:
         cluster = consumer.list_topics(topic, timeout=ANSWER_SECONDS)
     except KafkaException as error:
         consumer.poll(0)  # hands over what was said before the call gave up
         reason = f" ({said[0]})" if said else ""
         where = f"compare: {servers}"
-        problem = no_answer(where, ANSWER_SECONDS, reason, "--bootstrap-servers")
+        problem = describe_no_answer(where, ANSWER_SECONDS, reason, "--bootstrap-servers")
         raise ExternalError(problem) from error
     known = cluster.topics[topic]
     if known.error is not None and known.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
         there = consumer.list_topics(timeout=ANSWER_SECONDS).topics
-        raise ExternalError(no_such_topic(f"compare: {topic} on {servers}", topic, there))
+        raise ExternalError(describe_missing_topic(f"compare: {topic} on {servers}", topic, there))
     if known.error is not None:
         raise ExternalError(_describe(topic, servers, known.error))
     bounds = {
@@ -221,5 +223,5 @@ def _describe(topic: str, servers: str, error: Any) -> str:
     if error.code() in _NO_PERMISSION:
         return f"{where}: Kafka does not permit this user to read it: {error.str()}; it needs Read"
     if error.code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT):  # noqa: SLF001
-        return no_answer(where, ANSWER_SECONDS, "", "--bootstrap-servers")
+        return describe_no_answer(where, ANSWER_SECONDS, "", "--bootstrap-servers")
     return f"{where}: cannot be read: {error.str()}"
