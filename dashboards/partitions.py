@@ -279,7 +279,16 @@ def _table() -> list[Any]:
         "partition",
         NO_STEPS,
     ).span(8)
-    return [panel.no_value(NO_TABLE) for panel in (files, size, written)]
+    files_by_writer = bar_gauge(
+        "Files by writer",
+        "Files that each partition's writer added in the last batch. Each costs a round trip and a"
+        " footer: a writer with many small ones may be the slowest though bytes are even.",
+        "short",
+        _of("partition_batch_written_files"),
+        "partition",
+        NO_STEPS,
+    ).span(8)
+    return [panel.no_value(NO_TABLE) for panel in (files, size, written, files_by_writer)]
 
 
 def _around() -> list[Any]:

@@ -160,7 +160,7 @@ def test_every_query_of_every_panel_has_data(broker: Broker, tmp_path: Path) -> 
         # are in tests/jobs/sinks and tests/jobs/observe.
         others = ("_written_", "_grouping_taken", "_expected_batch_", "_grouping_change")
         assert [q for q in empty if not any(name in q.expression for name in others)] == []
-        assert len(empty) == 9
+        assert len(empty) == 10
         assert asked.values(BROKEN, "shown", address) == []
         _partitions_are_in_order(asked, address)
         _starts_are_marked(asked, address)

@@ -8,7 +8,8 @@ and its log does not have them, or has them and the checkpoint no commit. Where 
 at while all stand still, just before SIGKILL. Every start has another grouping and number of
 writers, but for one job that is under `none` all the time. At the end each table is compared, as a
 multiset, with what went into its job. `--executors` kills the executors of a cluster instead of
-driver, JVM and Python workers: whose tasks those had is not known, so such kills count no points.
+driver, JVM and Python workers. Whose tasks a worker or an executor had is not known, so such kills
+count no points.
 `--record` adds the counts to `killed_tables.json` beside this module.
 """
 
@@ -77,8 +78,6 @@ class Round:
     kills: Counter[str] = field(default_factory=Counter)
     points: Counter[str] = field(default_factory=Counter)
     """Batches that a kill of the driver or the JVM cut off, by format and how far they were."""
-    lost_tasks: int = 0
-    """Tasks that failed by it, as Spark's log says: those of killed workers and executors."""
     tables: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
     outside: Counter[str] = field(default_factory=Counter)
@@ -254,8 +253,6 @@ class World:
     def compare(self) -> None:
         """Compare each table with what went into its job, also once it was cleaned up."""
         outside = json.loads((self._folder / "outside.json").read_text())
-        log = self._folder / "log"
-        self.round.lost_tasks = log.read_text().count("Lost task") if log.exists() else 0
         for home, how, records in zip(self.homes(), FORMATS, self._records, strict=True):
             table = home / "table"
             if how == "parquet":
@@ -298,7 +295,6 @@ def record(done: Round) -> None:
     counts = json.loads(LEDGER.read_text()) if LEDGER.exists() else {}
     for name in ("kills", "points", "tables", "outside"):
         counts[name] = dict(sorted((Counter(counts.get(name)) + getattr(done, name)).items()))
-    counts["lost tasks"] = counts.get("lost tasks", 0) + done.lost_tasks
     counts["rounds"] = counts.get("rounds", 0) + 1
     counts["wrong"] = counts.get("wrong", 0) + len(done.wrong)
     counts["left after cleaning"] = counts.get("left after cleaning", 0) + done.left

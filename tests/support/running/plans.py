@@ -66,6 +66,11 @@ def list_stages(ran: Ran) -> list[str]:
 def _list_nodes(plan: Any) -> list[str]:
     nodes = []
     name = plan.getClass().getSimpleName().removesuffix("Exec")
+    # What Spark may still change while a query without state runs: children of none, to its plan.
+    if name == "AdaptiveSparkPlan":
+        return _list_nodes(plan.executedPlan())
+    if name.endswith("QueryStage"):
+        return _list_nodes(plan.plan())
     if name == "ShuffleExchange":
         target = plan.outputPartitioning()
         nodes = [f"Exchange {target.getClass().getSimpleName()} {target.numPartitions()}"]

@@ -10,6 +10,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.running.in_process import Ran, write_lines
+from tests.support.running.plans import (
+    CountingPipeline,
+    evaluated_folder,
+    list_stages,
+    read_evaluated,
+)
 from unskew.config.errors import ExternalError
 from unskew.grouping.simulation.loads import KeyBatch
 from unskew.jobs.commands.prediction.table_writers import predict_writers
@@ -93,7 +99,7 @@ def test_rows_are_in_the_table_once_and_every_writer_has_its_share(
     for number, batch in enumerate(records):
         write_lines(tmp_path / "in", f"{number}.json", [*batch, *rejected])
 
-    ran = run(spark, tmp_path)
+    ran = run(spark, tmp_path, pipeline=CountingPipeline)
     wanted = expected(records[0] + records[1])
 
     assert rows_of(spark, tmp_path / "table") == wanted
@@ -109,6 +115,14 @@ def test_rows_are_in_the_table_once_and_every_writer_has_its_share(
         assert done.written.seconds is not None
         assert (done.written.seconds > 0).all()
         assert done.stats.busy_seconds.tolist() == done.written.seconds.tolist()
+    # Each row is routed once and moved once, and no stage takes whole rows into Python.
+    assert list_stages(ran) == [
+        "ArrowEvalPython",
+        "Exchange ShufflePartitionIdPassThrough 4",
+        "ArrowEvalPython",
+    ]
+    routed = read_evaluated(evaluated_folder(ran.job.checkpoint))
+    assert len(routed) == wanted.total() + 2 * len(rejected)
     files = {
         str(file.relative_to(tmp_path / "table")) for file in (tmp_path / "table").rglob("part-*")
     }
