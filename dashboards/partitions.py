@@ -284,7 +284,7 @@ def _table() -> list[Any]:
         "Files that each partition's writer added in the last batch. Each costs a round trip and a"
         " footer: a writer with many small ones may be the slowest though bytes are even.",
         "short",
-        _of("partition_batch_written_files"),
+        _filter_query("partition_batch_written_files"),
         "partition",
         NO_STEPS,
     ).span(8)

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from unskew.config.errors import UnskewError
-from unskew.jobs.kafka.native_options import translate_options
 
 _ANSWER_SECONDS = 15.0
 _LIMIT = "max.message.bytes"
@@ -30,6 +29,8 @@ def _ask(options: tuple[tuple[str, str], ...], topic: str) -> int:
         ConfigResource,
         ResourceType,
     )
+
+    from unskew.jobs.kafka.native_options import translate_options  # noqa: PLC0415 - likewise
 
     client = AdminClient({**translate_options(dict(options), f"kafka: {topic}"), "log_level": 0})
     resource = ConfigResource(ResourceType.TOPIC, topic)
