@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _DIGITS = 18
 _SUM_DIGITS = 38
 _ADDED_DIGITS = 12
+_VAST = r"r'[eE][+-]?\p{Nd}{4}'"
 _AGGREGATIONS = (
     ("amount", "sum", "amount"),
     ("volume", "sum", "volume"),
@@ -157,7 +158,14 @@ class Vwap(Operator):
 
 
 def _cast_to_decimal(expression: str, decimals: int) -> str:
-    return f"try_cast(({expression}) as DECIMAL({_DIGITS}, {decimals}))"
+    return _cast(expression, f"DECIMAL({_DIGITS}, {decimals})")
+
+
+def _cast(expression: str, kind: str) -> str:
+    """A text such as `1e-100000000` is no number: Spark would take minutes to write it out."""
+    text = f"cast(({expression}) as string)"
+    vast = f"typeof({expression}) = 'string' and (length({text}) > 1000 or {text} rlike {_VAST})"
+    return f"if({vast}, null, try_cast(({expression}) as {kind}))"
 
 
 def _number_rules(name: str, expression: str, decimal: str, decimals: int) -> dict[str, str]:
@@ -167,7 +175,7 @@ def _number_rules(name: str, expression: str, decimal: str, decimals: int) -> di
     """
     kind = f"typeof({expression})"
     number = f"try_cast(({expression}) as DOUBLE)"
-    exact = f"try_cast(({expression}) as DECIMAL(38, 18))"
+    exact = _cast(expression, "DECIMAL(38, 18)")
     own_decimals = f"try_cast(regexp_extract({kind}, ',([0-9]+)', 1) as int)"
     return {
         f"{name}_null": f"({expression}) is null",

@@ -9,6 +9,12 @@ from pyspark.sql import functions as sf
 from pyspark.sql.avro.functions import from_avro
 
 from unskew.config.models.decode import AvroDecode, CsvDecode, Decode, JsonDecode, TextDecode
+from unskew.jobs.query.decimals import (
+    format_with_texts,
+    read_decimals,
+    to_decimal,
+    without_vast_decimals,
+)
 
 REJECT_REASON = "reject_reason"
 NO_VALUE = "no_value"
@@ -38,10 +44,16 @@ def decode(raw: DataFrame, how: Decode, raw_columns: Sequence[str]) -> DataFrame
         others = [sf.col(name) for name in raw_columns if name != "value"]
         return raw.select(*kept, *others, text.alias("value"), reason.alias(REJECT_REASON))
     parsed = raw.select("*", _parse(how, text).alias(_DECODED))
-    reason = reason.when(_is_undecoded(how), NOT_DECODED)
-    others = [sf.col(name) for name in raw_columns if name not in how.columns]
+    decimals = read_decimals(how.ddl) if isinstance(how, CsvDecode) else {}
     record = _take_record(how)
-    decoded = [record.getField(name).alias(name) for name in how.columns]
+    fields = {name: record.getField(name) for name in how.columns}
+    values = {**fields, **{name: to_decimal(fields[name], decimals[name]) for name in decimals}}
+    undecoded = _is_undecoded(how)
+    for name in decimals:
+        undecoded = undecoded | (fields[name].isNotNull() & values[name].isNull())
+    reason = reason.when(undecoded, NOT_DECODED)
+    others = [sf.col(name) for name in raw_columns if name not in how.columns]
+    decoded = [value.alias(name) for name, value in values.items()]
     return parsed.select(*kept, *others, *decoded, reason.alias(REJECT_REASON))
 
 
@@ -49,7 +61,8 @@ def _parse(how: Decode, text: Column) -> Column:
     if isinstance(how, JsonDecode):
         return _parse_json(how, text)
     if isinstance(how, CsvDecode):
-        return sf.from_csv(text, f"{how.ddl}, {_CORRUPT} STRING", _make_csv_options(how))
+        schema = f"{format_with_texts(how.ddl)}, {_CORRUPT} STRING"
+        return sf.from_csv(text, schema, _make_csv_options(how))
     assert isinstance(how, AvroDecode)
     return _parse_avro(how)
 
@@ -62,7 +75,7 @@ def _parse_json(how: JsonDecode, text: Column) -> Column:
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     schema = f"{_RECORDS} ARRAY<STRUCT<{how.ddl}>>, {_END} BOOLEAN, {_CORRUPT} STRING"
     whole = sf.concat(sf.lit(f'{{"{_RECORDS}":['), text, sf.lit(f'],"{_END}":true}}'))
-    return sf.from_json(whole, schema, options)
+    return sf.from_json(without_vast_decimals(whole, schema), schema, options)
 
 
 def _take_record(how: Decode) -> Column:

@@ -47,7 +47,17 @@ def reject_reasons(
         ),
         (
             "string",
-            ["null", "'ten'", "''", "'1.0000001'", "'1000000000000'", "' 1.5 '", "'-2e3'"],
+            [
+                "null",
+                "'ten'",
+                "''",
+                "'1.0000001'",
+                "'1000000000000'",
+                "' 1.5 '",
+                "'-2e3'",
+                "'1e9999999'",
+                "'1e-100000000'",
+            ],
             [
                 "price_null",
                 "price_not_a_number",
@@ -56,6 +66,8 @@ def reject_reasons(
                 "price_out_of_range",
                 None,
                 None,
+                "price_out_of_range",
+                "price_out_of_range",
             ],
         ),
         (

@@ -3,6 +3,7 @@
 import decimal
 import io
 import json
+import time
 from pathlib import Path
 
 import fastavro
@@ -170,3 +171,101 @@ def test_a_confluent_record_without_its_header_is_rejected(
     how = AvroDecode.model_validate({"type": "avro", "schema_file": str(file), "wire": "confluent"})
     values = [b"\x01\x00\x00\x00\x07" + avro({"symbol": "A", "price": None}), b"\x00\x00"]
     assert [row[-1] for row in decoded(spark, how, values)] == ["not_decoded", "not_decoded"]
+
+
+VAST = ("1e100000000", "-1E+100000000", "0.1e0099999999")
+# Texts that Spark takes for such a number: with commas, escapes, digits of other scripts.
+VAST_TEXTS = (
+    "1e1,00,000000",
+    "1\\u0065100000000",
+    "\\u0031e\\u0031\\u0030\\u003000000000",
+    "1e\\uff11\\uff10\\uff10\\uff10\\uff1000000",
+    "1e" + 9 * "\N{ARABIC-INDIC DIGIT FOUR}",
+)
+
+
+@pytest.mark.parametrize("number", VAST)
+def test_a_number_of_a_hundred_million_digits_is_rejected_at_once(
+    spark: SparkSession, number: str
+) -> None:
+    ddl = "p DECIMAL(18,4), s STRUCT<l: ARRAY<DECIMAL(38,18)>>, m MAP<STRING, DECIMAL(9,2)>"
+    how = JsonDecode.model_validate({"type": "json", "schema": ddl})
+    texts = [
+        '{"p": %s}',
+        '{"p": "%s"}',
+        '{"p": %s, "p": 1}',
+        '{"p": %s',
+        '{"s": {"l": [1, %s]}}',
+        '{"m": {"a": "%s"}, "m": {"a": 1}}',
+        '{"p": 1}{"m": {"a": %s}}',
+    ]
+    values = [(text % number).encode() for text in texts]
+    csv = CsvDecode.model_validate({"type": "csv", "schema": "n INT, p DECIMAL(18,4)"})
+    began = time.monotonic()
+    assert [row[-1] for row in decoded(spark, how, list(values))] == ["not_decoded"] * len(texts)
+    assert decoded(spark, csv, [f"1,{number}".encode()]) == [(1, None, "not_decoded")]
+    assert time.monotonic() - began < 20
+
+
+def test_a_text_of_a_million_digits_is_rejected_at_once(spark: SparkSession) -> None:
+    ddl = "p DECIMAL(18,4), t STRING"
+    how = JsonDecode.model_validate({"type": "json", "schema": ddl})
+    csv = CsvDecode.model_validate({"type": "csv", "schema": ddl})
+    digits = 10_000_000 * b"7"
+    began = time.monotonic()
+    assert decoded(spark, how, [b'{"p": "%s"}' % digits])[0][-1] == "not_decoded"
+    assert decoded(spark, csv, [b"%s,x" % digits])[0][-1] == "not_decoded"
+    assert decoded(spark, how, [b'{"p": 1.5, "t": "%s"}' % digits])[0][-1] is None
+    assert time.monotonic() - began < 30
+
+
+def test_a_number_of_a_hundred_million_decimals_is_zero(spark: SparkSession) -> None:
+    how = JsonDecode.model_validate({"type": "json", "schema": "p DECIMAL(18,4)"})
+    values: list[bytes | None] = [b'{"p": 1e-100000000}', b'{"p": "1e-100000000"}']
+    assert decoded(spark, how, values) == [(0, None), (None, "not_decoded")]
+
+
+@pytest.mark.parametrize("number", VAST_TEXTS)
+def test_a_text_of_such_a_number_is_rejected_at_once(spark: SparkSession, number: str) -> None:
+    how = JsonDecode.model_validate(
+        {"type": "json", "schema": "p DECIMAL(18,4), l ARRAY<DECIMAL(9,2)>"}
+    )
+    texts = ['{"p": "%s"}', '{"p": "%s", "p": 1}', '{"l": [1, "%s"]}']
+    values = [(text % number).encode() for text in texts]
+    assert [row[-1] for row in decoded(spark, how, list(values))] == ["not_decoded"] * len(texts)
+
+
+def test_decimals_are_what_spark_makes_of_them(spark: SparkSession) -> None:
+    ddl = "`p p` DECIMAL(18,4) NOT NULL COMMENT 'x', q DECIMAL(38,2), s STRUCT<`a b`: DECIMAL(9,2)>"
+    how = JsonDecode.model_validate({"type": "json", "schema": ddl})
+    good = {
+        b'{"p p": 12345678901234.56785}': "12345678901234.5679",
+        b'{"p p": 1.5e3}': "1500.0000",
+        b'{"p p": "1,234.5"}': "1234.5000",
+        b'{"p p": -0.00005}': "-0.0001",
+        b'{"p p": 1, "q": null, "s": {"a b": 1.005}, "id": "12e34567"}': "1.0000",
+        b'{"p p": 98765432109876.54321, "id": "12e34567", "t": "x"}': "98765432109876.5432",
+    }
+    rows = decoded(spark, how, list(good))
+    assert [(str(row[0]), row[-1]) for row in rows] == [(value, None) for value in good.values()]
+    assert str(rows[-2][2][0]) == "1.01"
+    wrong = [b'{"p p": 1e15}', b'{"p p": "dear"}', b'{"p p": {"a": 1}}', b'{"p p": true}']
+    assert [row[-1] for row in decoded(spark, how, list(wrong))] == ["not_decoded"] * len(wrong)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["string", "bytes", {"type": "array", "items": "null"}, {"type": "map", "values": "null"}],
+)
+def test_an_avro_record_that_says_it_is_huge_is_rejected(
+    spark: SparkSession, tmp_path: Path, kind: object
+) -> None:
+    file = tmp_path / "huge.avsc"
+    fields = [{"name": "s", "type": kind}]
+    file.write_text(json.dumps({"type": "record", "name": "Huge", "fields": fields}))
+    how = AvroDecode.model_validate({"type": "avro", "schema_file": str(file)})
+    left, length = (2**31 - 100) << 1, bytearray()
+    while left > 127:
+        length.append(left & 127 | 128)
+        left >>= 7
+    assert decoded(spark, how, [bytes([*length, left])]) == [(None, "not_decoded")]

@@ -1,0 +1,87 @@
+"""Decimals of a record that would keep a task for ever.
+
+Spark writes a decimal out to its last digit before it looks whether it fits: `1e100000000`, eleven
+bytes of a record, is a number of a hundred million digits, which a task does not finish. A text
+of a million digits takes it many seconds. So the few JSON texts that might have such a number are
+read in another way first, one which takes it for a float; and the decimals of CSV are read as
+texts, of which one with such an exponent or so many digits is no number.
+"""
+
+from functools import lru_cache
+from typing import cast
+
+from pyspark.sql import Column
+from pyspark.sql import functions as sf
+from pyspark.sql.types import ArrayType, DataType, DecimalType, MapType, StringType, StructType
+
+# An exponent of four digits or more, whatever script they are of, perhaps grouped by commas; no
+# decimal has more than 38 digits in all.
+_EXPONENT = r"[eE][,+-]*(?:,*\p{Nd}){4}"
+# The same where any character may be written as an escape.
+_EXPONENT_OR_ESCAPES = r"[eE](?:[,+-]|\p{Nd}|\\u\p{XDigit}{4}){4}|\\u00[46]5"
+
+# More than a number has that anybody writes; and a record that may hold one of very many.
+_DIGITS_MAX = 1_000
+_LARGE_BYTES = 1 << 16
+_UNUSABLE = rf'{_EXPONENT}|"[^"]{{{_DIGITS_MAX}}}'
+
+
+@lru_cache
+def _parse(ddl: str) -> StructType:
+    return cast("StructType", StructType.fromDDL(ddl))
+
+
+def without_vast_decimals(text: Column, ddl: str) -> Column:
+    """A JSON text that Spark can read by this schema at once; null in place of any other.
+
+    A variant's numbers are floats where they have exponents, its texts have no escapes that they
+    do not need, and a name that is there twice, of which Spark would read both, makes none.
+    """
+    decimals = _find_decimals(_parse(ddl))
+    if decimals is None:
+        return text
+    variant = sf.to_json(sf.try_parse_json(text))
+    texts = sf.to_json(sf.from_json(variant, cast("StructType", decimals)))
+    suspicious = (sf.octet_length(text) > _LARGE_BYTES) | text.rlike(_EXPONENT_OR_ESCAPES)
+    return sf.when(suspicious, sf.when(~texts.rlike(_UNUSABLE), variant)).otherwise(text)
+
+
+def _find_decimals(kind: DataType) -> DataType | None:
+    """What holds decimals within a type, with a text for each of them; None if there are none."""
+    if isinstance(kind, StructType):
+        kept = StructType()
+        for field in kind:
+            inner = _find_decimals(field.dataType)
+            if inner is not None:
+                kept.add(field.name, inner)
+        return kept if kept.fields else None
+    if isinstance(kind, ArrayType):
+        inner = _find_decimals(kind.elementType)
+        return None if inner is None else ArrayType(inner)
+    if isinstance(kind, MapType):
+        inner = _find_decimals(kind.valueType)
+        return None if inner is None else MapType(StringType(), inner)
+    return StringType() if isinstance(kind, DecimalType) else None
+
+
+def read_decimals(ddl: str) -> dict[str, DecimalType]:
+    """The columns that are decimals, by name."""
+    kinds = {field.name: field.dataType for field in _parse(ddl)}
+    return {name: kind for name, kind in kinds.items() if isinstance(kind, DecimalType)}
+
+
+def format_with_texts(ddl: str) -> str:
+    """The schema of CSV as Spark DDL, with a text for each decimal."""
+    columns = []
+    for field in _parse(ddl):
+        name = field.name.replace("`", "``")
+        kind = StringType() if isinstance(field.dataType, DecimalType) else field.dataType
+        columns.append(f"`{name}` {kind.simpleString()}")
+    return ", ".join(columns)
+
+
+def to_decimal(text: Column, kind: DecimalType) -> Column:
+    """The number in a text, as Spark reads it of CSV: commas group digits; null if it is none."""
+    plain = sf.replace(text, sf.lit(","), sf.lit(""))
+    usable = (sf.octet_length(plain) <= _DIGITS_MAX) & ~plain.rlike(_EXPONENT)
+    return sf.when(usable, plain.try_cast(kind))
