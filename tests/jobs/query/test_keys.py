@@ -59,6 +59,59 @@ def test_an_operator_with_a_key_a_record_rejects_the_record(
     assert dead_letters == [("key_too_long", rows[1])]
 
 
+PRICED = {"price": 1, "volume": 1, "at": AT}
+
+
+@pytest.mark.parametrize(
+    ("operator", "short", "long"),
+    [
+        ({"type": "vwap"}, {"symbol": "abcd"}, {"symbol": "abcde"}),
+        (
+            # Together, though each is short enough.
+            {
+                "type": "aggregate",
+                "key": {"symbol": "symbol", "user": "user"},
+                "columns": {"count": "count(*)"},
+            },
+            {"symbol": "ab", "user": "cd"},
+            {"symbol": "abc", "user": "de"},
+        ),
+        (
+            {"type": "aggregate", "key": "symbol", "columns": {"count": "count(*)"}},
+            {"symbol": "éé"},
+            {"symbol": "ééé"},
+        ),
+    ],
+    ids=["vwap", "two columns", "bytes"],
+)
+def test_a_key_that_is_too_long_rejects_the_record_of_every_operator(
+    spark: SparkSession,
+    tmp_path: Path,
+    operator: dict[str, Any],
+    short: dict[str, Any],
+    long: dict[str, Any],
+) -> None:
+    rows = [{**PRICED, **short}, {**PRICED, **long}]
+    changes = {"operator": operator, "max_key_bytes": "4 B"}
+    ran, dead_letters = run_without_windows(spark, tmp_path, "level", rows, **changes)
+    assert len(ran.rows) == 1
+    assert all(
+        ran.rows[0].get(name, ran.rows[0].get("key")) == text for name, text in short.items()
+    )
+    assert [(each["reason"], json.loads(each["value"])) for each in dead_letters] == [
+        ("key_too_long", rows[1])
+    ]
+
+
+def test_of_a_post_with_a_long_tag_the_others_count(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [{"user": "u", "hashtags": ["ab", "abcde", "cd"], "at": AT}]
+    operator = {"type": "hashtags", "hashtags": "hashtags", "user": "user"}
+    changes = {"operator": operator, "max_key_bytes": "4 B"}
+    totals, dead_letters = counted(spark, tmp_path, rows, "level", **changes)
+    assert totals == {"ab": 1, "cd": 1}
+    assert dead_letters == [("key_too_long", rows[0])]
+
+
 @pytest.mark.parametrize("grouping", ["level", pytest.param("none", marks=pytest.mark.slow)])
 def test_a_record_of_too_many_keys_is_one_dead_letter(
     spark: SparkSession, tmp_path: Path, grouping: str
