@@ -302,7 +302,7 @@ PAPER = Paper(
     findings=(
         "To the letter the gains do not come back: busy time made equal takes an idle instance for"
         " one that owes work. With matrices sent at the first check and a synchronisation every 64"
-        " records most of them do, and at every report more than that ([the same tables with other"
-        " variants](../benchmarks/results/posg.md))."
+        " records most of them do (1.18 at Zipf-1.0), and at every report more than that ([the same"
+        " tables with other variants](../benchmarks/results/posg.md))."
     ),
 )
