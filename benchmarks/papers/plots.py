@@ -7,13 +7,11 @@ from html import escape
 from benchmarks.papers.definitions import Plot, Results
 from unskew.jobs.observe.page.palette import LIGHT
 
-COLORS = tuple(
-    LIGHT[name]
-    for name in (
-        *("read", "routed", "key", "route", "merge"),
-        *("commit", "bad", "rest", "good", "text"),
-    )
-)
+COLORS = (
+    "#3b6fb6", "#4c9f70", "#c98a2b", "#a5456b", "#6b5b95", "#5f6b73", "#2a9d9d", "#b5533c",
+    "#8a8d2f", "#1f3a5f",
+)  # fmt: skip
+"""More lines than the page's palette tells apart."""
 _WIDTH, _HEIGHT = 860, 380
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 590, 40, 330
 _FLOOR = 1e-9
