@@ -76,7 +76,7 @@ def _write_batch(
     @_short_java_errors()
     def write_batch(results: DataFrame, batch_id: int) -> None:
         written = results if top is None else keep_top_of_each_window(results, *top)
-        cached = written.persist() if compute or len(sinks) > 1 else written
+        cached = _forget_order(written).persist() if compute or len(sinks) > 1 else written
         try:
             if compute:
                 # A look at a few rows computes no more partitions of the merge than have those; the
@@ -91,6 +91,15 @@ def _write_batch(
             cached.unpersist()
 
     return write_batch
+
+
+def _forget_order(results: DataFrame) -> DataFrame:
+    """The same rows, of which Spark no longer knows by what they are sorted.
+
+    A merge that Spark sorts leaves results sorted by columns that they do not have any more, and
+    `persist` fails on those.
+    """
+    return results.observe("results", sf.count(sf.lit(1)))
 
 
 class BatchWriteError(Exception):

@@ -38,6 +38,22 @@ def test_the_console_computes_also_what_it_does_not_show(
     assert ran.batches[-1].merge_rows == 200
 
 
+def test_results_that_spark_sorts_go_to_two_sinks(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [{"text": f"s{n % 2}", "n": n, "at": START.isoformat()} for n in range(1, 5)]
+    write_lines(tmp_path / "in", "0.json", rows)
+    ran = Ran(
+        spark,
+        tmp_path,
+        "sorted",
+        decode={"type": "json", "schema": "text STRING, n INT, at TIMESTAMP"},
+        operator={"type": "vwap", "symbol": "text", "price": "n", "volume": "1"},
+        window={"type": "none"},
+        lateness=None,
+        sinks=[{"type": "memory", "table": "totals"}, {"type": "console"}],
+    )
+    assert [(row["key"], row["trades"]) for row in ran.rows] == [("s0", 2), ("s1", 2)]
+
+
 @pytest.mark.slow
 def test_the_memory_sink_does_not_pile_up_plans(spark: SparkSession, tmp_path: Path) -> None:
     write_words(tmp_path, batches=3, words=2)
