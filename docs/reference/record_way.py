@@ -60,7 +60,7 @@ OMITTED = {
     Call("jobs/kafka/options.py", "make_connection_options"): "makes options for Spark",
     Call("jobs/engine/service.py", "Service._publish"): "writes rejected records",
     Call("jobs/engine/stage_times.py", "SparkJobs.read_stages"): "asks Spark when its stages ran",
-    Call("jobs/engine/stage_times.py", "StageTimes.of_batch"): "takes the stages' times",
+    Call("jobs/engine/stage_times.py", "StageTimes.read_batch"): "takes the stages' times",
     Call("jobs/engine/service.py", "Service._publish_newest"): "writes rejected records",
     Call(
         "jobs/observe/batches/rejected_samples.py", "read_rejected_rows"
