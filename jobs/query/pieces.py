@@ -17,7 +17,8 @@ _PIECES_A_TASK_UNKNOWN = 4
 def choose_pieces(sizes: Sequence[int], tasks: int) -> int:
     """The number to ask for: the least whose largest share is even enough, else the evenest.
 
-    `sizes` are the records of each Kafka partition, as far as they are known.
+    `sizes` are the records of each Kafka partition, as far as they are known. Where many more of
+    them than tasks are nearly empty, shares stay uneven: Spark joins pieces by their number.
     """
     if sum(sizes) == 0:
         return tasks * _PIECES_A_TASK_UNKNOWN

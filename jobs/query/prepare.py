@@ -38,9 +38,7 @@ KEY_TOO_LONG = "key_too_long"
 TOO_MANY_KEYS = "too_many_keys"
 _WHY = "_why"
 _KEYS = "_keys"
-_COUNT = "_count"
-_POSITION = "_position"
-_MARK = "\0"
+_USABLE = "_usable"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # A day within the years 1 to 9999, which Python's dates have, whatever the zone: a row operator
 # gets such dates. Milliseconds that were read as seconds are beyond.
@@ -167,59 +165,51 @@ def _explode_keys(rows: DataFrame, job: Job) -> DataFrame:
     """A row for each key of a record, and one in all for its keys that cannot be used.
 
     Of a record with such keys the others count. It is one dead letter, not one a key: each holds
-    the whole record, and a record of 1 MiB has room for 500 keys that are too long. Its row comes
-    behind those of the keys. There is no function with a lambda here: Spark interprets those, and
-    does not generate code for the stage that has one.
+    the whole record, and a record of 1 MiB has room for 500 keys that are too long.
     """
     keys, accepted = sf.col(KEY), sf.col(REJECT_REASON).isNull()
     many = sf.when(sf.size(keys) > job.max_keys_per_record, TOO_MANY_KEYS)
     rows = rows.withColumn(REJECT_REASON, sf.coalesce(sf.col(REJECT_REASON), many))
-    rows = rows.withColumn(_WHY, sf.when(accepted, _find_unusable(keys, job)))
+    rows = rows.withColumn(_USABLE, _are_usable(keys, job))
+    others = sf.filter(keys, lambda key: _is_usable(key, job))
     # The row of a dead letter has no key.
     dead_letter = sf.array(sf.lit(None))
     exploded = (
         sf.when(~accepted, dead_letter)
-        .when(sf.col(_WHY).isNull(), keys)
-        .otherwise(sf.concat(keys, dead_letter))
+        .when(sf.col(_USABLE), keys)
+        .otherwise(sf.concat(others, dead_letter))
     )
+    long = sf.when(sf.exists(keys, lambda key: _is_too_long(key, job)), KEY_TOO_LONG)
+    why = sf.when(accepted & ~sf.col(_USABLE), sf.coalesce(long, sf.lit(NULL_KEY)))
     # Before the explosion, so that these are evaluated once a record and not once a key.
-    rows = rows.withColumns({_COUNT: sf.size(keys), _KEYS: exploded})
+    rows = rows.withColumns({_WHY: why, _KEYS: exploded})
     # Not `explode`: Spark would look for empty arrays beforehand, with the expression of the keys
     # copied into that filter several times.
-    others = [sf.col(name) for name in rows.columns if name not in (KEY, _KEYS)]
-    rows = rows.select(*others, sf.posexplode_outer(_KEYS).alias(_POSITION, KEY))
-    why = sf.when(sf.col(_POSITION) >= sf.col(_COUNT), sf.col(_WHY))
-    rows = rows.withColumn(REJECT_REASON, sf.coalesce(sf.col(REJECT_REASON), why))
-    usable = sf.octet_length(KEY) <= job.max_key_bytes.bytes
-    rows = rows.where(usable | sf.col(REJECT_REASON).isNotNull())
-    return rows.drop(_WHY, _COUNT, _POSITION)
+    rows = rows.withColumn(KEY, sf.explode_outer(_KEYS)).drop(_KEYS, _USABLE)
+    reason = sf.coalesce(sf.col(REJECT_REASON), sf.when(sf.col(KEY).isNull(), sf.col(_WHY)))
+    rows = rows.withColumn(REJECT_REASON, reason).drop(_WHY)
+    return rows.where(sf.col(KEY).isNotNull() | sf.col(REJECT_REASON).isNotNull())
 
 
-def _find_unusable(keys: Column, job: Job) -> Column:
-    """Why some keys of a record cannot be used; null if all can.
+def _are_usable(keys: Column, job: Job) -> Column:
+    """Is every key there, and short enough? Most records are judged without a look at each key.
 
-    Most records are judged by the first two conditions. `array_contains` is null where a key is,
-    and rarely true here.
+    `array_contains` is null where a key is, and rarely true here. Functions with a lambda run
+    outside of Spark's generated code.
     """
-    joined, most = sf.array_join(keys, ""), job.max_key_bytes.bytes
-    short = sf.octet_length(joined) <= most
     complete = ~sf.array_contains(keys, sf.lit(""))
-    lacking = sf.octet_length(sf.array_join(keys, "", "?")) > sf.octet_length(joined)
-    reason = sf.when(~short & _has_too_long(keys, most), KEY_TOO_LONG).when(lacking, NULL_KEY)
-    return sf.when(~sf.coalesce(complete & short, sf.lit(False)), reason)
+    short = sf.octet_length(sf.array_join(keys, "")) <= job.max_key_bytes.bytes
+    return sf.when(complete & short, sf.lit(True)).otherwise(
+        sf.forall(keys, lambda key: _is_usable(key, job))
+    )
 
 
-def _has_too_long(keys: Column, most: int) -> Column:
-    """Is any of the keys longer than so many bytes?
+def _is_usable(key: Column, job: Job) -> Column:
+    return sf.coalesce(~_is_too_long(key, job), sf.lit(False))
 
-    A pattern over all of them, a character a byte, with a mark between two. A key that has the mark
-    itself could hide its length, so records with such a key are taken to have one too long.
-    """
-    marked = sf.array_join(keys, _MARK)
-    octets = sf.decode(sf.encode(marked, "UTF-8"), "ISO-8859-1")
-    marks = sf.octet_length(marked) - sf.octet_length(sf.translate(marked, _MARK, ""))
-    known = sf.octet_length(sf.array_join(keys, "?")) - sf.octet_length(sf.array_join(keys, ""))
-    return octets.rlike(f"(?:^|\\x00)[^\\x00]{{{most + 1},}}") | (marks > known)
+
+def _is_too_long(key: Column, job: Job) -> Column:
+    return sf.octet_length(key) > job.max_key_bytes.bytes
 
 
 def _compute_pane(window: Window) -> Column:

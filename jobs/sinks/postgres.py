@@ -156,7 +156,7 @@ class PostgresSink(Sink):
             columns = {name: [each[name] for each in rejected] for name in ("key", "reason")}
             yield pa.RecordBatch.from_pydict(columns, _make_rejected_schema())
 
-        for row in results.mapInArrow(upsert, "key STRING, why STRING").collect():
+        for row in results.mapInArrow(upsert, "key STRING, reason STRING").collect():
             batch.rejected_totals.append(
                 RejectedTotal(f"postgres {self.table}", row["key"], row["reason"])
             )

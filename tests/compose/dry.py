@@ -57,10 +57,9 @@ _PROGRAMS = {
 }
 
 
-class _Container(Child):
-    def ask_to_end(self) -> None:
-        """Send SIGTERM and return: the container has its own time to end."""
-        self._process.terminate()  # the guard hands it on
+def _ask_to_end(child: Child) -> None:
+    """Send SIGTERM and return: the container has its own time to end."""
+    child._process.terminate()  # the guard hands it on
 
 
 class Dry:
@@ -69,7 +68,7 @@ class Dry:
     def __init__(self, services: dict[str, Service], folder: Path) -> None:
         self.services = services
         self.native = Native(services, folder)
-        self.children: dict[str, _Container] = {}
+        self.children: dict[str, Child] = {}
         self._folder = folder
         # The entry point finds the environment where it would in the image.
         (folder / "venv").symlink_to(sys.prefix)
@@ -92,7 +91,7 @@ class Dry:
             environment |= self._image_of_grafana(name)
         folder = self._folder / name
         folder.mkdir(exist_ok=True)
-        self.children[name] = _Container(command, folder / "log", env=environment)
+        self.children[name] = Child(command, folder / "log", env=environment)
         return True
 
     def _command(self, name: str) -> list[str] | None:
@@ -184,7 +183,7 @@ class Dry:
         wrong = []
         for name, child in reversed(self.children.items()):
             service, was_running = self.services[name], child.running
-            child.ask_to_end()
+            _ask_to_end(child)
             with suppress(subprocess.TimeoutExpired):
                 child.wait(seconds(service.get("stop_grace_period", "10s")))
             tail = child.log_tail()

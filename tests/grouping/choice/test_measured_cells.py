@@ -9,6 +9,7 @@ import numpy as np
 
 from benchmarks.engine.where import Cell
 from benchmarks.model import RESULTS, SLOTS, Case, make_batches, read_cases
+from tests.support.auto_worlds import count_hashes
 from unskew.grouping.choice.decider import Decider
 from unskew.grouping.choice.key_counts import KeyCounts
 from unskew.grouping.choice.ways import KEY, LEVEL, LEVEL_SECONDS, WAYS, MeasuredBatch
@@ -79,7 +80,7 @@ def _spread(keys: Cell, way: str, records: int) -> Loads:
 
 @cache
 def _count(keys: Cell, records: int) -> KeyCounts:
-    return KeyCounts.of_hashes(make_batches(keys, records)[-1].hashes)
+    return count_hashes(make_batches(keys, records)[-1].hashes)
 
 
 def test_from_the_fifth_batch_on_few_measured_cells_have_a_better_fixed_choice() -> None:

@@ -98,7 +98,7 @@ def test_every_word_that_names_a_figure_is_a_term_and_every_term_is_on_the_page(
         page.batch_done(replace(skewed(1), stats=counted, written=written, samples=(sample,)))
         seen.wait("title", "^Batch 1$")
         assert terms_in(seen, "#lost") == {"reason"}
-        assert seen.page.locator("#letters, #results-part, #files-tile").count() == 3
+        assert seen.page.locator("#dead-letters, #results-part, #files-tile").count() == 3
         for selector in ("dt", "thead th", ".legend span", "h2:not(#title)", "#imbalance"):
             without = seen.page.locator(f"{selector}:visible:not(:has(dfn[data-term]))")
             assert without.all_inner_texts() == [], selector

@@ -283,7 +283,8 @@ def test_distinct_values_of_every_split_are_the_same_estimate_within_the_bound(
     estimates = np.array([row["users"] for each in merged for row in each.values()]).reshape(-1, 4)
     assert (estimates == estimates[:, :1]).all()
     errors = estimates[:, 0] / [size for size, _, _ in cases] - 1
-    assert np.sqrt((errors**2).mean()) <= STANDARD_ERROR
+    # The deviation of 24 draws is below 1.46 times the true one in 999 cases of 1,000.
+    assert np.sqrt((errors**2).mean()) <= 1.46 * STANDARD_ERROR
     assert np.abs(errors).max() <= 3 * STANDARD_ERROR
 
 

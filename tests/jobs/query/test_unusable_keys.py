@@ -60,7 +60,7 @@ def prepared(spark: SparkSession, tags: list[list[str | None]]) -> Any:
             "checkpoint": "unused",
         },
     )
-    operator = _AllTags.of(job.operator)
+    operator = _AllTags.from_options(job.operator)
     return prepare(decode(raw, job.decode, source.COLUMNS), operator, job)[0]
 
 
@@ -78,11 +78,3 @@ def test_usable_keys_are_rows_and_all_others_are_one_dead_letter(spark: SparkSes
         key for keys, _ in CASES for key in keys if key is not None and len(key.encode()) <= 5
     ]
     assert sorted(row.key for row in rows if row.rejected is None) == sorted(usable)
-
-
-def test_only_the_time_of_a_batch_is_judged_outside_of_generated_code(spark: SparkSession) -> None:
-    plan = prepared(spark, [["a"]])._jdf.queryExecution().executedPlan().toString()
-
-    (interpreted,) = [line for line in plan.splitlines() if "lambdafunction" in line]
-    assert interpreted.count("lambdafunction") == 1
-    assert "unix_micros(lambda" in interpreted

@@ -31,7 +31,7 @@ def predictions(pairs: dict[str, float] | None = None, **seconds: float) -> list
 def _no_calibration(tmp_path_factory, monkeypatch) -> None:
     """Constants are the defaults, whatever was calibrated on this machine; kernels stay cached."""
     folder = tmp_path_factory.mktemp("calibration")
-    target = "unskew.jobs.commands.prediction.options.calibration_file"
+    target = "unskew.jobs.commands.prediction.options.find_calibration_file"
     monkeypatch.setattr(target, lambda: folder / "machine.json")
 
 
