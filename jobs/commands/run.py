@@ -119,6 +119,7 @@ def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
     from unskew.jobs.checkpoint.lock import check_not_in_use  # noqa: PLC0415
     from unskew.jobs.engine.preflight import check_before_spark  # noqa: PLC0415
     from unskew.jobs.engine.service import run_in_session  # noqa: PLC0415
+    from unskew.jobs.engine.session import JvmEndedError  # noqa: PLC0415
     from unskew.jobs.local.signals import Stop, signals_to  # noqa: PLC0415
     from unskew.jobs.observe.board import make_board  # noqa: PLC0415
     from unskew.jobs.observe.health import Health, compute_stall_seconds  # noqa: PLC0415
@@ -148,7 +149,7 @@ def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
             status.write_event("operator_changed", what=changed)
         try:
             run_in_session(job, board, health, page, status, stop=stop)
-        except Exception:
+        except JvmEndedError:
             # A signal to the whole process group may have ended the JVM before us.
             if not stop.asked:
                 raise

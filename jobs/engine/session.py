@@ -136,11 +136,15 @@ def session(
             spark = builder.getOrCreate()
         yield spark
     except Exception as error:
-        if has_jvm_ended():
-            raise ExternalError(f"{name}: {JVM_ENDED}") from error
+        if has_jvm_ended() or _is_stopped():
+            raise JvmEndedError(f"{name}: {JVM_ENDED}") from error
         raise
     finally:
         _stop()
+
+
+class JvmEndedError(ExternalError):
+    """The JVM has ended, or is about to: this process did not stop Spark."""
 
 
 def choose_authentication(settings: Mapping[str, str]) -> dict[str, str]:
@@ -171,6 +175,15 @@ def has_jvm_ended() -> bool:
     except subprocess.TimeoutExpired:
         return False
     return True
+
+
+def _is_stopped() -> bool:
+    """Has the JVM stopped Spark, as it does first when a signal ends it?"""
+    active: Any = SparkContext._active_spark_context  # noqa: SLF001 - no public way
+    try:
+        return active is not None and bool(active._jsc.sc().isStopped())  # noqa: SLF001
+    except (Py4JError, OSError):
+        return True
 
 
 @contextmanager

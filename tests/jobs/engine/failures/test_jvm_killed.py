@@ -20,6 +20,21 @@ SINKS = {
     "several": "[{type: console}, {type: memory, table: totals}]",
 }
 
+# Says that it was called, and fails once it is told to.
+FAILING_SINK = """
+import time
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+
+
+def write(results, batch_id):
+    (FOLDER / "called").touch()
+    while not (FOLDER / "fail").exists():
+        time.sleep(0.05)
+    raise ValueError("the table is closed")
+"""
+
 
 def words(folder: Path, sinks: str, records: int = 1000, broken: int = 0) -> list[str]:
     """A job of one batch that takes half of its records times 50 ms."""
@@ -35,7 +50,7 @@ def words(folder: Path, sinks: str, records: int = 1000, broken: int = 0) -> lis
         "lateness": "null",
         "partitions": 2,
         "merge.partitions": 1,
-        "sinks": SINKS[sinks],
+        "sinks": SINKS.get(sinks, sinks),
         "dead_letters": f"{{type: files, path: {folder}/dead}}",
         "checkpoint": folder / "checkpoint",
         "metrics.port": "auto",
@@ -68,7 +83,20 @@ def test_a_killed_jvm_is_one_line(tmp_path: Path, sinks: str) -> None:
         assert problem.startswith("word_count: the JVM ended (killed?)")
 
 
-@pytest.mark.parametrize("sinks", ["several", pytest.param("console", marks=pytest.mark.long)])
+def test_a_jvm_that_is_killed_at_the_start_is_one_line(tmp_path: Path) -> None:
+    with running(words(tmp_path, "console", records=2), tmp_path / "log") as job:
+        job.wait(lambda: bool(children_named("java", job.process.pid)))
+        (jvm,) = children_named("java", job.process.pid)
+        job.wait((tmp_path / "checkpoint").exists)
+        jvm.kill()
+        assert not (tmp_path / "checkpoint" / "offsets" / "0").exists()
+        assert job.process.wait(60) == 1
+        assert remarks(job) == []
+        (problem,) = job.events()[-1]["problems"]
+        assert problem.startswith("word_count: the JVM ended (killed?)")
+
+
+@pytest.mark.parametrize("sinks", ["several", "console"])
 def test_sigterm_to_the_group_ends_it_without_a_trace(tmp_path: Path, sinks: str) -> None:
     with running(words(tmp_path, sinks), tmp_path / "log") as job:
         wait_for_batch(job, tmp_path)
@@ -83,3 +111,16 @@ def test_a_job_with_several_sinks_is_stopped_in_mid_batch_without_a_trace(tmp_pa
         os.kill(job.process.pid, signal.SIGTERM)
         assert job.process.wait(60) == 0
         assert remarks(job) == []
+
+
+def test_a_failure_after_sigterm_is_told(tmp_path: Path) -> None:
+    (tmp_path / "failing.py").write_text(FAILING_SINK)
+    sink = f"[{{type: python, file: {tmp_path}/failing.py, function: write}}]"
+    with running(words(tmp_path, sink, records=2), tmp_path / "log") as job:
+        job.wait((tmp_path / "called").exists)
+        os.kill(job.process.pid, signal.SIGTERM)
+        time.sleep(1)
+        (tmp_path / "fail").touch()
+        assert job.process.wait(60) == 1
+        (problem,) = job.events()[-1]["problems"]
+        assert "ValueError: the table is closed" in problem
