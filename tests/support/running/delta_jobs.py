@@ -29,6 +29,15 @@ COUNTS = {
     "operator": {"type": "word_count", "text": "country"},
     "merge": {"partitions": 2, "output": "update"},
 }
+MERGED: dict[str, dict[str, Any]] = {
+    "vwap": {"type": "vwap", "symbol": "country", "price": "amount + 1", "volume": "amount + 1"},
+    "aggregate": {
+        "type": "aggregate",
+        "key": "country",
+        "columns": {"n": "count(*)", "total": "sum(amount)", "top": "max(amount)"},
+    },
+}
+"""Other operators whose results are merged."""
 CLOSED = {
     **COUNTS,
     "event_time": "to_timestamp(amount)",
@@ -87,6 +96,13 @@ def run(spark: SparkSession, folder: Path) -> dict[str, Any]:
     repeat_last_batch(folder, "counts")
     Ran(spark, folder, "counts", sinks=[counts], **COUNTS)
     shown["counts"] = read(spark, folder / "counts")
+
+    for name, operator in MERGED.items():
+        for _ in range(2):
+            changes = {**COUNTS, "operator": operator, "sinks": [table(folder / name)]}
+            Ran(spark, folder, name, **changes)
+            shown[name] = read(spark, folder / name)
+            repeat_last_batch(folder, name)
 
     both = [
         table(folder / "closed", partition_by=["date(window_start) AS day"]),
