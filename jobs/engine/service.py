@@ -77,7 +77,8 @@ class Service:
         self._rejected: Mapping[str, int] = {}
         self.made_progress = False
         self._rejected_share = RejectedShare(job)
-        self._sizes: tuple[tuple[MergePartition, ...], int, int] = ((), 0, 0)
+        self._merge_state: tuple[MergePartition, ...] = ()
+        self._journal_sizes = (0, 0)
         self._newest: object = None
 
     def run(self) -> None:
@@ -198,11 +199,7 @@ class Service:
         samples = self._publish_newest(batch, progress)
         # A size that cannot be read now is only missing from the displays: the job goes on.
         with suppress(OSError, pa.ArrowException):
-            self._sizes = (
-                read_merge_state(self.job.checkpoint),
-                self.journal.sum_size_bytes(),
-                len(self.journal.batches()),
-            )
+            self._merge_state = read_merge_state(self.job.checkpoint)
         stages = self._spark_jobs.read_stages(progress["runId"], batch)
         written = self._table_writers.read_batch(progress, stages)
         if written is not None and not is_computed_by_spark(self._pipeline.job):
@@ -213,10 +210,10 @@ class Service:
                 self.job.checkpoint, self.journal, batch, max(10, self.job.metrics.hot_keys)
             ),
             read_routing(self.journal, batch),
-            *self._sizes,
-            written,
-            self._stage_times.read_batch(stages, self._pipeline.job),
-            samples,
+            self._merge_state,
+            written=written,
+            stages=self._stage_times.read_batch(stages, self._pipeline.job),
+            samples=samples,
         )
         done = replace(
             done,
@@ -224,6 +221,11 @@ class Service:
             choice=self._chooser.take_batch(done),
         )
         keep_spark_counts(self.journal, done)
+        # Only now the journal has all files of the batch.
+        with suppress(OSError, pa.ArrowException):
+            self._journal_sizes = self.journal.sum_size_bytes(), len(self.journal.batches())
+        size_bytes, batches = self._journal_sizes
+        done = replace(done, journal_bytes=size_bytes, journal_batches=batches)
         for follower in self._followers:
             follower.batch_done(done)
         self.journal.purge(batch - KEPT_BATCHES)
