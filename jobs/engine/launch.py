@@ -41,7 +41,10 @@ def launch(settings: Mapping[str, str]) -> None:
         # Spark splits this text once more.
         words += ["--driver-java-options", shlex.quote(f"@{arguments}")]
         with _set_submit_arguments(words):
-            gateway: Any = launch_gateway()  # type: ignore[no-untyped-call]
+            # In a process group of its own: a SIGTERM to this one's would end the JVM in the middle of
+            # a batch, with a trace. It ends when this process does, by its standard input.
+            own_group = {"process_group": 0}
+            gateway: Any = launch_gateway(popen_kwargs=own_group)  # type: ignore[no-untyped-call]
     SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001
 
 
