@@ -41,8 +41,8 @@ def launch(settings: Mapping[str, str]) -> None:
         # Spark splits this text once more.
         words += ["--driver-java-options", shlex.quote(f"@{arguments}")]
         with _set_submit_arguments(words):
-            # In a process group of its own: a SIGTERM to this one's would end the JVM in the middle of
-            # a batch, with a trace. It ends when this process does, by its standard input.
+            # In a process group of its own: a SIGTERM to this one's would end the JVM in mid-batch,
+            # with a trace. It ends when this process does, by its standard input.
             own_group = {"process_group": 0}
             gateway: Any = launch_gateway(popen_kwargs=own_group)  # type: ignore[no-untyped-call]
     SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001
