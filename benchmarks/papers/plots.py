@@ -5,13 +5,12 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from benchmarks.papers.definitions import Plot, Results
+from unskew.jobs.observe.batches.batch_time import MERGE, READ, ROUTE
 from unskew.jobs.observe.page.palette import LIGHT
 
-COLORS = (
-    "#3b6fb6", "#4c9f70", "#c98a2b", "#a5456b", "#6b5b95", "#5f6b73", "#2a9d9d", "#b5533c",
-    "#8a8d2f", "#1f3a5f",
-)  # fmt: skip
-"""More lines than the page's palette tells apart."""
+_NAMES = (READ, "good", MERGE, "alarm", ROUTE, "muted", "routed", "key", "key-2", "mark")
+COLORS = tuple(LIGHT[name] for name in _NAMES)
+"""Those of the palette that can be told apart as lines."""
 _WIDTH, _HEIGHT = 860, 380
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 590, 40, 330
 _FLOOR = 1e-9
