@@ -1,7 +1,6 @@
 """A driver that stood still while another start took its checkpoint over, without locks."""
 
 import json
-import os
 import signal
 import time
 from pathlib import Path
@@ -9,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.jobs.engine.failures.test_jvm_killed import remarks, wait_for_batch, words
-from tests.support.running.job_process import finished, running
+from tests.support.running.job_process import Running, finished, running
+from tests.support.running.processes import children_named
 from unskew.jobs.checkpoint.files import open_journal_in
 from unskew.jobs.checkpoint.lock import JVM_LOCK, LOCK
 from unskew.jobs.observe.batches.batch_stats import read_batch_stats
@@ -19,13 +19,19 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(400)]
 RECORDS, BROKEN = 600, 7
 
 
+def signal_driver(job: Running, number: signal.Signals) -> None:
+    """Signal the process and its JVM, which leads a process group of its own."""
+    for process in (job.process, *children_named("java", job.process.pid)):
+        process.send_signal(number)
+
+
 @pytest.mark.parametrize("wakes", ["beside the second", "after the second"])
 def test_a_driver_that_wakes_up_writes_nothing_and_ends(tmp_path: Path, wakes: str) -> None:
     started = words(tmp_path, "console", records=RECORDS, broken=BROKEN)
     checkpoint = tmp_path / "checkpoint"
     with running(started, tmp_path / "log") as first:
         wait_for_batch(first, tmp_path)
-        os.killpg(first.process.pid, signal.SIGSTOP)
+        signal_driver(first, signal.SIGSTOP)
         # As on storage without locks.
         for name in (LOCK, JVM_LOCK):
             (checkpoint / name).unlink()
@@ -33,12 +39,12 @@ def test_a_driver_that_wakes_up_writes_nothing_and_ends(tmp_path: Path, wakes: s
             with running([*started, "--available-now"], tmp_path / "log-second") as second:
                 second.wait((checkpoint / "unskew" / "owner").exists)
                 time.sleep(8)
-                os.killpg(first.process.pid, signal.SIGCONT)
+                signal_driver(first, signal.SIGCONT)
                 assert second.process.wait(200) == 0, second.text()
         else:
             code, _, errors = finished(started, "--available-now", "--log", "console")
             assert code == 0, errors
-            os.killpg(first.process.pid, signal.SIGCONT)
+            signal_driver(first, signal.SIGCONT)
         assert first.process.wait(120) == 1, first.text()
         assert remarks(first) == []
         (problem,) = first.events()[-1]["problems"]
