@@ -100,7 +100,7 @@ def simulate(
     return _Simulation(trace, spec, scenario, clock).run(progress)
 
 
-def _make_up_feedback(partitions: int) -> Feedback:
+def make_up_feedback(partitions: int) -> Feedback:
     """Reports in which each partition had one key."""
     ones, numbers = np.ones(partitions, np.int64), np.arange(partitions)
     return Feedback(
@@ -193,7 +193,7 @@ class _Simulation:
         router = self._spec.create(self._scenario, 0)
         keys = next(self._trace.chunks()).keys[:_WARM_UP_KEYS]
         times = self._timestamps(0, keys.size) if router.wants_timestamps else None
-        for feedback in (None, _make_up_feedback(self._scenario.partitions)):
+        for feedback in (None, make_up_feedback(self._scenario.partitions)):
             if feedback is None or router.wants_feedback:
                 router.begin_batch(feedback)
                 for _ in router.route_chunks([(keys, times)]):

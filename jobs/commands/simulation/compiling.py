@@ -8,9 +8,8 @@ import numpy as np
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from unskew.grouping.base import Feedback
 from unskew.grouping.simulation.scenario import Scenario
-from unskew.grouping.simulation.simulate import GroupingSpec
+from unskew.grouping.simulation.simulate import GroupingSpec, make_up_feedback
 
 _KEYS = 4096
 """So many that tables of keys grow."""
@@ -50,7 +49,7 @@ def compile_kernels(spec: GroupingSpec, scenario: Scenario) -> None:
     keys = np.arange(_KEYS, dtype=np.uint64) * _SPREAD
     keys[::3] = _SPREAD
     times = np.arange(_KEYS)
-    reports = _make_up_reports(scenario.partitions) if router.wants_feedback else None
+    reports = make_up_feedback(scenario.partitions) if router.wants_feedback else None
     for feedback, agrees in ((None, False), (reports, router.wants_agreement)):
         if agrees:
             # They may agree on nothing: only a plan that is made up calls all that follows on one.
@@ -58,18 +57,6 @@ def compile_kernels(spec: GroupingSpec, scenario: Scenario) -> None:
         router.begin_batch(feedback, router.made_up_agreement(keys) if agrees else None)
         for _ in router.route_chunks([(keys, times if router.wants_timestamps else None)]):
             pass
-
-
-def _make_up_reports(partitions: int) -> Feedback:
-    ones, numbers = np.ones(partitions, np.int64), np.arange(partitions)
-    return Feedback(
-        ones,
-        ones.astype(np.float64),
-        numbers.astype(np.int32),
-        numbers.astype(np.uint64),
-        ones,
-        ones.astype(np.float64),
-    )
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,21 @@ ROWS = [[f"c{n % 3}", str(n)] for n in range(9)] + [["c0", "100"], ["None", "200
 def dec(number: int) -> str:
     """A price or a volume as a table has it."""
     return f"{number}.000000"
+
+
+def check_merged(shown: dict[str, Any]) -> None:
+    """The totals of two batches, of which the second ran twice."""
+    assert shown["aggregate"] == [
+        ["c0", "4", "109", "100"],
+        ["c1", "3", "12", "7"],
+        ["c2", "3", "15", "8"],
+    ]
+    # Key, volume, trades, high and low: prices and volumes are amounts and one.
+    assert [[row[0], *row[2:6]] for row in shown["vwap"]] == [
+        ["c0", *map(dec, (113,)), "4", *map(dec, (101, 1))],
+        ["c1", *map(dec, (15,)), "3", *map(dec, (8, 2))],
+        ["c2", *map(dec, (18,)), "3", *map(dec, (9, 3))],
+    ]
 
 
 @pytest.mark.spark
@@ -37,17 +53,7 @@ def test_every_row_and_result_is_there_once(root: Path, tmp_path: Path) -> None:
     ]
     assert shown["rows with a new column"] == len(ROWS)
     assert shown["counts"] == [["c0", "4"], ["c1", "3"], ["c2", "3"]]
-    assert shown["aggregate"] == [
-        ["c0", "4", "109", "100"],
-        ["c1", "3", "12", "7"],
-        ["c2", "3", "15", "8"],
-    ]
-    # Key, volume, trades, high and low: prices and volumes are amounts and one.
-    assert [[row[0], *row[2:6]] for row in shown["vwap"]] == [
-        ["c0", *map(dec, (113,)), "4", *map(dec, (101, 1))],
-        ["c1", *map(dec, (15,)), "3", *map(dec, (8, 2))],
-        ["c2", *map(dec, (18,)), "3", *map(dec, (9, 3))],
-    ]
+    check_merged(shown)
     # The last windows are still open.
     assert [row[2:] for row in shown["closed"]] == [
         ["c0", "3", "1970-01-01"],
