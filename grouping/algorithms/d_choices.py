@@ -45,7 +45,8 @@ Departures:
 | b_h | n times `reached` in `_holds` |
 | F_1, F_2 of a cold key | `two_choices` (grouping.parts.two_choices) |
 | F_1 ... F_d of a hot key | `fill`: the two, then `draw_another` with salt i |
-| MINLOAD | of two `less_loaded_of_two`, of d the search in `_route_marked`, of n `least_loaded` |
+| Algorithm 1 | `_route_marked` |
+| MINLOAD | of two `less_loaded_of_two`, of d `_least_candidate`, of n `least_loaded` |
 | L_w | `state["loads"]` |
 
 >>> import numpy as np
@@ -57,9 +58,10 @@ are not enough: balancing at scale in distributed stream processing", ICDE 2016.
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Self
+from typing import Annotated, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from unskew.grouping.base import (
@@ -70,7 +72,7 @@ from unskew.grouping.base import (
     Setting,
     UInt64s,
 )
-from unskew.grouping.kernels import kernel
+from unskew.grouping.kernels import borrowing_kernel, kernel
 from unskew.grouping.parts.choices import EPSILON, solve_choices
 from unskew.grouping.parts.small_shares import SmallShareGrouping, SmallShareParams
 from unskew.grouping.parts.two_choices import (
@@ -88,10 +90,32 @@ _CACHE_ENTRIES = 1 << 20
 _CACHE_ROWS_LEAST = 64
 _NOISE = 3
 
-Cache = tuple[UInt64s, Int32s, Int32s, Int64s, Int32s, UInt8s]
-"""Candidates of hot keys, by row: key, number of candidates, candidates, and where the search for
-the least loaded stopped: a load that none of them is below, and a position before which all are
-above it; and scratch. It follows from the state, and changes no route."""
+
+class Cache(NamedTuple):
+    """Candidates of hot keys, by row; they follow from the state, so a cache changes no route."""
+
+    keys: UInt64s
+    sizes: Int32s
+    """How many candidates; 0: the row is free."""
+    candidates: NDArray[np.int32]
+    levels: Int64s
+    """A load that no candidate of the row is below."""
+    positions: Int32s
+    """Before this one all candidates of the row are above its level."""
+    taken: UInt8s
+    """Scratch, by partition."""
+
+
+class _Partitions(NamedTuple):
+    """The partitions as a source sees them."""
+
+    loads: Int64s
+    mask: UInt8s
+    active: Int32s
+    order: Int32s
+    least: Int64s
+    """Where `least_loaded` stopped."""
+    full: int
 
 
 class DChoicesParams(SmallShareParams):
@@ -130,13 +154,13 @@ class DChoices(SmallShareGrouping):
         partitions = setting.partitions
         rows = max(_CACHE_ROWS_LEAST, _CACHE_ENTRIES // partitions)
         rows = min(1 << (rows.bit_length() - 1), 1 << (self.counters.keys.size - 1).bit_length())
-        self._cache: Cache = (
-            np.zeros(rows, np.uint64),
-            np.zeros(rows, np.int32),
-            np.empty((rows, partitions), np.int32),
-            np.zeros(rows, np.int64),
-            np.zeros(rows, np.int32),
-            np.zeros(partitions, np.uint8),
+        self._cache = Cache(
+            keys=np.zeros(rows, np.uint64),
+            sizes=np.zeros(rows, np.int32),
+            candidates=np.empty((rows, partitions), np.int32),
+            levels=np.zeros(rows, np.int64),
+            positions=np.zeros(rows, np.int32),
+            taken=np.zeros(partitions, np.uint8),
         )
 
     @property
@@ -157,7 +181,7 @@ class DChoices(SmallShareGrouping):
 
     def _forget_least(self) -> None:
         super()._forget_least()
-        self._cache[1][:] = 0
+        self._cache.sizes[:] = 0
 
     def _route(self, keys: UInt64s, timestamps: Int64s | None, out: Int32s) -> None:
         state, start = self.state, 0
@@ -167,13 +191,17 @@ class DChoices(SmallShareGrouping):
                 self._solve(seen)
                 due = int(state["choices"][1])
             part = slice(start, min(keys.size, start + due - seen))
-            hot = self._mark_head(keys[part])
+            hot, first = self._mark_head(keys[part]), int(self._first * self.choices)
+            partitions, salts_ = self._partitions, self._salts
             _route_marked(
-                keys[part], hot, self.choices, state["loads"], self._least, self._order,
-                self._first, self._salts, state["active"], self.active, self._cache, self.full,
-                out[part],
-            )  # fmt: skip
+                keys[part], hot, self.choices, first, salts_, partitions, self._cache, out[part]
+            )
             start = part.stop
+
+    @property
+    def _partitions(self) -> _Partitions:
+        loads, mask = self.state["loads"], self.state["active"]
+        return _Partitions(loads, mask, self.active, self._order, self._least, self.full)
 
     def _solve(self, seen: int) -> None:
         """Find d from the head as it is now."""
@@ -188,7 +216,7 @@ class DChoices(SmallShareGrouping):
             shares = self._head()[1]
             choices[0] = min(n, solve_choices(shares, n, self.params.epsilon) + int(choices[2]))
         if self.choices != before:
-            self._cache[1][:] = 0
+            self._cache.sizes[:] = 0
 
     def _raise(self) -> None:
         choices, loads = self.state["choices"], self.state["loads"][self.active]
@@ -198,55 +226,77 @@ class DChoices(SmallShareGrouping):
             choices[3] = excess
 
 
-@kernel
+@borrowing_kernel
 def _route_marked(
     keys: UInt64s,
     hot: Int32s,
     choices: int,
-    loads: Int64s,
-    least: Int64s,
-    order: Int32s,
-    first: float,
-    salts: UInt64s,
-    mask: UInt8s,
-    active: Int32s,
+    first: int,
+    salts_: UInt64s,
+    partitions: _Partitions,
     cache: Cache,
-    full: int,
     out: Int32s,
 ) -> None:
-    row_keys, sizes, candidates, levels, positions, taken = cache
-    row_mask = row_keys.size - 1
+    """Algorithm 1 for keys of which `hot` has the counter, or -1."""
+    loads, mask, active = partitions.loads, partitions.mask, partitions.active
+    candidates, sizes = cache.candidates, cache.sizes
+    levels, positions = cache.levels, cache.positions
     for i in range(keys.size):
-        key = keys[i]
         if hot[i] < 0 or choices == 2:
-            partition = less_loaded_of_two(key, loads, salts, mask, active)
+            partition = less_loaded_of_two(keys[i], loads, salts_, mask, active)
         elif choices >= active.size:
-            partition = least_loaded(loads, order, least)
+            partition = least_loaded(loads, partitions.order, partitions.least)
         else:
-            row = hot[i] & row_mask
-            if sizes[row] == 0 or row_keys[row] != key:
-                row_keys[row] = key
-                sizes[row] = fill(candidates[row], key, choices, salts, mask, active, taken)
-                rotate(candidates[row], choices, int(first * choices))
-                levels[row], positions[row] = -1, 0
-            size, level, position = sizes[row], levels[row], positions[row]
-            # As in `least_loaded`: loads only grow, so the search goes on where it stopped.
-            while position < size and loads[candidates[row, position]] != level:
-                position += 1
-            if position == size:
-                level = loads[candidates[row, 0]]
-                for j in range(1, size):
-                    level = min(level, loads[candidates[row, j]])
-                position = 0
-                while loads[candidates[row, position]] != level:
-                    position += 1
-                levels[row] = level
-            positions[row] = position
-            partition = np.int64(candidates[row, position])
-        if loads[partition] >= full:
-            partition = least_loaded(loads, order, least)
+            row = hot[i] & (cache.keys.size - 1)
+            if sizes[row] == 0 or cache.keys[row] != keys[i]:
+                _remember(cache, row, keys[i], choices, first, salts_, mask, active)
+            partition = _least_candidate(candidates, row, sizes[row], loads, levels, positions)
+        if loads[partition] >= partitions.full:
+            partition = least_loaded(loads, partitions.order, partitions.least)
         loads[partition] += 1
         out[i] = partition
+
+
+@kernel
+def _least_candidate(
+    candidates: NDArray[np.int32],
+    row: int,
+    size: int,
+    loads: Int64s,
+    levels: Int64s,
+    positions: Int32s,
+) -> np.int64:
+    """The first least loaded candidate: loads only grow, so the search goes on where it stopped."""
+    level, position = levels[row], positions[row]
+    while position < size and loads[candidates[row, position]] != level:
+        position += 1
+    if position == size:
+        level = loads[candidates[row, 0]]
+        for j in range(1, size):
+            level = min(level, loads[candidates[row, j]])
+        position = 0
+        while loads[candidates[row, position]] != level:
+            position += 1
+        levels[row] = level
+    positions[row] = position
+    return np.int64(candidates[row, position])
+
+
+@kernel
+def _remember(
+    cache: Cache,
+    row: int,
+    key: np.uint64,
+    choices: int,
+    first: int,
+    salts_: UInt64s,
+    mask: UInt8s,
+    active: Int32s,
+) -> None:
+    cache.keys[row] = key
+    cache.sizes[row] = fill(cache.candidates[row], key, choices, salts_, mask, active, cache.taken)
+    rotate(cache.candidates[row], choices, first)
+    cache.levels[row], cache.positions[row] = -1, 0
 
 
 @kernel

@@ -45,11 +45,14 @@ Departures, and why:
 | paper | here |
 |---|---|
 | N_epoch, alpha, K_max, theta | `epoch_records`, `alpha`, `counters`, `threshold` |
+| Algorithm 1 | `count`, `decaying.counted`, and at an epoch's end `decaying.decay` |
 | c_k, f_k, f_top | `counter_counts`, over `epoch[TOTAL]`, `epoch[TOP]` over it |
 | CHK (Alg. 2): line 1; index, d, M_k | `is_hot`; `chk` (`grouping.parts.fish.candidates`) |
 | HASH(k) mod n (section 5) | `grouping.parts.fish.modulo` |
 | d_min, M_k | `candidates_min`, `candidates` |
 | W_num | number of active partitions |
+| Algorithm 3: lines 2 to 10 | `clock_turned` (`grouping.parts.fish.backlogs`) |
+| lines 12 to 17 | `least_of`; of two candidates `least_of_two`, of all `least_of_all` |
 | A | a prefix of the ring's `walk`, kept in `lists` |
 | N_w | within `backlog`, which counts every record at once |
 | C_w, P_w, T_w | `backlog`, `cost`, their product |

@@ -19,8 +19,11 @@ all records there ever were: with 30 % of the records of batches of 50,000, at n
 two partitions for 14 batches after 2 x 10^7 records. So with `memory: batch` the counts, their
 errors and N are multiplied by `decay` when a batch begins, though not below N = 10/theta: a source
 remembers 1.25 batches, or where they are small as many as it takes to know its keys. So a new key
-of share 2/n or more is hot within its first batch of 50,000, however old the job. For keys whose
-share stays as it is the head is the same, but for those within the margin.
+of share 2/n or more is hot within its first batch of 50,000, however old the job. Where batches
+are so small that N stays at 10/theta, 50 n by default, it is hot after some 25 of its records at a
+source, about 13 n records at 2/n: so it takes more than two batches where a source's share of one
+has fewer than 6.5 n. For keys whose share stays as it is the head is the same, but for those within
+the margin.
 """
 
 from typing import Annotated
@@ -51,8 +54,10 @@ class HeadParams(LoadParams):
     caution: float = Field(default=3.0, ge=0.0, le=10.0)
     """How many standard deviations above theta the count of a hot key must be; 0 is the paper's."""
     decay: Annotated[float, Field(ge=0.0, le=1.0)] | None = Field(None, examples=[1.0])
-    """What the counts of keys are multiplied by when a batch begins; 1 is the paper's, which never
-    forgets. Default: 0.2 with `memory: batch`, 1 with `memory: stream`."""
+    """What the counts of keys and their sum N are multiplied by when a batch begins, though N stays
+    at 10/theta at least: a new key needs some 25 of its records at a source to be hot, however
+    small batches are. 1 is the paper's, which never forgets. Default: 0.2 with `memory: batch`, 1
+    with `memory: stream`."""
 
 
 class HeadGrouping(LoadGrouping):
