@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 
-from docs.reference.record_way import PAGE, ROOT, read_way, turns_back
+from docs.reference.record_way import PAGE, ROOT, measure, read_way, read_whole
 from docs.reference.write_or_check import with_section, write_or_check
 from unskew.config.registry import Registry
 from unskew.config.specs import OPERATORS, SINKS
@@ -84,12 +84,14 @@ def folder_sizes() -> dict[str, int]:
 
 def counts(page: str) -> dict[str, int | str]:
     """What is counted, by what it is."""
-    way = read_way(page)
+    way, whole = measure(read_way(page).values()), read_whole(page)
     sizes = folder_sizes()
     largest = max(sizes, key=lambda folder: sizes[folder])
     return {
-        "files of a record's way": len({call.file for calls in way.values() for call in calls}),
-        "turns back on it": turns_back(way.values()),
+        "files of a record's way": way.files,
+        "turns back on it": way.turns_back,
+        "files of it if nothing is left out": whole.files,
+        "turns back if nothing is left out": whole.turns_back,
         "files for a sink": files_for(_load_all(SINKS)),
         "files for an operator": files_for(_load_all(OPERATORS)),
         "files for a grouping": files_for(GROUPINGS),

@@ -23,6 +23,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 from urllib.request import urlopen
 
 from docs.reference.trace import FOLDER, Call, Tracer, read_calls
@@ -72,8 +73,6 @@ OMITTED = {
 }
 PASSED_OVER = (
     "config/",
-    "docs/",
-    ".venv/",
     # Tools that many call and that hold no step: compiled loops, hashing, checks of arguments, the
     # parts of an algorithm, the bytes of a snapshot, reading a file, making a folder.
     "grouping/arguments.py",
@@ -109,7 +108,15 @@ PASSED_OVER = (
     "jobs/observe/web/connections.py",
     "jobs/observe/web/host_names.py",
 )
+_WHOLE = re.compile(r"^With what is left out: (\d+) files, (\d+) turns back\.$", re.MULTILINE)
 _LINES = (b"to be or not to be", b"that is the question")
+
+
+class Length(NamedTuple):
+    """How long a way is."""
+
+    files: int
+    turns_back: int
 
 
 def tracer() -> Tracer:
@@ -158,14 +165,15 @@ def run() -> None:
             urlopen(server.url).close()  # noqa: S310 - the job's own page
 
 
-def trace() -> dict[str, list[Call]]:
-    """The calls of each stretch of such a run, in order."""
+def trace() -> tuple[dict[str, list[Call]], Length]:
+    """The calls of each stretch of such a run, in order, and how long it is with all calls."""
     with tempfile.TemporaryDirectory() as folder:
         # In a process of its own, where no Spark session is yet.
         environment = {**os.environ, FOLDER: folder, "PYTHONPATH": str(ROOT)}
         command = [sys.executable, "-c", "from docs.reference.record_way import run; run()"]
         subprocess.run(command, cwd=ROOT, env=environment, check=True)
-        return read_calls(Path(folder))
+        way, whole = (read_calls(Path(folder), all_calls=all_calls) for all_calls in (False, True))
+        return way, measure(whole.values())
 
 
 def first_lines(file: str) -> dict[str, str]:
@@ -192,8 +200,8 @@ def by_file(calls: Iterable[Call]) -> dict[str, list[str]]:
     return files
 
 
-def written(stretches: Mapping[str, Iterable[Call]]) -> str:
-    """The way as it stands in the page."""
+def written(stretches: Mapping[str, Iterable[Call]], whole: Length) -> str:
+    """The way as it stands in the page; `whole` is how long it is if nothing is left out."""
     parts: list[str] = []
     visited: set[str] = set()
     for stretch, calls in stretches.items():
@@ -205,6 +213,7 @@ def written(stretches: Mapping[str, Iterable[Call]]) -> str:
             back = " (turn back)" if file in visited else ""
             parts.append(f"- `{file}`{back}: {functions} - {about}\n")
         visited.update(by_file(calls))
+    parts.append(f"\nWith what is left out: {whole.files} files, {whole.turns_back} turns back.\n")
     return "".join(parts) + "\n"
 
 
@@ -216,9 +225,22 @@ def read_way(page: str) -> dict[str, list[Call]]:
         match = re.match(r"- `(.+?)`.*?: (`.+?`) - ", line)
         if match:
             calls += [Call(match.group(1), name) for name in re.findall("`(.+?)`", match.group(2))]
-        elif line:
+        elif line and not _WHOLE.match(line):
             calls = stretches.setdefault(line.removesuffix(":"), [])
     return stretches
+
+
+def read_whole(page: str) -> Length:
+    """How long the way is with all calls, as the page says."""
+    match = _WHOLE.search(section(page, MARK))
+    assert match, f"no {_WHOLE.pattern}"
+    return Length(*map(int, match.groups()))
+
+
+def measure(stretches: Iterable[Iterable[Call]]) -> Length:
+    """How many files a way has, and how many turns back."""
+    ways = [list(calls) for calls in stretches]
+    return Length(len({call.file for calls in ways for call in calls}), turns_back(ways))
 
 
 def turns_back(stretches: Iterable[Iterable[Call]]) -> int:
@@ -235,7 +257,7 @@ def turns_back(stretches: Iterable[Iterable[Call]]) -> int:
 def main(words: list[str]) -> int:
     """Write the way into the page, or check that the page has it."""
     text = PAGE.read_text("utf-8")
-    way = {PAGE: with_section(text, MARK, written(trace()))}
+    way = {PAGE: with_section(text, MARK, written(*trace()))}
     return write_or_check(words, lambda: way, "python -m docs.reference.record_way")
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
+_NOT_OURS = (".venv/", "docs/")
 FOLDER = "UNSKEW_TRACE_FOLDER"
 """The environment variable that names the folder of the processes' files."""
 
@@ -28,9 +29,12 @@ class Call:
 
 @dataclass
 class _Thread(threading.local):
-    """Of each thread, the frames by which stretches began, and those that are left out."""
+    """Of each thread, the frames by which stretches began, and those that are left out.
 
-    open: list[tuple[FrameType, str | None]] = field(default_factory=list)
+    Each with its stretch, and whether what it calls is left out.
+    """
+
+    open: list[tuple[FrameType, str, bool]] = field(default_factory=list)
 
 
 class Tracer:
@@ -54,7 +58,7 @@ class Tracer:
         self._passed_over = passed_over
         self._folder = os.environ[FOLDER]
         self._thread = _Thread()
-        self._seen: set[tuple[str, Call]] = set()
+        self._seen: set[tuple[str, Call, bool]] = set()
         self._calls: dict[object, Call | None] = {}
 
     def start(self) -> None:
@@ -76,7 +80,7 @@ class Tracer:
             path = os.path.realpath(code.co_filename)
             file = path.removeprefix(self._root)
             name = code.co_qualname.partition(".<locals>")[0]
-            ours = file != path and not file.startswith(self._passed_over)
+            ours = file != path and not file.startswith(_NOT_OURS)
             # Angle brackets are the compiler's: a lambda, or a file that is none.
             written = "<" not in f"{name}{code.co_filename}"
             self._calls[code] = Call(file, name) if ours and written else None
@@ -84,26 +88,34 @@ class Tracer:
 
     def _enter(self, frame: FrameType, call: Call) -> None:
         opened = self._thread.open
-        if call in self._omitted:
-            opened.append((frame, None))
-        elif call in self._stretches:
-            opened.append((frame, self._stretches[call]))
-        stretch = opened[-1][1] if opened else None
-        if stretch is not None and (stretch, call) not in self._seen:
-            self._seen.add((stretch, call))
-            line = f"{time.monotonic_ns()}\t{stretch}\t{call.file}\t{call.function}\n"
+        if call in self._stretches and call not in self._omitted:
+            opened.append((frame, self._stretches[call], False))
+        elif call in self._omitted and opened:
+            opened.append((frame, opened[-1][1], True))
+        if not opened:
+            return
+        _, stretch, omitted = opened[-1]
+        omitted = omitted or call.file.startswith(self._passed_over)
+        if (stretch, call, omitted) not in self._seen:
+            self._seen.add((stretch, call, omitted))
+            words = (time.monotonic_ns(), stretch, call.file, call.function, int(omitted))
+            line = "\t".join(map(str, words)) + "\n"
             with Path(self._folder, f"{os.getpid()}.trace").open("a") as file:
                 file.write(line)
 
 
-def read_calls(folder: Path) -> dict[str, list[Call]]:
-    """The calls of each stretch, in the order of their first calls by any process."""
+def read_calls(folder: Path, *, all_calls: bool = False) -> dict[str, list[Call]]:
+    """The calls of each stretch, in the order of their first calls by any process.
+
+    all_calls: also those that are left out.
+    """
     first: dict[tuple[str, Call], int] = {}
     for trace in folder.glob("*.trace"):
         for line in trace.read_text().splitlines():
-            at, stretch, file, function = line.split("\t")
+            at, stretch, file, function, omitted = line.split("\t")
             key = stretch, Call(file, function)
-            first[key] = min(int(at), first.get(key, int(at)))
+            if all_calls or omitted == "0":
+                first[key] = min(int(at), first.get(key, int(at)))
     calls: dict[str, list[Call]] = {}
     for stretch, call in sorted(first, key=first.__getitem__):
         calls.setdefault(stretch, []).append(call)

@@ -11,12 +11,14 @@ from docs.reference.record_way import (
     MARK,
     PAGE,
     first_lines,
+    measure,
     read_way,
+    read_whole,
     trace,
     turns_back,
     written,
 )
-from docs.reference.trace import Call
+from docs.reference.trace import Call, read_calls
 from docs.reference.write_or_check import section
 from unskew.jobs.operators.vwap import Vwap
 from unskew.jobs.operators.word_count import WordCount
@@ -39,7 +41,7 @@ def test_every_function_on_the_way_exists(page: str) -> None:
 
 
 def test_the_way_is_described_as_the_code_describes_it(page: str) -> None:
-    assert section(page, MARK) == written(read_way(page))
+    assert section(page, MARK) == written(read_way(page), read_whole(page))
 
 
 def test_what_takes_more_files_than_its_family_is_named() -> None:
@@ -52,9 +54,9 @@ def test_a_function_that_is_not_there_is_missed() -> None:
 
 
 def test_the_way_is_short(page: str) -> None:
-    way = read_way(page)
-    assert len({call.file for calls in way.values() for call in calls}) <= FILES_MAX
-    assert turns_back(way.values()) <= TURNS_BACK_MAX
+    way = measure(read_way(page).values())
+    assert way.files <= FILES_MAX
+    assert way.turns_back <= TURNS_BACK_MAX
 
 
 @pytest.mark.parametrize(
@@ -66,12 +68,22 @@ def test_a_turn_back_is_a_file_that_an_earlier_stretch_had(
     assert turns_back([Call(file, "f") for file in files] for files in stretches) == turns
 
 
+def test_what_is_left_out_is_counted_apart(tmp_path: Path) -> None:
+    lines = ["20\tplan\ta.py\tf\t0", "10\tplan\tb.py\tg\t1", "30\troute\tb.py\tg\t0"]
+    (tmp_path / "1.trace").write_text("\n".join(lines))
+
+    assert read_calls(tmp_path) == {"plan": [Call("a.py", "f")], "route": [Call("b.py", "g")]}
+    whole = read_calls(tmp_path, all_calls=True)
+    assert whole["plan"] == [Call("b.py", "g"), Call("a.py", "f")]
+    assert measure(whole.values()) == (2, 1)
+
+
 @pytest.mark.slow
 @pytest.mark.every_run
 @pytest.mark.spark
 @pytest.mark.e2e
 def test_a_run_enters_what_the_page_lists(page: str) -> None:
-    assert section(page, MARK) == written(trace())
+    assert section(page, MARK) == written(*trace())
 
 
 def test_the_counts_are_fresh() -> None:
