@@ -58,6 +58,66 @@ def data(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, object]:
     return shown
 
 
+SECOND_BATCH = {
+    "batch": 5,
+    "records": 90,
+    "max_over_mean": 2.0,
+    "under_key_max_over_mean": 3.0,
+    "busy_max_over_mean": 2.0,
+    "busy_seconds": 1.5,
+    "slowest_partition": 0,
+    "slowest_busy_seconds": 1.0,
+    "replication": 4 / 3,
+    "sources": 1,
+    "routing_seconds": 0.25,
+    "state_keys": 4,
+    "state_bytes": 400,
+    "late_records": 0,
+    "watermark": None,
+    "watermark_behind_seconds": None,
+    # Spark's own counts are not in this journal.
+    "read_records": None,
+    # The job has no `where`, no operator with `open`, and a single result.
+    "filtered_records": None,
+    "open_hits": None,
+    "open_misses": None,
+    "result_records": None,
+    "result_filtered_records": None,
+    "result_accounts": None,
+    "open_seconds": None,
+    # Its grouping is not `auto`.
+    "taken": None,
+    "taken_next": None,
+    "taken_why": None,
+    "expected_seconds": None,
+    "expected_deviation_seconds": None,
+    "change_seconds": None,
+    # The job writes no table.
+    "written_files": None,
+    "written_bytes": None,
+    "bytes_per_file": None,
+    "dead_letters": {"not_utf8": 3},
+    "dead_letters_published": False,
+}
+FIRST_PARTITION = {
+    "partition": 0,
+    "records": 120,
+    "busy_seconds": 2.0,
+    "latency_p99_seconds": 0.1,
+    "last_batch": {
+        "records": 60,
+        "under_key_records": 0,
+        "busy_seconds": 1.0,
+        "state_keys": 2,
+        "state_bytes": 200,
+        "open_seconds": None,
+        "written_files": None,
+        "written_bytes": None,
+        "executor": "host/7",
+    },
+}
+
+
 def test_numbers_are_those_of_the_reports(
     checkpoint: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -67,64 +127,8 @@ def test_numbers_are_those_of_the_reports(
     assert shown["max_over_mean"] == 2.0
     (first, second) = shown["batches"]  # type: ignore[misc]
     assert first["batch"] == 4
-    assert second == {
-        "batch": 5,
-        "records": 90,
-        "max_over_mean": 2.0,
-        "under_key_max_over_mean": 3.0,
-        "busy_max_over_mean": 2.0,
-        "busy_seconds": 1.5,
-        "slowest_partition": 0,
-        "slowest_busy_seconds": 1.0,
-        "replication": 4 / 3,
-        "sources": 1,
-        "routing_seconds": 0.25,
-        "state_keys": 4,
-        "state_bytes": 400,
-        "late_records": 0,
-        "watermark": None,
-        "watermark_behind_seconds": None,
-        # Spark's own counts are not in this journal.
-        "read_records": None,
-        # The job has no `where`, no operator with `open`, and a single result.
-        "filtered_records": None,
-        "open_hits": None,
-        "open_misses": None,
-        "result_records": None,
-        "result_filtered_records": None,
-        "result_accounts": None,
-        "open_seconds": None,
-        # Its grouping is not `auto`.
-        "taken": None,
-        "taken_next": None,
-        "taken_why": None,
-        "expected_seconds": None,
-        "expected_deviation_seconds": None,
-        "change_seconds": None,
-        # The job writes no table.
-        "written_files": None,
-        "written_bytes": None,
-        "bytes_per_file": None,
-        "dead_letters": {"not_utf8": 3},
-        "dead_letters_published": False,
-    }
-    assert shown["partitions"][0] == {  # type: ignore[index]
-        "partition": 0,
-        "records": 120,
-        "busy_seconds": 2.0,
-        "latency_p99_seconds": 0.1,
-        "last_batch": {
-            "records": 60,
-            "under_key_records": 0,
-            "busy_seconds": 1.0,
-            "state_keys": 2,
-            "state_bytes": 200,
-            "open_seconds": None,
-            "written_files": None,
-            "written_bytes": None,
-            "executor": "host/7",
-        },
-    }
+    assert second == SECOND_BATCH
+    assert shown["partitions"][0] == FIRST_PARTITION  # type: ignore[index]
     hot = [(key["name"], key["records"]) for key in shown["hot_keys"]]  # type: ignore[attr-defined]
     assert hot == [("b", 100), ("a", 60), (None, 20)]
     journal = shown["journal"]

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
+import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.support.batches import progress
@@ -39,6 +40,11 @@ FLAGS = [
 def job(**changes: Any) -> Job:
     """A word count under `level`, with changes by path."""
     return load_job("word_count", {"partitions": 16, **changes})
+
+
+def heights_of(loads: Any, top: int, height: float) -> list[float]:
+    """How high bars of these loads are where `top` fills the height, in pixels."""
+    return [pytest.approx(height * load / top, abs=1.0) for load in loads.tolist()]
 
 
 def skewed(
@@ -78,15 +84,21 @@ def skewed(
             for at in np.argsort(-counts, kind="stable")[:10]
         ),
     )
-    began = time.time() if began is None else began
+    return _make_batch(stats, partitions, time.time() if began is None else began, generator)
+
+
+def _make_batch(
+    stats: BatchStats, partitions: int, began: float, generator: np.random.Generator
+) -> BatchDone:
+    """The finished batch of these figures, with the times of its stages."""
     stages = _make_stages(began, float(stats.busy_seconds.max()), float(stats.busy_seconds.sum()))
     ended = stages[-1].ended + 0.06 + 0.04 * generator.random()
     at = datetime.fromtimestamp(began, UTC).isoformat(timespec="milliseconds")
     return BatchDone(
         progress(
-            number,
+            stats.batch,
             timestamp=at.replace("+00:00", "Z"),
-            numInputRows=records,
+            numInputRows=int(stats.records.sum()),
             durationMs={"triggerExecution": int((ended - began) * 1000), "addBatch": 1},
         ),
         stats,
