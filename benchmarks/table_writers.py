@@ -130,7 +130,7 @@ class _Ended(Follower):
     def __init__(self) -> None:
         self.seconds: list[list[float]] = []
 
-    def batch_done(self, done: BatchDone) -> None:
+    def on_batch_done(self, done: BatchDone) -> None:
         files = done.written
         if files is None or files.seconds is None:
             raise RuntimeError(f"batch {done.batch}: Spark did not say what its writers took")

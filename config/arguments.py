@@ -11,7 +11,7 @@ from unskew.config.errors import UsageError
 from unskew.grouping.options.broken_rules import describe_unknown
 from unskew.grouping.options.printed import show
 from unskew.grouping.options.scalars import ScalarError, resolve
-from unskew.grouping.options.suggestions import add_suggestion, nearest, one_of
+from unskew.grouping.options.suggestions import add_suggestion, find_nearest, one_of
 
 T = TypeVar("T")
 
@@ -63,7 +63,7 @@ def add_job_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def whole_number(least: int, most: int) -> Callable[[str], int]:
+def parse_whole_number(least: int, most: int) -> Callable[[str], int]:
     """Reads a whole number from `least` to `most`."""
 
     def read(text: str) -> int:
@@ -93,7 +93,7 @@ def choice(*words: str) -> Callable[[str], str]:
 
     def read(text: str) -> str:
         if text not in words:
-            near = nearest(text, words)
+            near = find_nearest(text, words)
             raise _error(one_of(words), text, f'did you mean "{near}"?' if near else "")
         return text
 

@@ -8,10 +8,10 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 
 from unskew.config.models.base import Model
-from unskew.config.models.job import Job, job_model
+from unskew.config.models.job import Job, make_job_model
 from unskew.config.registry import RegistryError
 from unskew.config.shipped import SCHEMA_FILE
-from unskew.config.specs import SECTIONS, section_model
+from unskew.config.specs import SECTIONS, make_section_model
 from unskew.config.types.units import ByteSize, Duration
 from unskew.config.yaml.results_list import SECTION as RESULTS
 from unskew.config.yaml.shorthands import SHORTENED
@@ -28,9 +28,9 @@ def write_schema(*, installed: bool = False) -> str:
 
 
 def _load_installed(section: str) -> Iterator[type[Model]]:
-    for name in SECTIONS[section].installed_names():
+    for name in SECTIONS[section].list_installed_names():
         with suppress(RegistryError):
-            yield section_model(section, name)
+            yield make_section_model(section, name)
 
 
 def make_job_schema() -> dict[str, Any]:
@@ -48,7 +48,7 @@ def is_schema_fresh() -> bool:
 
 
 def _make_schema(models: Mapping[str, Sequence[type[Model]]]) -> dict[str, Any]:
-    job = job_model(models)
+    job = make_job_model(models)
     body = job.model_json_schema(by_alias=True, schema_generator=_Generator)
     definitions: dict[str, Any] = body.pop("$defs")
     _allow_references(body)

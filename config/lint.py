@@ -16,7 +16,7 @@ from unskew.config.problems.problem import (
     Path,
     Position,
     Problem,
-    dotted,
+    format_path,
     in_order,
 )
 from unskew.config.rules.folders import normal
@@ -139,4 +139,6 @@ def _find_shared(loaded: list[Loaded]) -> None:
             if first is not each:
                 position: Position = messages.find(each.root, path)[1]
                 rule = f"{show(value)} is also in {first.file}: {why}"
-                each.problems.append(Problem(position, dotted(path), rule, "change one of them"))
+                each.problems.append(
+                    Problem(position, format_path(path), rule, "change one of them")
+                )

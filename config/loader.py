@@ -13,15 +13,22 @@ from pydantic_core import ErrorDetails
 
 from unskew.config.errors import UsageError
 from unskew.config.models.base import CONTRADICTION, Model, holds_option_texts
-from unskew.config.models.job import Job, job_model
+from unskew.config.models.job import Job, make_job_model
 from unskew.config.problems import messages
-from unskew.config.problems.problem import DocumentError, Path, Position, Problem, dotted, lines
+from unskew.config.problems.problem import (
+    DocumentError,
+    Path,
+    Position,
+    Problem,
+    format_path,
+    lines,
+)
 from unskew.config.problems.schema_walk import find_fields
 from unskew.config.registry import RegistryError
 from unskew.config.rules import contradictions
-from unskew.config.rules.exclusive import exclusive_problems
+from unskew.config.rules.exclusive import find_exclusive_problems
 from unskew.config.shipped import resolve_job
-from unskew.config.specs import SECTIONS, is_installed, section_model
+from unskew.config.specs import SECTIONS, is_installed, make_section_model
 from unskew.config.types.secrets import holds_secret, redact
 from unskew.config.warnings import JobWarning, warnings
 from unskew.config.yaml.nodes import override
@@ -128,7 +135,7 @@ def _check(loaded: Loaded, root: Node, folder: FilePath, overrides: Mapping[str,
 
 def _name_flag(problem: Problem, made: list[Path], flag: str) -> Problem:
     """The problem by the option that brought the value, where the file did not."""
-    for path in map(dotted, made):
+    for path in map(format_path, made):
         if problem.path == path or problem.path.startswith((f"{path}.", f"{path}[")):
             return replace(problem, flag=flag)
     return problem
@@ -145,7 +152,7 @@ def _name_as_written(problem: Problem, paths: Mapping[str, str]) -> Problem:
 def _locate_warning(root: Node, warning: JobWarning) -> Problem:
     _, position = messages.find(root, warning.path)
     rule = f"warning: {warning.rule}"
-    return Problem(position, dotted(warning.path), rule, warning.suggestion)
+    return Problem(position, format_path(warning.path), rule, warning.suggestion)
 
 
 def _make_model(root: Node, problems: list[Problem]) -> type[Job]:
@@ -157,11 +164,11 @@ def _make_model(root: Node, problems: list[Problem]) -> type[Job]:
         if not isinstance(name, str) or not is_installed(section, name):
             continue
         try:
-            installed.setdefault(section, {})[name] = section_model(section, name)
+            installed.setdefault(section, {})[name] = make_section_model(section, name)
         except RegistryError as error:
             advice = "mend or reinstall the package that brings it"
-            problems.append(Problem(position, dotted(path), str(error), advice))
-    return job_model({section: list(models.values()) for section, models in installed.items()})
+            problems.append(Problem(position, format_path(path), str(error), advice))
+    return make_job_model({section: list(models.values()) for section, models in installed.items()})
 
 
 def _list_types(root: Node) -> Iterator[tuple[str, Path]]:
@@ -190,10 +197,10 @@ def _validate(
     problems = messages.describe_errors(
         model, root, [each for each in errors if not _is_derived(each)]
     )
-    problems += exclusive_problems(model, root)
+    problems += find_exclusive_problems(model, root)
     for each in contradictions(_validate_sections(model, root, context)):
         _, position = messages.find(root, each.path)
-        problems.append(Problem(position, dotted(each.path), each.rule, each.suggestion))
+        problems.append(Problem(position, format_path(each.path), each.rule, each.suggestion))
     return None, problems
 
 
@@ -276,7 +283,7 @@ def _find_literal_secrets(job: Job, root: Node, broken: set[Position]) -> list[P
         checked_by_name = holds_secret(str(path[-1]))
         written = node.source or node.text
         if not checked_by_name and position not in broken and not is_reference(written):
-            problems.append(Problem(position, dotted(path), *SECRET_IN_FILE))
+            problems.append(Problem(position, format_path(path), *SECRET_IN_FILE))
     return problems
 
 

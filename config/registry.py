@@ -28,11 +28,11 @@ class Registry:
         self.entry_point_group = entry_point_group
         self._base = base
 
-    def shipped_names(self) -> list[str]:
+    def list_shipped_names(self) -> list[str]:
         """The names of the table, in its order."""
         return list(self._table)
 
-    def installed_names(self) -> list[str]:
+    def list_installed_names(self) -> list[str]:
         """The names that other distributions bring; one of the table cannot be replaced."""
         from importlib.metadata import entry_points  # noqa: PLC0415 - 50 ms that few jobs need
 
@@ -41,7 +41,7 @@ class Registry:
 
     def names(self) -> list[str]:
         """All names: those of the table first."""
-        return [*self._table, *self.installed_names()]
+        return [*self._table, *self.list_installed_names()]
 
     def load(self, name: str) -> Any:
         """The class `name`; RegistryError says which entry point fails and why."""

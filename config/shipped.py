@@ -6,7 +6,7 @@ JOBS_FOLDER = Path(__file__).parent / "jobs"
 SCHEMA_FILE = Path(__file__).parent / "schema.json"
 
 
-def shipped_names() -> list[str]:
+def list_shipped_names() -> list[str]:
     """The shipped jobs by name."""
     return sorted(path.stem for path in JOBS_FOLDER.glob("*.yaml"))
 
@@ -15,6 +15,6 @@ def resolve_job(path_or_name: str | Path) -> Path:
     """Resolve a path, or the name of a shipped job, to the file."""
     path = Path(path_or_name)
     bare = path.parent == Path() and not path.suffix
-    if bare and not path.exists() and path.name in shipped_names():
+    if bare and not path.exists() and path.name in list_shipped_names():
         return JOBS_FOLDER / f"{path.name}.yaml"
     return path

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from unskew.config.models.base import Model, with_type
+from unskew.config.models.base import Model, make_typed_model
 from unskew.config.models.operator import OperatorOptions
 from unskew.config.registry import Registry, RegistryError
 
@@ -55,7 +55,7 @@ SECTIONS = {"operator": OPERATORS, "sinks": SINKS, "dead_letters": DEAD_LETTERS}
 """The registries, each by the section of a job whose `type` is a name in it."""
 
 
-def section_model(section: str, name: str) -> type[Model]:
+def make_section_model(section: str, name: str) -> type[Model]:
     """The section with `type: name`, as a job holds it; RegistryError if there is none.
 
     An operator has its options beside it, a target is made of them. The first paragraph of the
@@ -65,9 +65,9 @@ def section_model(section: str, name: str) -> type[Model]:
     about, _, more = inspect.cleandoc(chosen.__doc__ or "").partition("\n\n")
     options = getattr(chosen, "Options", None)
     if issubclass(chosen, Model):
-        return with_type(chosen.__name__, chosen, name, about or name, more or about or name)
+        return make_typed_model(chosen.__name__, chosen, name, about or name, more or about or name)
     if isinstance(options, type) and issubclass(options, OperatorOptions):
-        return with_type(chosen.__name__, options, name, about or name)
+        return make_typed_model(chosen.__name__, options, name, about or name)
     where = f"{chosen.__module__}:{chosen.__qualname__}"
     raise RegistryError(f"{where} has no Options, a subclass of OperatorOptions")
 
@@ -75,10 +75,10 @@ def section_model(section: str, name: str) -> type[Model]:
 def is_installed(section: str, name: str) -> bool:
     """Is `name` a type that another distribution brings?"""
     registry = SECTIONS[section]
-    return name not in registry.shipped_names() and name in registry.installed_names()
+    return name not in registry.list_shipped_names() and name in registry.list_installed_names()
 
 
-def section_choice(section: str, installed: Iterable[type[Model]] = ()) -> Any:
+def make_section_type(section: str, installed: Iterable[type[Model]] = ()) -> Any:
     """The type of a section: any that ships, or one of `installed`."""
-    shipped = [section_model(section, name) for name in SECTIONS[section].shipped_names()]
+    shipped = [make_section_model(section, name) for name in SECTIONS[section].list_shipped_names()]
     return Annotated[reduce(or_, [*shipped, *installed]), Field(discriminator="type")]

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from unskew.config.models.base import bare_column
+from unskew.config.models.base import find_bare_column
 from unskew.config.models.decode import CsvDecode, JsonDecode
 from unskew.config.models.job import Job
 from unskew.config.problems.problem import Path
 from unskew.config.types.ddl import parse_columns
-from unskew.config.types.secrets import java_option_secrets, reveal
+from unskew.config.types.secrets import find_java_option_secrets, reveal
 from unskew.config.types.sql import read_expression
 
 _EXECUTOR_OPTIONS = ("spark.executor.defaultJavaOptions", "spark.executor.extraJavaOptions")
@@ -44,7 +44,7 @@ def _check_expressions(job: Job) -> Iterator[JobWarning]:
     texts += [(("select", name), text) for name, text in (job.select or {}).items()]
     texts += [(("operator", *path), text) for path, text in job.operator.expressions()]
     for path, text in texts:
-        if bare_column(text) is None and (doubt := read_expression(text).doubt):
+        if find_bare_column(text) is None and (doubt := read_expression(text).doubt):
             advice = "Spark says for sure when the job starts"
             yield JobWarning(path, f"{text}: this may be no SQL: {doubt}", advice)
 
@@ -63,7 +63,7 @@ def _check_cluster(job: Job) -> Iterator[JobWarning]:
             "name one in spark.authenticate.secret, the one that its master and workers have",
         )
     for name in _EXECUTOR_OPTIONS:
-        if java_option_secrets(settings.get(name, "")):
+        if find_java_option_secrets(settings.get(name, "")):
             yield JobWarning(
                 ("spark", name),
                 "holds a secret, which every user of the executors' machines can read on their"

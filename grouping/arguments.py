@@ -35,7 +35,7 @@ def check_range(field_name: str, value: object, low: int, high: int) -> int:
     return int(value)
 
 
-def checked_array(what: str, array: object, kind: type[Any]) -> NDArray[Any]:
+def validate_array(what: str, array: object, kind: type[Any]) -> NDArray[Any]:
     """`array` as kernels want it: one-dimensional, of type `kind`, in one block."""
     if not isinstance(array, np.ndarray) or array.dtype != kind or array.ndim != 1:
         got = f"{array.dtype}, {array.ndim}-d" if isinstance(array, np.ndarray) else type(array)
@@ -77,7 +77,7 @@ def _column(feedback: "Feedback", what: str, kind: type[Any]) -> NDArray[Any]:
     # Whole numbers will do for seconds: nothing is lost.
     if isinstance(values, np.ndarray) and np.can_cast(values.dtype, kind):
         kind = values.dtype.type
-    return checked_array(f"feedback.{what}", values, kind)
+    return validate_array(f"feedback.{what}", values, kind)
 
 
 def _check_numbers(what: str, values: NDArray[Any]) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from unskew.grouping.arguments import check_active, check_feedback, check_range, checked_array
+from unskew.grouping.arguments import check_active, check_feedback, check_range, validate_array
 from unskew.grouping.contents import Bounds, check_array, check_numbers, check_options, require
 from unskew.grouping.errors import GroupingError, SnapshotError
 from unskew.grouping.snapshot import Arrays, Snapshot
@@ -121,7 +121,7 @@ class Grouping(ABC):
 
         beside: of each record its time or its size, for a grouping that wants that.
         """
-        keys = checked_array("keys", keys, np.uint64)
+        keys = validate_array("keys", keys, np.uint64)
         wanted = "timestamps" if self.wants_timestamps else "sizes"
         if not (self.wants_timestamps or self.wants_sizes):
             beside = None
@@ -129,7 +129,7 @@ class Grouping(ABC):
             if self.wants_timestamps:
                 raise GroupingError(f"{self.name}: {wanted}: missing, and this grouping needs them")
         else:
-            beside = checked_array(wanted, beside, np.int64)
+            beside = validate_array(wanted, beside, np.int64)
             if beside.size != keys.size:
                 raise GroupingError(
                     f"{self.name}: {wanted}: as many as keys, {keys.size} (got {beside.size})"
@@ -158,7 +158,7 @@ class Grouping(ABC):
         """What follows from the states that all sources left in a batch: the same for each."""
         return {}
 
-    def made_up_agreement(self, keys: UInt64s) -> Arrays:
+    def make_up_agreement(self, keys: UInt64s) -> Arrays:
         """What sources might agree on that had `keys`, to compile what only later batches call."""
         return {}
 
@@ -167,7 +167,7 @@ class Grouping(ABC):
         chosen = check_active(partitions, self.setting.partitions)
         self.state["active"][:] = 0
         self.state["active"][chosen] = 1
-        self._active_changed()
+        self._update_active()
 
     def hot_keys(self) -> UInt64s:
         """The keys this grouping treats as hot now, hottest first."""
@@ -189,7 +189,7 @@ class Grouping(ABC):
         snapshot = self._upgrade(snapshot)
         self.check(snapshot)
         self.state = {name: snapshot.arrays[name].copy() for name in self.state}
-        self._active_changed()
+        self._update_active()
 
     def check(self, snapshot: Snapshot) -> None:
         """Raise a SnapshotError if this grouping could not go on from `snapshot`."""
@@ -231,6 +231,6 @@ class Grouping(ABC):
     def _take_agreed(self, agreed: Arrays) -> None:  # noqa: B027 - likewise
         """Take what the sources agreed on; empty where nothing is known of the batch before."""
 
-    def _active_changed(self) -> None:
+    def _update_active(self) -> None:
         """`state["active"]` is new: bring what follows from it up to date."""
         self.active = np.flatnonzero(self.state["active"]).astype(np.int32)

@@ -22,11 +22,11 @@ def cache_folder(*parts: str) -> Path:
         if named:
             rule = "UNSKEW_CACHE: a folder that can be made and written"
             raise GroupingError(f"{rule} (got {named}: {error.strerror})") from error
-        return own_temporary_folder(*parts)
+        return make_temporary_folder(*parts)
     return folder
 
 
-def own_temporary_folder(*parts: str) -> Path:
+def make_temporary_folder(*parts: str) -> Path:
     """This user's folder for `parts` in the temporary folder, made if need be."""
     root = Path(tempfile.gettempdir(), f"unskew-{os.getuid()}")
     root.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -22,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
-from unskew.grouping.cache import cache_folder, own_temporary_folder
+from unskew.grouping.cache import cache_folder, make_temporary_folder
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -115,7 +115,7 @@ def machine_code_folder() -> Path:
     name = "numba", _sources_digest()
     folder = cache_folder(*name)
     if not os.access(folder, os.W_OK):
-        return own_temporary_folder(*name)
+        return make_temporary_folder(*name)
     _forget_old(folder)
     return folder
 

@@ -13,7 +13,7 @@ from unskew.config.arguments import CommandParser
 from unskew.config.errors import UnskewError, UsageError
 from unskew.grouping.errors import GroupingError
 from unskew.grouping.options.printed import show
-from unskew.grouping.options.suggestions import did_you_mean
+from unskew.grouping.options.suggestions import suggest_nearest
 
 # Modules are imported on use: `unskew lint` must not wait for Spark, nor `--help` for numba.
 COMMANDS = {
@@ -84,7 +84,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _check_command(words: list[str]) -> None:
     if words and not words[0].startswith("-") and words[0] not in COMMANDS:
-        suggestion = did_you_mean(words[0], COMMANDS)
+        suggestion = suggest_nearest(words[0], COMMANDS)
         raise UsageError(f"unskew: unknown command (got {show(words[0])}); {suggestion}")
 
 

@@ -14,7 +14,7 @@ from benchmarks.engine.plain import HashedService, group_by
 from benchmarks.tables import MEETS, Row, Table, verdict
 from unskew.config.models.job import Job
 from unskew.jobs.engine.service import Service
-from unskew.jobs.engine.session import renames_without_processes
+from unskew.jobs.engine.session import rename_within_jvm
 
 RATIO_MAX = 1.25
 TINY_RATIO_MAX = 1.3
@@ -163,7 +163,7 @@ def _run(bench: Bench, spark: SparkSession, name: str, topic: str, records: int)
     if name == BY_HAND:
         group_by(spark, job)
     elif name == BY_HAND_RENAMED:
-        with renames_without_processes(spark, job.checkpoint):
+        with rename_within_jvm(spark, job.checkpoint):
             group_by(spark, job)
     elif name == HASH:
         HashedService(job, spark).run()

@@ -193,7 +193,7 @@ class _KeepStats(Follower):
         self.by_batch: dict[int, BatchStats] = {}
         self.parts_by_batch: dict[int, Mapping[str, float]] = {}
 
-    def batch_done(self, done: BatchDone) -> None:
+    def on_batch_done(self, done: BatchDone) -> None:
         if done.stats is not None:
             self.by_batch[done.batch] = done.stats
             self.parts_by_batch[done.batch] = split_seconds(done)

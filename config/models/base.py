@@ -18,8 +18,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from unskew.config.types.secrets import Secret, holds_secret
-from unskew.grouping.options.broken_rules import rule_error
-from unskew.grouping.options.suggestions import did_you_mean
+from unskew.grouping.options.broken_rules import make_rule_error
+from unskew.grouping.options.suggestions import suggest_nearest
 
 TEXT_LENGTH_MAX = 20_000
 PATH_LENGTH_MAX = 4_096
@@ -57,16 +57,16 @@ class Model(BaseModel):
         for group in self.exclusive:
             names = [name for name in group if getattr(self, name) is not None]
             if len(names) > 1:
-                raise contradiction_error(f"only one of {' and '.join(names)} may be given")
+                raise make_contradiction(f"only one of {' and '.join(names)} may be given")
             if not names and group == self.needed:
-                raise contradiction_error(f"one of {', '.join(group)} is missing")
+                raise make_contradiction(f"one of {', '.join(group)} is missing")
         return self
 
 
 M = TypeVar("M", bound=BaseModel)
 
 
-def with_type(
+def make_typed_model(
     class_name: str, base: type[M], tag: str, about: str, description: str | None = None
 ) -> type[M]:
     """A subclass of `base` that is chosen by `type: tag`; `description` replaces its docstring."""
@@ -82,7 +82,7 @@ def with_type(
     return cast("type[M]", metaclass(class_name, (base,), namespace))
 
 
-def contradiction_error(rule: str) -> PydanticCustomError:
+def make_contradiction(rule: str) -> PydanticCustomError:
     """Fields that contradict each other; the loader reports each with its position in the file."""
     return PydanticCustomError("rule", "{rule}", {"rule": rule, "kind": CONTRADICTION})
 
@@ -90,7 +90,7 @@ def contradiction_error(rule: str) -> PydanticCustomError:
 def topic(text: str) -> str:
     """A Kafka topic's name, as the broker checks it."""
     if text in {".", ".."} or len(text) > 249 or not _TOPIC.fullmatch(text):
-        raise rule_error("a topic: up to 249 letters, digits, dots, dashes and underscores")
+        raise make_rule_error("a topic: up to 249 letters, digits, dots, dashes and underscores")
     return text
 
 
@@ -99,36 +99,36 @@ def servers(text: str) -> str:
     for server in text.split(","):
         match = _SERVER.fullmatch(server.strip())
         if match is None or not 1 <= int(match.group(2)) <= 65_535:
-            raise rule_error("host:port, with commas between several", "e.g. 127.0.0.1:9092")
+            raise make_rule_error("host:port, with commas between several", "e.g. 127.0.0.1:9092")
     return text
 
 
 def location(text: str) -> str:
     """A path or a URI that Spark can open."""
     if _CREDENTIALS.search(text):
-        raise rule_error("a path or a URI without a password", "set it under spark", hide=True)
+        raise make_rule_error("a path or a URI without a password", "set it under spark", hide=True)
     if not text.strip() or any(not char.isprintable() for char in text):
-        raise rule_error("a path or a URI")
+        raise make_rule_error("a path or a URI")
     return text
 
 
 def expression(text: str) -> str:
     """An SQL expression over the decoded columns: not empty, brackets and quotes closed."""
     if not text.strip():
-        raise rule_error("an SQL expression over the decoded columns", "name a column")
-    fault = _unbalanced(text)
+        raise make_rule_error("an SQL expression over the decoded columns", "name a column")
+    fault = _find_unclosed(text)
     if fault:
-        raise rule_error(f"an SQL expression over the decoded columns: {fault}")
+        raise make_rule_error(f"an SQL expression over the decoded columns: {fault}")
     called = _JAVA.search(_TEXT_LITERAL.sub("''", text))
     if called:
-        raise rule_error(
+        raise make_rule_error(
             f"an SQL expression without {called.group(1).lower()}, which calls any method of Java",
             "write it with Spark's other functions",
         )
     return text
 
 
-def _unbalanced(text: str) -> str:
+def _find_unclosed(text: str) -> str:
     closing = {")": "(", "]": "["}
     opened: list[str] = []
     quote, escaped = "", False
@@ -157,7 +157,7 @@ Location = Annotated[str, Field(max_length=PATH_LENGTH_MAX), AfterValidator(loca
 Expression = Annotated[str, Field(max_length=TEXT_LENGTH_MAX), AfterValidator(expression)]
 
 
-def bare_column(text: str) -> str | None:
+def find_bare_column(text: str) -> str | None:
     """The column that an expression is, if it is no more than a column's name."""
     match = _BARE.fullmatch(text)
     return (match.group(1) or match.group(2)) if match else None
@@ -172,7 +172,7 @@ def is_expression(field: FieldInfo) -> bool:
     return expression in checks
 
 
-def _option_text(value: object) -> str | Secret:
+def _to_option_text(value: object) -> str | Secret:
     """Spark and Kafka take every option as text; YAML may write it as what it is."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -180,12 +180,12 @@ def _option_text(value: object) -> str | Secret:
         return str(value)
     if isinstance(value, str | Secret):
         return value
-    raise rule_error("a text, a number, true or false")
+    raise make_rule_error("a text, a number, true or false")
 
 
 OptionText = Annotated[
     str | Secret,
-    PlainValidator(_option_text, json_schema_input_type=str | bool | int | float),
+    PlainValidator(_to_option_text, json_schema_input_type=str | bool | int | float),
     PlainSerializer(str, return_type=str),
 ]
 
@@ -203,17 +203,20 @@ def hide_secrets(options: dict[str, str | Secret]) -> dict[str, str | Secret]:
     }
 
 
-def key_checker(ours: dict[str, str], known: frozenset[str], prefix: str) -> Callable[[str], str]:
+def make_key_check(
+    ours: dict[str, str], known: frozenset[str], prefix: str
+) -> Callable[[str], str]:
     """Checks an option's name: ours are refused with the reason, others need the prefix."""
     lowered = {name.lower(): reason for name, reason in ours.items()}
 
     def check(name: str) -> str:
         if name.lower() in lowered:
-            raise rule_error("set by Unskew", lowered[name.lower()])
+            raise make_rule_error("set by Unskew", lowered[name.lower()])
         if name in known or (name.startswith(prefix) and len(name) > len(prefix)):
             return name
-        raise rule_error(
-            f"options begin with {prefix}", did_you_mean(name, [f"{prefix}{name}", *sorted(known)])
+        raise make_rule_error(
+            f"options begin with {prefix}",
+            suggest_nearest(name, [f"{prefix}{name}", *sorted(known)]),
         )
 
     return check

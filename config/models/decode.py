@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, ValidationInfo
 
 from unskew.config.models.base import TEXT_LENGTH_MAX, Location, Model
-from unskew.config.types.avro import avro_columns
+from unskew.config.types.avro import read_avro_columns
 from unskew.config.types.ddl import DdlError, parse_columns
-from unskew.grouping.options.broken_rules import rule_error
+from unskew.grouping.options.broken_rules import make_rule_error
 
 RAW_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp")
 
@@ -16,44 +16,44 @@ RAW_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp")
 CSV_UNSUPPORTED_TYPES = frozenset({"array", "map", "struct", "void"})
 
 
-def _ddl(text: str) -> str:
+def _check_ddl(text: str) -> str:
     try:
         parse_columns(text)
     except DdlError as error:
-        raise rule_error(
+        raise make_rule_error(
             f"character {error.column} of the Spark DDL schema: {error.rule}", error.suggestion
         ) from None
     return text
 
 
-def _csv_ddl(text: str) -> str:
+def _check_csv_ddl(text: str) -> str:
     """A field of CSV is one value: Spark fills nothing else from it."""
-    columns = parse_columns(_ddl(text))
+    columns = parse_columns(_check_ddl(text))
     for name, kind in zip(columns.names, columns.types, strict=True):
         if kind in CSV_UNSUPPORTED_TYPES:
-            raise rule_error(
+            raise make_rule_error(
                 f'CSV has no {kind.upper()} (column "{name}")', "write STRING, or decode JSON"
             )
     return text
 
 
-def _schema_file(text: str, info: ValidationInfo) -> str:
+def _check_schema_file(text: str, info: ValidationInfo) -> str:
     """An Avro schema that can be read; relative to the job file, kept as an absolute path."""
     folder = (info.context or {}).get("folder", Path.cwd())
     path = Path(folder, text).absolute()
-    avro_columns(path)
+    read_avro_columns(path)
     return str(path)
 
 
-def _separator(text: str) -> str:
+def _check_separator(text: str) -> str:
     if len(text) != 1:
-        raise rule_error("one character", 'a tab is "\\t"')
+        raise make_rule_error("one character", 'a tab is "\\t"')
     return text
 
 
-Ddl = Annotated[str, Field(max_length=TEXT_LENGTH_MAX), AfterValidator(_ddl)]
-CsvDdl = Annotated[str, Field(max_length=TEXT_LENGTH_MAX), AfterValidator(_csv_ddl)]
-OneCharacter = Annotated[str, AfterValidator(_separator)]
+Ddl = Annotated[str, Field(max_length=TEXT_LENGTH_MAX), AfterValidator(_check_ddl)]
+CsvDdl = Annotated[str, Field(max_length=TEXT_LENGTH_MAX), AfterValidator(_check_csv_ddl)]
+OneCharacter = Annotated[str, AfterValidator(_check_separator)]
 
 
 class TextDecode(Model):
@@ -127,7 +127,9 @@ class AvroDecode(Model):
     type: Literal["avro"]
     """The value is one Avro record in binary form. One with a text of more than 64 MiB, or a list
     of more than a million, is not decoded."""
-    schema_file: Annotated[Location, AfterValidator(_schema_file)] = Field(examples=["trade.avsc"])
+    schema_file: Annotated[Location, AfterValidator(_check_schema_file)] = Field(
+        examples=["trade.avsc"]
+    )
     """The Avro schema as a file (.avsc), relative to the job file."""
     wire: Literal["plain", "confluent"] = "plain"
     """`confluent`: five bytes come first, a zero and the schema's id in the registry. They are cut
@@ -136,7 +138,7 @@ class AvroDecode(Model):
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the decoded columns."""
-        return avro_columns(Path(self.schema_file))
+        return read_avro_columns(Path(self.schema_file))
 
     @property
     def types(self) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from unskew.config.models.base import Model, with_type
+from unskew.config.models.base import Model, make_typed_model
 from unskew.grouping.base import GroupingParams
 from unskew.grouping.registry import GROUPINGS
 
@@ -55,7 +55,7 @@ UNROUTED: dict[str, type[NoGrouping] | type[LocalGrouping] | type[AutoGrouping]]
 def _model(name: str) -> type[GroupingParams]:
     grouping = GROUPINGS[name]
     about = inspect.getdoc(grouping) or name
-    return with_type(
+    return make_typed_model(
         f"{grouping.__name__}Grouping", grouping.Params, name, about.partition("\n\n")[0]
     )
 
@@ -76,6 +76,6 @@ def splits_keys(name: str) -> bool:
     return UNROUTED[name].splits if name in UNROUTED else GROUPINGS[name].splits
 
 
-def grouping_options(choice: Any) -> dict[str, Any]:
+def read_grouping_options(choice: Any) -> dict[str, Any]:
     """The options of a chosen grouping as `grouping.registry.create` takes them."""
     return {name: getattr(choice, name) for name in type(choice).model_fields if name != "type"}

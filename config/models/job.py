@@ -10,7 +10,7 @@ from unskew.config.models.base import (
     Expression,
     Location,
     Model,
-    contradiction_error,
+    make_contradiction,
 )
 from unskew.config.models.decode import Decode
 from unskew.config.models.grouping import GroupingChoice
@@ -20,37 +20,39 @@ from unskew.config.models.sink import TargetOptions
 from unskew.config.models.source import Source
 from unskew.config.models.spark import SparkSettings
 from unskew.config.models.window import IntervalTrigger, Merge, NoWindow, Trigger, Window
-from unskew.config.problems.problem import dotted
+from unskew.config.problems.problem import format_path
 from unskew.config.rules import contradictions
-from unskew.config.specs import section_choice
+from unskew.config.specs import make_section_type
 from unskew.config.types.units import ByteSize, Duration, DurationOrOff
 from unskew.grouping.base import PARTITIONS_MAX, SEED_MAX
-from unskew.grouping.options.broken_rules import rule_error
+from unskew.grouping.options.broken_rules import make_rule_error
 
 SINKS_MAX = 20
 SELECTED_MAX = 200
 KEY_BYTES_MAX = 16 << 20
 
 
-def _key_bytes(size: ByteSize) -> ByteSize:
+def _check_key_bytes(size: ByteSize) -> ByteSize:
     if not 1 <= size.bytes <= KEY_BYTES_MAX:
-        raise rule_error(f"from 1 B to {ByteSize(KEY_BYTES_MAX)}")
+        raise make_rule_error(f"from 1 B to {ByteSize(KEY_BYTES_MAX)}")
     return size
 
 
 def _name(text: str) -> str:
     if not IDENTIFIER.fullmatch(text) or text.lower().startswith(("_", "raw_")):
-        raise rule_error("a column's name", "letters, digits, underscores; not raw_... or _...")
+        raise make_rule_error(
+            "a column's name", "letters, digits, underscores; not raw_... or _..."
+        )
     return text
 
 
 Name = Annotated[str, AfterValidator(_name)]
-KeyBytes = Annotated[ByteSize, AfterValidator(_key_bytes)]
+KeyBytes = Annotated[ByteSize, AfterValidator(_check_key_bytes)]
 
 
 def _type_of(section: str, installed: Sequence[type[Model]] = ()) -> Any:
     """What a section may hold: one of the types that ship, or of those that are installed."""
-    choice: Any = section_choice(section, installed)
+    choice: Any = make_section_type(section, installed)
     if section == "sinks":
         return Annotated[list[choice], Field(min_length=1, max_length=SINKS_MAX)]
     return choice
@@ -140,13 +142,13 @@ class Job(Model):
     @model_validator(mode="after")
     def _agrees(self) -> Self:
         sections = {name: getattr(self, name) for name in Job.model_fields}
-        rules = [f"{dotted(wrong.path)}: {wrong.rule}" for wrong in contradictions(sections)]
+        rules = [f"{format_path(wrong.path)}: {wrong.rule}" for wrong in contradictions(sections)]
         if rules:
-            raise contradiction_error("; ".join(rules))
+            raise make_contradiction("; ".join(rules))
         return self
 
 
-def job_model(installed: Mapping[str, Sequence[type[Model]]]) -> type[Job]:
+def make_job_model(installed: Mapping[str, Sequence[type[Model]]]) -> type[Job]:
     """A `Job` whose sections may also be of the types that are `installed`, by section."""
     if not installed:
         return Job

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from unskew.config.models.base import OptionText, hide_secrets, key_checker
+from unskew.config.models.base import OptionText, hide_secrets, make_key_check
 
 _OURS = {
     "kafka.bootstrap.servers": "write bootstrap_servers",
@@ -37,7 +37,7 @@ _SPARK = frozenset(
 
 KafkaOptions = Annotated[
     dict[
-        Annotated[str, AfterValidator(key_checker(_OURS, _SPARK, "kafka."))],
+        Annotated[str, AfterValidator(make_key_check(_OURS, _SPARK, "kafka."))],
         OptionText,
     ],
     Field(default_factory=dict),

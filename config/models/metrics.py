@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from unskew.config.models.base import Location, Model
 from unskew.config.types.secrets import Secret
 from unskew.config.types.units import Duration
-from unskew.grouping.options.broken_rules import rule_error
+from unskew.grouping.options.broken_rules import make_rule_error
 
 PORT_MAX = 65_535
 _HOST = re.compile(r"[A-Za-z0-9._-]{1,253}|[0-9A-Fa-f:.]{2,45}")
@@ -17,7 +17,7 @@ _HOST = re.compile(r"[A-Za-z0-9._-]{1,253}|[0-9A-Fa-f:.]{2,45}")
 
 def _host(text: str) -> str:
     if not _HOST.fullmatch(text):
-        raise rule_error("a host's name or address", "e.g. 127.0.0.1, or 0.0.0.0 for all")
+        raise make_rule_error("a host's name or address", "e.g. 127.0.0.1, or 0.0.0.0 for all")
     return text
 
 
@@ -25,15 +25,15 @@ def _port(value: object) -> object:
     if value == "auto":
         return value
     if isinstance(value, bool) or not isinstance(value, int):
-        raise rule_error("a port from 0 to 65535, or auto", "e.g. 9095")
+        raise make_rule_error("a port from 0 to 65535, or auto", "e.g. 9095")
     if not 0 <= value <= PORT_MAX:
-        raise rule_error("a port from 0 to 65535, or auto", "0 and auto: any free one")
+        raise make_rule_error("a port from 0 to 65535, or auto", "0 and auto: any free one")
     return value
 
 
 def _not_empty(password: Secret) -> Secret:
     if not password.get_secret_value():
-        raise rule_error("a password that is not empty", hide=True)
+        raise make_rule_error("a password that is not empty", hide=True)
     return password
 
 

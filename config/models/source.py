@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 from unskew.config.models.base import Location, Model, Servers, Topic
 from unskew.config.models.kafka import KafkaOptions
 from unskew.config.types.units import ByteSize
-from unskew.grouping.options.broken_rules import rule_error
+from unskew.grouping.options.broken_rules import make_rule_error
 from unskew.grouping.options.printed import show
 
 OFFSET_EARLIEST = -2
@@ -26,7 +26,7 @@ def _start_form(value: object) -> str:
 def _word(value: object) -> object:
     if value in ("earliest", "latest"):
         return value
-    raise rule_error(
+    raise make_rule_error(
         'earliest, latest, or offsets as "topic: {partition: offset}"', "write start: earliest"
     )
 
@@ -38,7 +38,7 @@ def _distinct(values: list[V]) -> list[V]:
     seen: set[V] = set()
     for value in values:
         if value in seen:
-            raise rule_error(f"each only once ({show(value)} is here twice)", "remove one")
+            raise make_rule_error(f"each only once ({show(value)} is here twice)", "remove one")
         seen.add(value)
     return values
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from unskew.config.models.base import OptionText, hide_secrets, key_checker
+from unskew.config.models.base import OptionText, hide_secrets, make_key_check
 
 _OURS = {
     "spark.app.name": "it is the job's name",
@@ -20,7 +20,7 @@ _OURS = {
 
 SparkSettings = Annotated[
     dict[
-        Annotated[str, AfterValidator(key_checker(_OURS, frozenset(), "spark."))],
+        Annotated[str, AfterValidator(make_key_check(_OURS, frozenset(), "spark."))],
         OptionText,
     ],
     Field(default_factory=dict),

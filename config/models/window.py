@@ -6,12 +6,12 @@ from pydantic import AfterValidator, Field
 
 from unskew.config.models.base import Model
 from unskew.config.types.units import Duration
-from unskew.grouping.options.broken_rules import rule_error
+from unskew.grouping.options.broken_rules import make_rule_error
 
 
 def _positive(duration: Duration) -> Duration:
     if duration.amount < 1_000:
-        raise rule_error("at least 1 ms")
+        raise make_rule_error("at least 1 ms")
     return duration
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from unskew.config.problems.problem import Part, Path, Position, Problem, dotted
+from unskew.config.problems.problem import Part, Path, Position, Problem, format_path
 from unskew.config.problems.schema_walk import find_fields, find_homes, find_models
 from unskew.config.problems.user_options import KNOWN
 from unskew.config.specs import SECTIONS
@@ -18,7 +18,7 @@ from unskew.grouping.options.broken_rules import (
     describe_broken_rule,
     describe_unknown,
 )
-from unskew.grouping.options.suggestions import did_you_mean, nearest, one_of
+from unskew.grouping.options.suggestions import find_nearest, one_of, suggest_nearest
 
 PROBLEMS_MAX = 100
 RESULTS_LIST = "operators"
@@ -126,25 +126,27 @@ def _describe_error(model: type[BaseModel], root: Node, path: Path, error: Error
         return _describe_wrong_type(model, root, path)
     else:
         rule, advice = describe_broken_rule(error, _read_written(node))
-    return Problem(position, dotted(path), rule, advice)
+    return Problem(position, format_path(path), rule, advice)
 
 
 def _describe_wrong_type(model: type[BaseModel], root: Node, path: Path) -> Problem:
     node, position = find(root, (*path, "type"))
     known = _list_types(model, root, path)
     if node is None or not isinstance(node.value, str):
-        return Problem(position, dotted((*path, "type")), f"a text{show_got(node)}", one_of(known))
+        return Problem(
+            position, format_path((*path, "type")), f"a text{show_got(node)}", one_of(known)
+        )
     return Problem(
         position,
-        dotted((*path, "type")),
+        format_path((*path, "type")),
         f"unknown type{show_got(node)}",
-        did_you_mean(node.value, known),
+        suggest_nearest(node.value, known),
     )
 
 
 def _list_types(model: type[BaseModel], root: Node, path: Path) -> list[str]:
     """The types that can be chosen at `path`."""
-    installed = SECTIONS[str(path[0])].installed_names() if _is_typed_section(path) else []
+    installed = SECTIONS[str(path[0])].list_installed_names() if _is_typed_section(path) else []
     return list(dict.fromkeys([*find_models(model, root, path), *installed]))
 
 
@@ -170,15 +172,15 @@ def _describe_unknown_key(
         chosen = parent.value["type"].value
         return (
             f"type {chosen} has no such key, it belongs to {_list_some(others)}",
-            f"remove it, or change {dotted((*parents, 'type'))}",
+            f"remove it, or change {format_path((*parents, 'type'))}",
         )
     unused = [name for name in known if parent is None or name not in parent.key_positions]
-    near = nearest(key, unused)
+    near = find_nearest(key, unused)
     rule, advice = describe_unknown("key", key, known if near is None else [near])
     homes = find_homes(model, key) if near is None and options is None else []
     if homes:
         return rule, f"did you mean {' or '.join(homes[:3])}?"
-    if near is None and (there := nearest(key, known, cutoff=0.8)):
+    if near is None and (there := find_nearest(key, known, cutoff=0.8)):
         return rule, f'did you mean "{there}"? It is there already'
     return rule, advice
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from unskew.grouping.options.printed import one_line, show
+from unskew.grouping.options.printed import escape_line, show
 from unskew.grouping.options.suggestions import add_suggestion
 
 Part = str | int
@@ -33,8 +33,10 @@ class Problem:
         """`file:line:col: path: problem; suggestion`."""
         text = f"{self.path}: {add_suggestion(self.rule, self.suggestion)}"
         if self.flag:
-            return f"{self.flag} {one_line(text)}"
-        return f"{one_line(file)}:{self.position.line}:{self.position.column}: {one_line(text)}"
+            return f"{self.flag} {escape_line(text)}"
+        return (
+            f"{escape_line(file)}:{self.position.line}:{self.position.column}: {escape_line(text)}"
+        )
 
 
 class DocumentError(Exception):
@@ -58,7 +60,7 @@ def in_order(problems: Iterable[Problem]) -> list[Problem]:
     )
 
 
-def dotted(path: Sequence[Part]) -> str:
+def format_path(path: Sequence[Part]) -> str:
     """`sinks[0].topic`; the whole document is `job`."""
     text = ""
     for part in path:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from unskew.config.problems.problem import Path, dotted
+from unskew.config.problems.problem import Path, format_path
 from unskew.config.yaml.reader import Node
 
 
@@ -48,7 +48,7 @@ def find_homes(model: type[BaseModel], key: str) -> list[str]:
     for name, field in list_yaml_fields(model).items():
         for inner in _find_models_in(field.annotation):
             if key in list_yaml_fields(inner):
-                homes[dotted((name, key)) if name != "sinks" else f"sinks[0].{key}"] = None
+                homes[format_path((name, key)) if name != "sinks" else f"sinks[0].{key}"] = None
         if name == key:
             homes[key] = None
     return [f'"{home}"' for home in homes]

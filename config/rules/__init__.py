@@ -9,7 +9,7 @@ from typing import Any
 
 from unskew.config.problems.problem import Path
 from unskew.config.rules import columns, folders, kafka, results, routing, targets
-from unskew.config.rules.registry import RULES, Contradiction, own_contradictions
+from unskew.config.rules.registry import RULES, Contradiction, find_own_contradictions
 from unskew.config.specs import SECTIONS
 
 __all__ = ["Contradiction", "contradictions"]
@@ -24,7 +24,7 @@ def contradictions(sections: Mapping[str, Any]) -> Iterator[Contradiction]:
         if all(name in sections for name in needs):
             yield from rule(*(sections[name] for name in needs))
     for path, section in _of_types(sections):
-        yield from own_contradictions(section, path, sections)
+        yield from find_own_contradictions(section, path, sections)
 
 
 def _of_types(sections: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from unskew.config.models.base import bare_column
+from unskew.config.models.base import find_bare_column
 from unskew.config.models.decode import RAW_COLUMNS
 from unskew.config.models.operator import OperatorOptions
 from unskew.config.problems.problem import Path
 from unskew.config.rules.registry import Contradiction, rule
 from unskew.config.types.sql import WITHOUT_BRACKETS, read_expression
-from unskew.grouping.options.suggestions import nearest, one_of
+from unskew.grouping.options.suggestions import find_nearest, one_of
 
 _NOT_COLUMNS = WITHOUT_BRACKETS | {"null", "true", "false"}
 
@@ -62,7 +62,7 @@ def _check(
 
 def _read(expression: str, path: Path) -> tuple[Sequence[str], str]:
     """The columns that an expression names, and why it is no SQL."""
-    name = bare_column(expression)
+    name = find_bare_column(expression)
     if name is None:
         reading = read_expression(expression)
         return reading.columns, reading.error
@@ -72,5 +72,5 @@ def _read(expression: str, path: Path) -> tuple[Sequence[str], str]:
 
 
 def _advice(name: str, decoded: Sequence[str], known: Sequence[str]) -> str:
-    near = nearest(name, decoded, cutoff=0.75)
+    near = find_nearest(name, decoded, cutoff=0.75)
     return f'did you mean "{near}"?' if near else one_of(known)

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from pydantic import BaseModel
 
 from unskew.config.models.base import Model
-from unskew.config.problems.problem import Problem, dotted
+from unskew.config.problems.problem import Problem, format_path
 from unskew.config.problems.schema_walk import find_chosen
 from unskew.config.yaml.reader import Node
 from unskew.grouping.options.suggestions import one_of
 
 
-def exclusive_problems(model: type[BaseModel], root: Node) -> list[Problem]:
+def find_exclusive_problems(model: type[BaseModel], root: Node) -> list[Problem]:
     """One problem for each field that comes after another of its group, or if none comes at all."""
     assert isinstance(root.value, dict)
     return [
@@ -37,11 +37,11 @@ def _group_problems(
     choices = one_of(group)
     if needed and not given:
         position = root.key_positions[section]
-        yield Problem(position, dotted((section, group[0])), "missing", f"add {choices}")
+        yield Problem(position, format_path((section, group[0])), "missing", f"add {choices}")
     for name in given[1:]:
         yield Problem(
             node.key_positions[name],
-            dotted((section, name)),
-            f"{name} contradicts {dotted((section, given[0]))}: only {choices} may be given",
+            format_path((section, name)),
+            f"{name} contradicts {format_path((section, given[0]))}: only {choices} may be given",
             "remove one of them",
         )

@@ -5,7 +5,7 @@ from posixpath import normpath
 from typing import Any
 
 from unskew.config.models.sink import TargetOptions
-from unskew.config.problems.problem import Path, dotted
+from unskew.config.problems.problem import Path, format_path
 from unskew.config.rules.registry import Contradiction, rule
 
 
@@ -32,7 +32,7 @@ def folders_are_apart(
                 how = "the same as" if same else "not apart from"
                 yield Contradiction(
                     path,
-                    f'"{folder}" is {how} {dotted(other_path)} "{other}"',
+                    f'"{folder}" is {how} {format_path(other_path)} "{other}"',
                     "give each a folder of its own",
                 )
 

@@ -7,7 +7,7 @@ from typing import Any
 from unskew.config.models.source import KafkaSource
 from unskew.config.problems.problem import Path
 from unskew.config.rules.registry import Contradiction, is_given, rule
-from unskew.grouping.options.suggestions import nearest, one_of
+from unskew.grouping.options.suggestions import find_nearest, one_of
 
 ALTERNATIVES_MAX = 8
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -23,7 +23,7 @@ def offsets_are_of_read_topics(source: Any) -> Iterator[Contradiction]:
     chosen_by = "assign" if source.assign else "subscribe"
     for topic, offsets in start.items():
         if topic not in read:
-            near = nearest(topic, read)
+            near = find_nearest(topic, read)
             yield Contradiction(
                 ("source", "start", topic),
                 f'"{topic}" is not in source.{chosen_by}',
@@ -49,7 +49,7 @@ def task_size_needs_split(source: Any) -> Iterator[Contradiction]:
         )
 
 
-def reader_of(source: KafkaSource, topic: str) -> str:
+def find_reading_field(source: KafkaSource, topic: str) -> str:
     """The field by which a source reads a topic; empty if it does not."""
     if topic in (source.subscribe or ()):
         return "subscribe"
@@ -75,10 +75,10 @@ def _plain(pattern: str) -> bool:
 def source_is_secured_as_a_whole(source: Any) -> Iterator[Contradiction]:
     """SASL and TLS options work only with the protocol that asks for them."""
     if isinstance(source, KafkaSource):
-        yield from insecure_options(source.options, ("source", "options"))
+        yield from find_insecure_options(source.options, ("source", "options"))
 
 
-def insecure_options(options: Mapping[str, Any], path: Path) -> Iterator[Contradiction]:
+def find_insecure_options(options: Mapping[str, Any], path: Path) -> Iterator[Contradiction]:
     """Options of SASL and TLS that the chosen protocol does not use, or lacks."""
     protocol = str(options.get("kafka.security.protocol", "PLAINTEXT"))
     if protocol not in _PROTOCOLS:

@@ -47,7 +47,7 @@ def agrees_with(*needs: str) -> Callable[[Rule], Rule]:
     return mark
 
 
-def own_contradictions(
+def find_own_contradictions(
     section: Any, path: Path, sections: Mapping[str, Any]
 ) -> Iterator[Contradiction]:
     """The contradictions that the marked methods of one section yield."""

@@ -6,7 +6,7 @@ from typing import Any
 from unskew.config.models.grouping import (
     GROUPING_MODELS,
     AutoGrouping,
-    grouping_options,
+    read_grouping_options,
     splits_keys,
 )
 from unskew.config.models.operator import OperatorOptions
@@ -89,7 +89,7 @@ def options_fit_partitions(grouping: Any, partitions: int, seed: int) -> Iterato
     if grouping.type not in GROUPINGS:
         return
     chosen = GROUPINGS[grouping.type]
-    params = chosen.Params(**grouping_options(grouping))
+    params = chosen.Params(**read_grouping_options(grouping))
     if params == chosen.Params():
         # Defaults fit any number of partitions, and making one loads compiled code: 0.2 s.
         return

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from unskew.config.models.sink import TargetOptions
-from unskew.config.problems.problem import Path, dotted
+from unskew.config.problems.problem import Path, format_path
 from unskew.config.rules.registry import Contradiction, rule
 
 
@@ -18,6 +18,6 @@ def sinks_are_distinct(sinks: list[TargetOptions]) -> Iterator[Contradiction]:
             other: Path = ("sinks", first, identity.field)
             yield Contradiction(
                 ("sinks", index, identity.field),
-                f"the same as {dotted(other)}: both would write there",
+                f"the same as {format_path(other)}: both would write there",
                 "change or remove one",
             )

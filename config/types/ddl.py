@@ -9,7 +9,7 @@ Spark, such as the name of a collation, is a doubt: `unskew lint` prints a warni
 import re
 from typing import NamedTuple, NoReturn
 
-from unskew.grouping.options.suggestions import did_you_mean
+from unskew.grouping.options.suggestions import suggest_nearest
 
 DEPTH_MAX = 20
 PRECISION_MAX = 38
@@ -338,5 +338,5 @@ def _describe_unknown_type(token: _Token) -> DdlError:
         )
     known = sorted(word.upper() for word in _ATOMIC | _DECIMAL | _NESTED | _OTHERS)
     other = _ELSEWHERE.get(name)
-    advice = f'did you mean "{other}"?' if other else did_you_mean(token.text.upper(), known)
+    advice = f'did you mean "{other}"?' if other else suggest_nearest(token.text.upper(), known)
     return DdlError(f'no type "{token.text}"', token.column, advice)

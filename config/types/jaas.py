@@ -28,10 +28,10 @@ def is_jaas(name: str) -> bool:
     return bool(_JAAS.search(name))
 
 
-def jaas_secrets(text: str) -> dict[str, str]:
+def read_jaas_secrets(text: str) -> dict[str, str]:
     """The options of a line that hold secrets, without their quotes.
 
-    >>> jaas_secrets('Plain required username="me" password="a b" user_me=c;')
+    >>> read_jaas_secrets('Plain required username="me" password="a b" user_me=c;')
     {'password': 'a b', 'user_me': 'c'}
     """
     return {
@@ -41,16 +41,16 @@ def jaas_secrets(text: str) -> dict[str, str]:
     }
 
 
-def jaas_options(text: str) -> dict[str, str]:
+def read_jaas_options(text: str) -> dict[str, str]:
     r"""All options of a line as the client reads them, without quotes and escapes.
 
-    >>> jaas_options(r'Plain required username="me" password="a \"b";')
+    >>> read_jaas_options(r'Plain required username="me" password="a \"b";')
     {'username': 'me', 'password': 'a "b'}
     """
     return {name: _unquote(value) for name, value in _OPTION.findall(text)}
 
 
-def secret_parts(text: str) -> set[str]:
+def list_secret_parts(text: str) -> set[str]:
     """What an error of the client may print of a secret: the whole, and what is between quotes."""
     return {text, *(part for part in _SEPARATORS.split(text) if len(part) >= SHORTEST_REDACTED)}
 

@@ -5,7 +5,7 @@ from ipaddress import ip_address
 from urllib.parse import parse_qsl, unquote
 
 from unskew.config.types.secrets import holds_secret
-from unskew.grouping.options.broken_rules import rule_error
+from unskew.grouping.options.broken_rules import make_rule_error
 
 _PREFIX = "jdbc:postgresql:"
 # Each may name another server than the one before the database.
@@ -15,9 +15,9 @@ _SERVERS = ("host", "hostaddr", "service")
 def check_address(text: str) -> str:
     """The address; an error if it is none, or holds a user or a secret."""
     if not text.startswith(_PREFIX):
-        raise rule_error("a PostgreSQL address", "e.g. jdbc:postgresql://host:5432/database")
+        raise make_rule_error("a PostgreSQL address", "e.g. jdbc:postgresql://host:5432/database")
     if _holds_credentials(unquote(text)):
-        raise rule_error(
+        raise make_rule_error(
             "an address without user and password", "write user and password as fields", hide=True
         )
     return text

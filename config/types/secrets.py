@@ -59,7 +59,7 @@ def holds_secret(name: str) -> bool:
     return bool(_SECRET_KEY.search(name)) and not _ABOUT_A_SECRET.search(name)
 
 
-def java_option_secrets(text: str) -> dict[str, str]:
+def find_java_option_secrets(text: str) -> dict[str, str]:
     """The system properties (`-Dname=value`) of a JVM's options that hold secrets."""
     return {
         name: value.strip("\"'") for name, value in _PROPERTY.findall(text) if holds_secret(name)

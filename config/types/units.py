@@ -15,7 +15,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from unskew.grouping.options.broken_rules import rule_error
+from unskew.grouping.options.broken_rules import make_rule_error
 
 _QUANTITY = re.compile(r"([0-9]{1,16})(?:\.([0-9]{1,9}))? ?([A-Za-zµμ]+)", re.ASCII)
 
@@ -37,18 +37,18 @@ class _Quantity:
         """The quantity that `text` writes; PydanticCustomError if it is none."""
         match = _QUANTITY.fullmatch(text)
         if match is None:
-            raise rule_error(f"{cls.RULE}, such as {cls._examples()}", "a number and a unit")
+            raise make_rule_error(f"{cls.RULE}, such as {cls._examples()}", "a number and a unit")
         whole, decimals, unit = match.groups()
         if unit not in cls.UNITS:
-            raise rule_error(
+            raise make_rule_error(
                 f"{cls.RULE}, such as {cls._examples()}",
                 f"the units are {', '.join(cls._printed())}",
             )
         exact = Fraction(f"{whole}.{decimals or 0}") * cls.UNITS[unit]
         if exact.denominator != 1:
-            raise rule_error(f"a whole number of {cls._printed()[0]}", "write fewer decimals")
+            raise make_rule_error(f"a whole number of {cls._printed()[0]}", "write fewer decimals")
         if exact > cls.AMOUNT_MAX:
-            raise rule_error(f"at most {cls(cls.AMOUNT_MAX)}", "check the unit")
+            raise make_rule_error(f"at most {cls(cls.AMOUNT_MAX)}", "check the unit")
         return cls(int(exact))
 
     def __str__(self) -> str:
@@ -101,7 +101,7 @@ class _Quantity:
         if isinstance(value, str):
             return cls.parse(value)
         advice = "add the unit" if isinstance(value, int | float) else "a number and a unit"
-        raise rule_error(f"{cls.RULE}, such as {cls._examples()}", advice)
+        raise make_rule_error(f"{cls.RULE}, such as {cls._examples()}", advice)
 
 
 class Duration(_Quantity):

@@ -25,7 +25,7 @@ def override(root: Node, dotted_path: str, value: object) -> Path:
             _put(node, part, child)
             depth = min(depth, at + 1)
         node = child
-    _put(node, parts[-1], node_of(value, node.position))
+    _put(node, parts[-1], make_node(value, node.position))
     return tuple(parts[:depth])
 
 
@@ -39,13 +39,13 @@ def _split_path(dotted_path: str) -> list[Part]:
     return [int(word) if word.isdecimal() else word for word in words]
 
 
-def node_of(value: object, position: Position) -> Node:
+def make_node(value: object, position: Position) -> Node:
     """A node as if `value` had been written, in quotes, at `position`."""
     if isinstance(value, Mapping):
-        children = {str(key): node_of(child, position) for key, child in value.items()}
+        children = {str(key): make_node(child, position) for key, child in value.items()}
         return Node(position, children, key_positions=dict.fromkeys(children, position))
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return Node(position, [node_of(child, position) for child in value])
+        return Node(position, [make_node(child, position) for child in value])
     scalar: Scalar = value if isinstance(value, int | float | str | None) else str(value)
     return Node(position, scalar, "" if scalar is None else str(scalar))
 

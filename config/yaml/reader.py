@@ -14,10 +14,10 @@ import yaml
 
 from unskew.config.files import read_regular_file
 from unskew.config.problems.problem import DocumentError, Position, Problem
-from unskew.config.shipped import shipped_names
+from unskew.config.shipped import list_shipped_names
 from unskew.grouping.options.printed import show
 from unskew.grouping.options.scalars import Scalar, ScalarError, resolve
-from unskew.grouping.options.suggestions import nearest
+from unskew.grouping.options.suggestions import find_nearest
 
 FILE_BYTES_MAX = 256 * 1024
 DEPTH_MAX = 40
@@ -62,7 +62,7 @@ def read_text(path: Path) -> str:
     try:
         raw = read_regular_file(path, FILE_BYTES_MAX)
     except FileNotFoundError:
-        near = nearest(path.name, shipped_names()) if path.parent == Path() else None
+        near = find_nearest(path.name, list_shipped_names()) if path.parent == Path() else None
         advice = f'did you mean the shipped job "{near}"?' if near else "check the path"
         raise _make_file_error("does not exist", advice) from None
     except IsADirectoryError:

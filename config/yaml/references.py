@@ -14,18 +14,18 @@ from typing import Any
 
 from unskew.config.files import read_regular_file
 from unskew.config.problems.problem import Path as NodePath
-from unskew.config.problems.problem import Problem, dotted
+from unskew.config.problems.problem import Problem, format_path
 from unskew.config.types import jaas
 from unskew.config.types.secrets import (
     find_address_passwords,
+    find_java_option_secrets,
     holds_java_options,
     holds_secret,
-    java_option_secrets,
 )
 from unskew.config.yaml.reader import Node, walk
 from unskew.grouping.options.printed import show
 from unskew.grouping.options.scalars import ScalarError, resolve
-from unskew.grouping.options.suggestions import nearest
+from unskew.grouping.options.suggestions import find_nearest
 
 VALUE_BYTES_MAX = 64 * 1024
 
@@ -61,7 +61,7 @@ def expand(root: Node) -> tuple[list[Problem], set[str]]:
                 hidden.add(node.text)
         if holds_java_options(key):
             problems += _hide_secret_parts(
-                path, node, hidden, java_option_secrets(_read_as_written(node))
+                path, node, hidden, find_java_option_secrets(_read_as_written(node))
             )
         elif path[-2:-1] in {("options",), ("spark",)}:
             in_address = dict(enumerate(find_address_passwords(_read_as_written(node))))
@@ -120,7 +120,7 @@ class _Expander:
             self.hidden.add(value)
         if not self.in_jaas:
             return value
-        self.hidden |= jaas.secret_parts(value)
+        self.hidden |= jaas.list_secret_parts(value)
         # A quote in a password would end the value, and the client would print what follows.
         return jaas.insert(match.string[: match.start()], value)
 
@@ -135,7 +135,7 @@ class _Expander:
     def _read_variable(self, name: str, default: str | None) -> str:
         value = os.environ.get(name)
         if value is None and default is None:
-            near = nearest(name, os.environ)
+            near = find_nearest(name, os.environ)
             self._report(
                 f"the environment variable {name} is not set",
                 f'did you mean "{near}"?' if near else f"set it, or write ${{env:{name}:-default}}",
@@ -175,7 +175,7 @@ class _Expander:
         return text
 
     def _report(self, rule: str, suggestion: str) -> None:
-        self.problems.append(Problem(self.position, dotted(self.path), rule, suggestion))
+        self.problems.append(Problem(self.position, format_path(self.path), rule, suggestion))
 
 
 def _check_literal_secret(path: NodePath, node: Node, key: str) -> list[Problem]:
@@ -183,13 +183,13 @@ def _check_literal_secret(path: NodePath, node: Node, key: str) -> list[Problem]
     written = node.text if node.source is None else node.source
     if node.value is None or isinstance(node.value, bool) or is_reference(written):
         return []
-    if jaas.is_jaas(key) and _are_references(jaas.jaas_secrets(written)):
+    if jaas.is_jaas(key) and _are_references(jaas.read_jaas_secrets(written)):
         return []
     if written.startswith("${env:") and ":-" in written:
         rule, advice = "the default of a secret is a secret in the file", "remove the default"
     else:
         rule, advice = SECRET_IN_FILE
-    return [Problem(node.position, dotted(path), rule, advice)]
+    return [Problem(node.position, format_path(path), rule, advice)]
 
 
 def _are_references(secrets: Mapping[Any, str]) -> bool:
@@ -206,7 +206,7 @@ def _hide_secret_parts(
     if _are_references(secrets):
         return []
     hidden |= set(secrets.values())
-    return [Problem(node.position, dotted(path), *SECRET_IN_FILE)]
+    return [Problem(node.position, format_path(path), *SECRET_IN_FILE)]
 
 
 def _read_as_written(node: Node) -> str:
@@ -216,11 +216,11 @@ def _read_as_written(node: Node) -> str:
 
 def _check_jaas(path: NodePath, node: Node, hidden: set[str]) -> list[Problem]:
     """Why Kafka's client could not read a line; it would print a part of it."""
-    for secret in jaas.jaas_secrets(node.text).values():
-        hidden |= jaas.secret_parts(secret)
+    for secret in jaas.read_jaas_secrets(node.text).values():
+        hidden |= jaas.list_secret_parts(secret)
     rule = jaas.problem(node.text) if isinstance(node.value, str) else ""
     advice = "check quotes and the semicolon at the end"
-    return [Problem(node.position, dotted(path), rule, advice)] if rule else []
+    return [Problem(node.position, format_path(path), rule, advice)] if rule else []
 
 
 def _name_key(path: NodePath) -> str:

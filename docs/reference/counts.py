@@ -70,7 +70,7 @@ def files_for(classes: Mapping[str, type]) -> str:
 
 
 def _load_all(registry: Registry) -> dict[str, type]:
-    return {name: registry.load(name) for name in registry.shipped_names()}
+    return {name: registry.load(name) for name in registry.list_shipped_names()}
 
 
 def folder_sizes() -> dict[str, int]:

@@ -46,7 +46,7 @@ Departures:
 | F_1, F_2 of a cold key | `two_choices` (grouping.parts.two_choices) |
 | F_1 ... F_d of a hot key | `fill`: the two, then `draw_another` with salt i |
 | Algorithm 1 | `_route_marked` |
-| MINLOAD | of two `less_loaded_of_two`, of d `_least_candidate`, of n `least_loaded` |
+| MINLOAD | of two `less_loaded_of_two`, of d `_least_candidate`, of n `find_least_loaded` |
 | L_w | `state["loads"]` |
 
 >>> import numpy as np
@@ -78,7 +78,7 @@ from unskew.grouping.parts.small_shares import SmallShareGrouping, SmallSharePar
 from unskew.grouping.parts.two_choices import (
     UInt8s,
     draw_another,
-    least_loaded,
+    find_least_loaded,
     less_loaded_of_two,
     two_choices,
 )
@@ -114,7 +114,7 @@ class _Partitions(NamedTuple):
     active: Int32s
     order: Int32s
     least: Int64s
-    """Where `least_loaded` stopped."""
+    """Where `find_least_loaded` stopped."""
     full: int
 
 
@@ -245,14 +245,14 @@ def _route_marked(
         if hot[i] < 0 or choices == 2:
             partition = less_loaded_of_two(keys[i], loads, salts_, mask, active)
         elif choices >= active.size:
-            partition = least_loaded(loads, partitions.order, partitions.least)
+            partition = find_least_loaded(loads, partitions.order, partitions.least)
         else:
             row = hot[i] & (cache.keys.size - 1)
             if sizes[row] == 0 or cache.keys[row] != keys[i]:
                 _remember(cache, row, keys[i], choices, first, salts_, mask, active)
             partition = _least_candidate(candidates, row, sizes[row], loads, levels, positions)
         if loads[partition] >= partitions.full:
-            partition = least_loaded(loads, partitions.order, partitions.least)
+            partition = find_least_loaded(loads, partitions.order, partitions.least)
         loads[partition] += 1
         out[i] = partition
 

@@ -171,8 +171,8 @@ class DistributionAware(Grouping):
             "mapped_max_over_mean": float(self._loads.max()) / mean if mean else 0.0,
         }
 
-    def _active_changed(self) -> None:
-        super()._active_changed()
+    def _update_active(self) -> None:
+        super()._update_active()
         self._map()
 
     def _map(self) -> None:

@@ -216,8 +216,8 @@ class DStream(Grouping):
         held = counting_bloom.cells_of(members, hot)
         require(np.array_equal(held, members.cells), "filter", "the hot keys, and no others")
 
-    def _active_changed(self) -> None:
-        super()._active_changed()
+    def _update_active(self) -> None:
+        super()._update_active()
         self.state["turn"] %= self.active.size
 
 

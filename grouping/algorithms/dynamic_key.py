@@ -50,7 +50,7 @@ Departures:
 | L_i, L_s, T | `threshold_percent` |
 | CM, LLmin | `find_best_candidate` and its load |
 | OS, TS, BS | old, teenage, baby space of `grouping.parts.key_spaces` |
-| Algorithms 1 to 3 | `teenage_cycle`, `old_cycle`, `_promote`, in the same module |
+| Algorithms 1 to 3 | `run_teenage_cycle`, `run_old_cycle`, `_promote`, in the same module |
 | chooseBestTask, shouldScaleOut, shouldScaleDown (Alg. 4 to 6) | `grouping.parts.key_widths` |
 | Key Item | a slot: `keys`, `counts`, `widths`, `checked` |
 | isWarmUp, RT | `warming_up`, stream time since the first record |
@@ -94,14 +94,14 @@ from unskew.grouping.parts.key_spaces import (
     TIMES,
     Spaces,
     admit,
-    bounds_of,
     check_spaces,
+    choose_table_size,
+    compute_bounds,
     empty_spaces,
     find,
-    old_cycle,
     reindex,
-    table_size,
-    teenage_cycle,
+    run_old_cycle,
+    run_teenage_cycle,
 )
 from unskew.grouping.parts.key_widths import WIDTH_MIN, choose_best_task, find_best_candidate
 from unskew.grouping.snapshot import Arrays
@@ -206,15 +206,15 @@ class DynamicKey(Grouping):
     def __init__(self, setting: Setting, params: DynamicKeyParams) -> None:
         super().__init__(setting, params)
         self._salt = salts(setting.seed, 1)[0]
-        self._bounds = bounds_of(params.expected_keys, params.baby_keys_max)
-        self._table = np.empty(table_size(int(self._bounds[-1])), np.int32)
+        self._bounds = compute_bounds(params.expected_keys, params.baby_keys_max)
+        self._table = np.empty(choose_table_size(int(self._bounds[-1])), np.int32)
         self.state |= empty_spaces(self._bounds) | {
             "loads": np.zeros(setting.partitions, np.int64),
             "clock": np.array([NEVER, NEVER, NEVER, NEVER, 0, 0], np.int64),
         }
         if not self.wants_timestamps:
             self.state["clock"][_NOW] = 0
-        self._active_changed()
+        self._update_active()
 
     @property
     def wants_timestamps(self) -> bool:
@@ -273,8 +273,8 @@ class DynamicKey(Grouping):
     def _check_state(self, state: Arrays) -> None:
         check_spaces(state, self._bounds)
 
-    def _active_changed(self) -> None:
-        super()._active_changed()
+    def _update_active(self) -> None:
+        super()._update_active()
         self._nodes = np.concatenate([self.active, self.active])
         self._positions = np.zeros(self.setting.partitions, np.int32)
         self._positions[self.active] = np.arange(self.active.size)
@@ -361,11 +361,11 @@ def _run_cycles(now: int, rule: _Rule, spaces: Spaces, clock: Int64s) -> np.int6
         clock[_OLD_DUE] = now + rule.old_ticks
         return np.int64(min(clock[_TEENAGE_DUE], clock[_OLD_DUE]))
     if now >= clock[_TEENAGE_DUE]:
-        teenage_cycle(rule.babies_kept, spaces)
+        run_teenage_cycle(rule.babies_kept, spaces)
         missed = (now - clock[_TEENAGE_DUE]) // rule.teenage_ticks
         clock[_TEENAGE_DUE] += (missed + 1) * rule.teenage_ticks
     if now >= clock[_OLD_DUE]:
-        old_cycle(spaces)
+        run_old_cycle(spaces)
         missed = (now - clock[_OLD_DUE]) // rule.old_ticks
         clock[_OLD_DUE] += (missed + 1) * rule.old_ticks
         if rule.decay < 1:

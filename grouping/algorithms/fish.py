@@ -52,7 +52,7 @@ Departures, and why:
 | d_min, M_k | `candidates_min`, `candidates` |
 | W_num | number of active partitions |
 | Algorithm 3: lines 2 to 10 | `clock_turned` (`grouping.parts.fish.backlogs`) |
-| lines 12 to 17 | `least_of`; of two candidates `least_of_two`, of all `least_of_all` |
+| lines 12 to 17 | `find_least`; of two candidates `least_of_two`, of all `least_of_all` |
 | A | a prefix of the ring's `walk`, kept in `lists` |
 | N_w | within `backlog`, which counts every record at once |
 | C_w, P_w, T_w | `backlog`, `cost`, their product |
@@ -97,14 +97,14 @@ from unskew.grouping.parts.fish.candidates import (
     Lists,
     Rule,
     chk,
+    find_least,
     is_hot,
     least_candidates,
-    least_of,
     least_of_all,
     least_of_two,
     look_up,
+    make_lists,
     new_everyone,
-    new_lists,
     set_up,
 )
 from unskew.grouping.parts.fish.ring import Ring
@@ -194,7 +194,7 @@ class Fish(Grouping):
         }
         self._salts = salts(setting.seed, 2)
         self._nodes = ring.packed_nodes(self._salts[1], n, params.virtual_nodes)
-        self._active_changed()
+        self._update_active()
 
     @property
     def wants_timestamps(self) -> bool:
@@ -287,12 +287,12 @@ class Fish(Grouping):
             self.state["backlog"][:] = 0
         self._costs_changed()
 
-    def _active_changed(self) -> None:
-        super()._active_changed()
+    def _update_active(self) -> None:
+        super()._update_active()
         self.state["backlog"][self.state["active"] == 0] = 0
         n, active, counters = self.setting.partitions, self.active.size, self.params.counters
-        self._ring = ring.ring_of(self._nodes, self.state["active"])
-        self._lists = new_lists(n, counters, self.active)
+        self._ring = ring.make_ring(self._nodes, self.state["active"])
+        self._lists = make_lists(n, counters, self.active)
         first = self.setting.source * active // self.setting.sources
         self._all = new_everyone(np.roll(self.active, -first))
         self._costs_changed()
@@ -378,7 +378,7 @@ def _route_all(
         else:
             if lists.lengths[slot] < wanted:
                 look_up(lists, slot, wanted, rule, nodes, keys[i])
-            chosen = least_of(lists.pool, lists.starts[slot], wanted, load.waiting)
+            chosen = find_least(lists.pool, lists.starts[slot], wanted, load.waiting)
         load.backlog[chosen] += 1.0
         load.waiting[chosen] = load.backlog[chosen] * load.cost[chosen]
         out[i] = chosen

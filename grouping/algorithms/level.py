@@ -114,7 +114,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from unskew.grouping.arguments import checked_array
+from unskew.grouping.arguments import validate_array
 from unskew.grouping.base import (
     Chunk,
     Feedback,
@@ -228,7 +228,7 @@ class Level(Grouping):
 
     def _read_chunks(self, chunks: Iterable[Chunk]) -> Iterator[tuple[UInt64s, Int64s]]:
         for given, beside in chunks:
-            keys = checked_array("keys", given, np.uint64)
+            keys = validate_array("keys", given, np.uint64)
             yield keys, self._read_sizes(beside, keys.size)
 
     def hot_keys(self) -> UInt64s:
@@ -266,7 +266,7 @@ class Level(Grouping):
         """The plan of all sources for the next batch; empty where each is exact on its own."""
         return agreement.agree(states, self._where_to_agree(), self.params.slack)
 
-    def made_up_agreement(self, keys: UInt64s) -> Arrays:
+    def make_up_agreement(self, keys: UInt64s) -> Arrays:
         """A plan for `keys`, however little it would gain."""
         return agreement.made_up_plan(keys, self._where_to_agree()) if self._plans else {}
 

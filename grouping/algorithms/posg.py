@@ -67,7 +67,7 @@ Departures and why:
 | C^[op], estimated | `estimated` |
 | C_op, real | `busy`, or the time from `_work_off` where `lift` is on |
 | Delta_op = C_op - C^[op] | `delta`; it is added, so what was estimated too high is negative |
-| SUBMIT, UPDATE C^ (III.2) | `winner` and `replay` (tournament), `frozen_cost` (count_min) |
+| SUBMIT, UPDATE C^ (III.2) | `find_winner` and `replay` (tournament), `frozen_cost` (count_min) |
 | figures 2 and 3, A to F | `_step`; `_receive`, `send_all`, `ask`, `_reply`, `_synchronise` |
 
 Listing III.1 has a slip in line 7: the loop over the hash functions runs "to c", but there are r of
@@ -124,7 +124,7 @@ from unskew.grouping.parts.posg_machines import (
     tick,
 )
 from unskew.grouping.parts.sketches.count_min import frozen_cost, shape
-from unskew.grouping.parts.tournament import replay, tournament, winner
+from unskew.grouping.parts.tournament import find_winner, replay, tournament
 
 CELLS_MAX = 10_000_000
 NEVER = 2**62
@@ -264,8 +264,8 @@ class Posg(Grouping):
         if self._rules.batch:
             forget_batch(scheduler)
 
-    def _active_changed(self) -> None:
-        super()._active_changed()
+    def _update_active(self) -> None:
+        super()._update_active()
         count_active(self._scheduler(), self.state["counted"])
 
     def _scheduler(self) -> Scheduler:
@@ -342,7 +342,7 @@ def _route_greedily(
 ) -> None:
     """SUBMIT and UPDATE of listing III.2."""
     tree = tournament(at.estimated, at.active)
-    op = winner(tree)
+    op = find_winner(tree)
     for i in range(first, stop):
         out[i] = op
         at.sent[op] += 1

@@ -62,7 +62,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from unskew.grouping.arguments import checked_array
+from unskew.grouping.arguments import validate_array
 from unskew.grouping.base import (
     Chunk,
     Feedback,
@@ -111,7 +111,7 @@ class Prompt(Grouping):
 
     def route_chunks(self, chunks: Iterable[Chunk]) -> Iterator[Int32s]:
         """Hold up to `chunk_records`, and deal them as one."""
-        columns = ((checked_array("keys", given, np.uint64),) for given, _ in chunks)
+        columns = ((validate_array("keys", given, np.uint64),) for given, _ in chunks)
         return route_pieces(columns, self.params.chunk_records, self._route_piece)
 
     def hot_keys(self) -> UInt64s:

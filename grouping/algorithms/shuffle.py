@@ -43,13 +43,13 @@ class Shuffle(Grouping):
         super().__init__(setting, params)
         start = setting.source * setting.partitions // setting.sources
         self.state["position"] = np.array([start], np.int64)
-        self._active_changed()
+        self._update_active()
 
     def _route(self, keys: UInt64s, timestamps: Int64s | None, out: Int32s) -> None:
         _take_turns(self._pattern, self.state["position"], self.active.size, out)
 
-    def _active_changed(self) -> None:
-        super()._active_changed()
+    def _update_active(self) -> None:
+        super()._update_active()
         self.state["position"] %= self.active.size
         self._pattern = np.tile(self.active, -(-_PATTERN_MIN // self.active.size))
 

@@ -16,8 +16,8 @@ least loaded partition when both of its two are full (`grouping.parts.small_shar
 | paper | here |
 |---|---|
 | H, theta | `hot_keys()`, `theta` |
-| UPDATESPACESAVING | `mark_head`, `hot_from` (grouping.parts.heads) |
-| MINLOAD over W | `least_loaded` (grouping.parts.two_choices) |
+| UPDATESPACESAVING | `mark_head`, `compute_hot_threshold` (grouping.parts.heads) |
+| MINLOAD over W | `find_least_loaded` (grouping.parts.two_choices) |
 | L_i | `state["loads"]` |
 
 >>> import numpy as np
@@ -35,7 +35,7 @@ are not enough: balancing at scale in distributed stream processing", ICDE 2016.
 from unskew.grouping.base import Int32s, Int64s, UInt64s
 from unskew.grouping.kernels import kernel
 from unskew.grouping.parts.small_shares import SmallShareGrouping, SmallShareParams
-from unskew.grouping.parts.two_choices import UInt8s, least_loaded, less_loaded_of_two
+from unskew.grouping.parts.two_choices import UInt8s, find_least_loaded, less_loaded_of_two
 
 
 class WChoicesParams(SmallShareParams):
@@ -79,10 +79,10 @@ def _route_marked(
 ) -> None:
     for i in range(keys.size):
         if hot[i] >= 0:
-            partition = least_loaded(loads, order, least)
+            partition = find_least_loaded(loads, order, least)
         else:
             partition = less_loaded_of_two(keys[i], loads, salts, mask, active)
             if loads[partition] >= full:
-                partition = least_loaded(loads, order, least)
+                partition = find_least_loaded(loads, order, least)
         loads[partition] += 1
         out[i] = partition

@@ -67,7 +67,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from unskew.grouping.arguments import checked_array
+from unskew.grouping.arguments import validate_array
 from unskew.grouping.base import (
     Chunk,
     Feedback,
@@ -152,7 +152,7 @@ class Whole(Grouping):
         room = self.params.piece_records
         self._counts.clear()
         for given, _ in chunks:
-            keys = checked_array("keys", given, np.uint64)
+            keys = validate_array("keys", given, np.uint64)
             out = np.empty(keys.size, np.int32)
             done = 0
             while done < keys.size:
@@ -194,13 +194,13 @@ class Whole(Grouping):
         agreed["bucket_records"] = np.sum([state["bucket_records"] for state in states], axis=0)
         return agreed
 
-    def made_up_agreement(self, keys: UInt64s) -> Arrays:
+    def make_up_agreement(self, keys: UInt64s) -> Arrays:
         """What this source would agree on alone."""
         return self.agree([self.state])
 
     def _take_agreed(self, agreed: Arrays) -> None:
         self.state |= {name: array.copy() for name, array in (agreed or self._unknown()).items()}
-        self._active_changed()
+        self._update_active()
 
     def _unknown(self) -> dict[str, NDArray[Any]]:
         """Nothing is counted, and every key at home."""
@@ -231,8 +231,8 @@ class Whole(Grouping):
             largest_counts.write(self.state, largest_counts.NOTHING)
             self.state["bucket_records"][:] = 0
 
-    def _active_changed(self) -> None:
-        super()._active_changed()
+    def _update_active(self) -> None:
+        super()._update_active()
         # What is looked up follows from the state: it is made anew when that is.
         known = int(self.state["assigned_known"][0])
         self._assigned.clear()
@@ -262,7 +262,7 @@ class Whole(Grouping):
         for name, values in (("keys", keys), ("partitions", partitions)):
             self.state[f"assigned_{name}"][: apart.size] = values[apart]
             self.state[f"assigned_{name}"][apart.size :] = 0
-        self._active_changed()
+        self._update_active()
 
     def _assigned_jobs(self, work: Float64s, before: Int32s) -> Int32s:
         limit = self.params.moves_max

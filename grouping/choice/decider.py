@@ -22,7 +22,7 @@ import numpy as np
 from unskew.grouping.base import Float64s
 from unskew.grouping.choice.estimates import NAMES, Estimates
 from unskew.grouping.choice.unevenness import Unevenness
-from unskew.grouping.choice.ways import WAYS, MeasuredBatch, loads_by_way
+from unskew.grouping.choice.ways import WAYS, MeasuredBatch, compute_loads_by_way
 from unskew.grouping.simulation.batch_cost import Constants
 from unskew.grouping.simulation.loads import LOCAL, Loads, Work
 
@@ -132,7 +132,7 @@ class Decider:
 
     def _products(self, batch: MeasuredBatch) -> dict[str, Float64s]:
         """What each constant's unit would have added to the batch, by way."""
-        loads = loads_by_way(batch, self.pairs_ratio)
+        loads = compute_loads_by_way(batch, self.pairs_ratio)
         return {
             way: self.estimates.products(
                 way,

@@ -41,14 +41,14 @@ class BatchChoice:
         return cls(**{**data, "expected": expected})
 
 
-def choices_to_bytes(choices: tuple[Choice, ...]) -> bytes:
+def encode_choices(choices: tuple[Choice, ...]) -> bytes:
     """The newest of them, as a file."""
     data = {"format": _FORMAT, "choices": [asdict(each) for each in choices[-_KEPT:]]}
     return (json.dumps(data, indent=1) + "\n").encode()
 
 
-def choices_from_bytes(data: bytes) -> tuple[Choice, ...]:
-    """What `choices_to_bytes` wrote; a ValueError, TypeError or LookupError otherwise."""
+def decode_choices(data: bytes) -> tuple[Choice, ...]:
+    """What `encode_choices` wrote; a ValueError, TypeError or LookupError otherwise."""
     content = json.loads(data)
     if content["format"] != _FORMAT:
         raise ValueError(f"format {content['format']!r}")

@@ -43,7 +43,7 @@ class MeasuredBatch:
     slots: int
 
 
-def loads_by_way(batch: MeasuredBatch, pairs_ratio: float) -> Mapping[str, Loads]:
+def compute_loads_by_way(batch: MeasuredBatch, pairs_ratio: float) -> Mapping[str, Loads]:
     """What each way would have given the partitions; of the batch's own way, what they got.
 
     `pairs_ratio` corrects the pairs of `local`, which are fewer where the records of a key lie

@@ -1,7 +1,7 @@
 """pydantic's errors in our words: which rule a value breaks, what it is, and what to write.
 
-Validators raise `rule_error`; what that and pydantic's own errors say is made here alone, for job
-files, for options on the command line and for groupings that are made in Python.
+Validators raise `make_rule_error`; what that and pydantic's own errors say is made here alone, for
+job files, for options on the command line and for groupings that are made in Python.
 """
 
 import re
@@ -12,7 +12,12 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from unskew.grouping.options.printed import HIDDEN, show
-from unskew.grouping.options.suggestions import add_suggestion, did_you_mean, nearest, one_of
+from unskew.grouping.options.suggestions import (
+    add_suggestion,
+    find_nearest,
+    one_of,
+    suggest_nearest,
+)
 
 NUMBER_SHOWN_MAX = 40
 MISSING = "missing"
@@ -78,7 +83,7 @@ def got(written: Written | None) -> str:
     return f" (got {written.text if as_written else show(written.value)})"
 
 
-def rule_error(rule: str, suggestion: str = "", *, hide: bool = False) -> PydanticCustomError:
+def make_rule_error(rule: str, suggestion: str = "", *, hide: bool = False) -> PydanticCustomError:
     """The error a validator raises: broken rule and suggestion; `hide` for secret values."""
     context = {"rule": rule, "suggestion": suggestion, "hide": hide}
     return PydanticCustomError("rule", "{rule}", context)
@@ -86,7 +91,7 @@ def rule_error(rule: str, suggestion: str = "", *, hide: bool = False) -> Pydant
 
 def describe_unknown(noun: str, name: str, known: Iterable[str]) -> tuple[str, str]:
     """The rule that a name breaks which is none of `known`, and the nearest of them."""
-    return f"unknown {noun}", did_you_mean(name, known)
+    return f"unknown {noun}", suggest_nearest(name, known)
 
 
 def describe_broken_rule(
@@ -164,7 +169,7 @@ def _counted(count: int, singular: str, plural: str) -> str:
 def _nearest_choice(written: Written | None, choices: Sequence[str]) -> str:
     if written is None or not isinstance(written.value, str) or written.hidden:
         return ""
-    near = nearest(written.value, choices)
+    near = find_nearest(written.value, choices)
     return f'did you mean "{near}"?' if near else ""
 
 

@@ -19,13 +19,13 @@ def show(value: object) -> str:
     if isinstance(value, list | tuple):
         return "a list"
     text = f'"{value}"' if isinstance(value, str) else f"{value}".removesuffix(".0")
-    text = one_line(text)
+    text = escape_line(text)
     if len(text) <= PRINTED_LENGTH_MAX:
         return text
     return text[: PRINTED_LENGTH_MAX - 3] + "..."
 
 
-def one_line(text: str) -> str:
+def escape_line(text: str) -> str:
     """Control characters escaped: a message is one line and cannot drive a terminal."""
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode() for char in text

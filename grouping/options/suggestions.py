@@ -6,7 +6,7 @@ from collections.abc import Iterable
 LISTED_MAX = 40
 
 
-def nearest(word: str, words: Iterable[str], cutoff: float = 0.65) -> str | None:
+def find_nearest(word: str, words: Iterable[str], cutoff: float = 0.65) -> str | None:
     """The known word that `word` is most likely a misspelling of."""
     by_lower = {known.lower().replace("-", "_"): known for known in words}
     wanted = word[:80].lower().replace("-", "_").replace(" ", "_")
@@ -14,10 +14,10 @@ def nearest(word: str, words: Iterable[str], cutoff: float = 0.65) -> str | None
     return by_lower[close[0]] if close else None
 
 
-def did_you_mean(word: str, words: Iterable[str]) -> str:
+def suggest_nearest(word: str, words: Iterable[str]) -> str:
     """A suggestion: the nearest word, or else all of them."""
     known = list(words)
-    near = nearest(word, known)
+    near = find_nearest(word, known)
     if near is not None:
         return f'did you mean "{near}"?'
     return one_of(known) if known else "remove it: nothing can be set here"

@@ -121,7 +121,7 @@ class HeadGrouping(LoadGrouping):
         counters, seen = self.counters, int(self.state["seen"][0])
         used = int(counters.used[0])
         counts = counters.counts[:used] - counters.errors[:used]
-        hot = np.flatnonzero(counts >= hot_from(seen, *self.rule))
+        hot = np.flatnonzero(counts >= compute_hot_threshold(seen, *self.rule))
         order = hot[np.argsort(-counts[hot], kind="stable")]
         return counters.keys[order], counts[order] / max(seen, 1)
 
@@ -131,7 +131,7 @@ def _theta_default(partitions: int) -> float:
 
 
 @borrowing_kernel
-def hot_from(seen: int, theta: float, caution: float) -> float:
+def compute_hot_threshold(seen: int, theta: float, caution: float) -> float:
     """The guaranteed count from which on a key is of the head, after `seen` records."""
     expected = theta * seen
     return float(expected + caution * np.sqrt(expected) + caution)
@@ -155,4 +155,4 @@ def mark_head(
         seen[0] += 1
         slot, _ = space_saving.count(counters, keys[i])
         certain = counters.counts[slot] - counters.errors[slot]
-        hot[i] = slot if certain >= hot_from(seen[0], theta, caution) else -1
+        hot[i] = slot if certain >= compute_hot_threshold(seen[0], theta, caution) else -1

@@ -33,7 +33,7 @@ TIMES = (NEVER, 2 * -NEVER)
 _EMPTY = np.int32(-1)
 
 
-def bounds_of(expected_keys: int, baby_keys_max: int) -> Int64s:
+def compute_bounds(expected_keys: int, baby_keys_max: int) -> Int64s:
     """The ends of the three spaces, for so many keys to keep and so many babies."""
     elders = expected_keys // 2
     return np.array([0, expected_keys // 10, elders, elders + baby_keys_max], np.int64)
@@ -81,7 +81,7 @@ class Spaces(NamedTuple):
     """Of the table."""
 
 
-def table_size(slots: int) -> int:
+def choose_table_size(slots: int) -> int:
     """The power of two that leaves the hash table at most half full."""
     return 1 << (2 * slots - 1).bit_length()
 
@@ -118,7 +118,7 @@ def reindex(spaces: Spaces) -> None:
 
 
 @borrowing_kernel
-def teenage_cycle(kept: int, spaces: Spaces) -> None:
+def run_teenage_cycle(kept: int, spaces: Spaces) -> None:
     """Alg. 1: cut baby space to the `kept` most frequent, promote to teenage space."""
     _sort(BABY, spaces)
     spaces.sizes[BABY] = min(spaces.sizes[BABY], kept)
@@ -127,7 +127,7 @@ def teenage_cycle(kept: int, spaces: Spaces) -> None:
 
 
 @borrowing_kernel
-def old_cycle(spaces: Spaces) -> None:
+def run_old_cycle(spaces: Spaces) -> None:
     """Alg. 2: promote from teenage to old space."""
     _sort(TEENAGE, spaces)
     _sort(OLD, spaces)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from unskew.grouping.base import Float64s, Int32s, Int64s
 from unskew.grouping.kernels import kernel
-from unskew.grouping.parts.tournament import replay, tournament, winner
+from unskew.grouping.parts.tournament import find_winner, replay, tournament
 
 Mask = NDArray[np.uint8]
 
@@ -52,7 +52,7 @@ def longest_first(work: Float64s, before: Int32s, active: Mask, limit: float, ou
     for i in range(work.size):
         chosen = np.int64(before[i])
         if chosen < 0 or loads[chosen] + work[i] > limit:
-            chosen = np.int64(winner(tree))
+            chosen = np.int64(find_winner(tree))
         out[i] = chosen
         loads[chosen] += work[i]
         replay(tree, int(chosen), loads[chosen])

@@ -23,7 +23,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from unskew.grouping.arguments import checked_array
+from unskew.grouping.arguments import validate_array
 from unskew.grouping.base import Chunk, Int32s
 from unskew.grouping.parts.heads import HeadGrouping, HeadParams
 
@@ -77,6 +77,6 @@ class SmallShareGrouping(HeadGrouping):
         held: list[Chunk] = []
         records = 0
         while records < self.held_records and (chunk := next(chunks, None)) is not None:
-            records += checked_array("keys", chunk[0], np.uint64).size
+            records += validate_array("keys", chunk[0], np.uint64).size
             held.append(chunk)
         return held, records

@@ -10,7 +10,7 @@ The levels lie one after the other, leaves first, each padded to a power of four
 
 >>> import numpy as np
 >>> tree = tournament(np.array([3.0, 1.0, 1.0]), np.array([1, 1, 1], np.uint8))
->>> winner(tree)
+>>> find_winner(tree)
 1
 >>> replay(tree, 1, 2.0)
 2
@@ -61,7 +61,7 @@ def tournament(values: NDArray[np.float64], taking_part: NDArray[np.uint8]) -> T
 
 
 @kernel
-def winner(tree: Tournament) -> int:
+def find_winner(tree: Tournament) -> int:
     """The index of the least value."""
     return int(tree.owners[-1])
 

@@ -67,8 +67,8 @@ class LoadGrouping(Grouping):
             self.state["loads"][:] = 0
             self._forget_least()
 
-    def _active_changed(self) -> None:
-        super()._active_changed()
+    def _update_active(self) -> None:
+        super()._update_active()
         self._order = self._rotated(self.active)
         self._forget_least()
 
@@ -144,7 +144,7 @@ def _two_drawn_again(
 
 
 @kernel
-def least_loaded(loads: Int64s, active: Int32s, least: Int64s) -> np.int64:
+def find_least_loaded(loads: Int64s, active: Int32s, least: Int64s) -> np.int64:
     """The first of the least loaded active partitions.
 
     Loads only grow, so the search goes on where it stopped: `least` holds a load that no partition

@@ -80,7 +80,7 @@ class ClosedLoop:
     gap: float = 0.0
 
 
-def histogram_of(latencies: Float64s) -> Int64s:
+def make_histogram(latencies: Float64s) -> Int64s:
     """How many of these are in each bin."""
     histogram = np.zeros(BINS, np.int64)
     _note(latencies, latencies.view(np.int64), histogram, np.zeros(2))

@@ -335,7 +335,7 @@ class _Simulation:
             figures["hot_decline_records"] = self._hot_keys.decline_records
         pairs, theta = self._pair_loads, self._scenario.head_theta
         if pairs is not None and theta is not None:
-            head = pairs.of_head(self._counter.counts, theta * self._trace.records)
+            head = pairs.count_head_records(self._counter.counts, theta * self._trace.records)
             figures["head_loads"] = head.tolist()
             figures["keys_max_over_mean"] = pairs.keys_max_over_mean()
         if pairs is not None and self._scenario.keys_moved:

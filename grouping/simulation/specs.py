@@ -13,7 +13,7 @@ from unskew.grouping.errors import GroupingError
 from unskew.grouping.options.broken_rules import list_problems
 from unskew.grouping.options.printed import show
 from unskew.grouping.options.scalars import ScalarError, resolve
-from unskew.grouping.options.suggestions import did_you_mean
+from unskew.grouping.options.suggestions import suggest_nearest
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -71,7 +71,7 @@ def check_name(what: str, name: str, known: Iterable[str]) -> None:
     """Raise unless `name` is one of `known`."""
     names = list(known)
     if name not in names:
-        raise SpecError(f"{what}: unknown {show(name)}; {did_you_mean(name, names)}")
+        raise SpecError(f"{what}: unknown {show(name)}; {suggest_nearest(name, names)}")
 
 
 def check_options(where: str, params: type[Model], options: dict[str, object]) -> Model:

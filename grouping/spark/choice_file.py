@@ -15,8 +15,8 @@ import numpy as np
 from unskew.grouping.choice.records import (
     BatchChoice,
     Choice,
-    choices_from_bytes,
-    choices_to_bytes,
+    decode_choices,
+    encode_choices,
 )
 from unskew.grouping.errors import SnapshotError
 from unskew.grouping.snapshot import Snapshot
@@ -35,7 +35,7 @@ def read_choices(journal: Journal) -> tuple[Choice, ...]:
     system, root = open_location(journal.location)
     data = read_whole(system, f"{root}/{CHOICES}")
     try:
-        return choices_from_bytes(data) if data is not None else ()
+        return decode_choices(data) if data is not None else ()
     except (ValueError, TypeError, LookupError, RecursionError) as error:
         raise SnapshotError(
             f"journal: {root}/{CHOICES}: cannot be read ({error}); restore the file from a copy,"
@@ -47,7 +47,7 @@ def write_choices(journal: Journal, choices: tuple[Choice, ...]) -> None:
     """Write them; the file is replaced as a whole."""
     journal.check_owner()
     system, root = open_location(journal.location)
-    write_whole(system, f"{root}/{CHOICES}", choices_to_bytes(choices))
+    write_whole(system, f"{root}/{CHOICES}", encode_choices(choices))
 
 
 def write_batch_choice(

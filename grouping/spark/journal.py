@@ -86,7 +86,7 @@ class Journal:
                 f"checkpoint: {root}: another start of the job works on it since; this one ends"
             )
 
-    def states_before(self, batch: int, source: int) -> Iterator[tuple[int, Snapshot]]:
+    def read_states_before(self, batch: int, source: int) -> Iterator[tuple[int, Snapshot]]:
         """Read the states that `source` left before `batch`, each with its batch, newest first."""
         for number in self.batches_before(batch):
             if state := self.read(number, name_state(source)):
@@ -97,7 +97,7 @@ class Journal:
 
         With `others`, states of other groupings are passed over.
         """
-        for number, state in self.states_before(batch, source):
+        for number, state in self.read_states_before(batch, source):
             if not others or state.kind == new.snapshot().kind:
                 if state.partitions == new.setting.partitions:
                     with self.naming(number, name_state(source)):
@@ -112,7 +112,7 @@ class Journal:
                 return reports
         return {}
 
-    def newest_sources(self, batch: int) -> int:
+    def count_newest_sources(self, batch: int) -> int:
         """Count the sources that routed the newest batch before `batch`; 0 if there is none."""
         for number in self.batches_before(batch):
             count = sum(1 for name in self._list(f"{number:012d}") if _STATE.fullmatch(name))

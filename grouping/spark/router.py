@@ -73,7 +73,7 @@ class Router:
 
     def restore_grouping(self, batch: int, source: int) -> Grouping:
         """Restore the grouping of one source from what the batches before this one left."""
-        sources = self.journal.newest_sources(batch) if self.journal else 0
+        sources = self.journal.count_newest_sources(batch) if self.journal else 0
         router = create(
             self.grouping,
             partitions=self.partitions,

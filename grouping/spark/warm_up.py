@@ -36,7 +36,7 @@ def warm_up(grouping: Grouping) -> None:
         # Like the arrays that a task gets from Arrow: numba compiles others for writable arrays.
         array.flags.writeable = False
     for feedback in (None, *[_make_feedback(grouping.setting.partitions)] * 2):
-        agreed = grouping.made_up_agreement(hashes) if feedback else None
+        agreed = grouping.make_up_agreement(hashes) if feedback else None
         grouping.begin_batch(feedback, agreed)
         for _ in grouping.route_chunks([(hashes, times)] * 2):
             pass

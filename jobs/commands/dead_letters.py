@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unskew.config.arguments import add_job_argument, choice, whole_number
+from unskew.config.arguments import add_job_argument, choice, parse_whole_number
 from unskew.config.errors import ExternalError, UsageError
 
 if TYPE_CHECKING:
@@ -35,7 +35,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--reason", metavar="REASON", help="only those rejected for this")
     parser.add_argument(
-        "--limit", type=whole_number(1, 10**9), metavar="N", help="list or replay so many at most"
+        "--limit",
+        type=parse_whole_number(1, 10**9),
+        metavar="N",
+        help="list or replay so many at most",
     )
     parser.add_argument(
         "--from",

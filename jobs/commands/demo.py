@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from unskew.config.arguments import choice, whole_number
+from unskew.config.arguments import choice, parse_whole_number
 from unskew.config.errors import UsageError
 from unskew.grouping.options.printed import show
 from unskew.grouping.registry import GROUPINGS
@@ -70,7 +70,7 @@ def _read_options(arguments: argparse.Namespace) -> tuple[int, Path | None]:
         problems.append(f"demo: --grouping: {error}")
     lines = 0
     try:
-        lines = whole_number(*_LINES)(arguments.lines)
+        lines = parse_whole_number(*_LINES)(arguments.lines)
     except argparse.ArgumentTypeError as error:
         problems.append(f"demo: --lines: {error}")
     plot = importlib.util.find_spec("matplotlib") is not None

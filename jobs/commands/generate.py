@@ -30,13 +30,13 @@ def run(arguments: argparse.Namespace) -> int:
     from unskew.jobs.generator.progress import Progress  # noqa: PLC0415
     from unskew.jobs.generator.registry import open_stream, start_totals  # noqa: PLC0415
     from unskew.jobs.generator.stream_writer import Writer  # noqa: PLC0415
-    from unskew.jobs.local.signals import Stop, signals_to  # noqa: PLC0415
+    from unskew.jobs.local.signals import Stop, call_on_signals  # noqa: PLC0415
 
     def report_unfinished() -> None:
         print("generate: stopped before all that was handed over was written", file=sys.stderr)
 
     stop = Stop(overdue_code=1, overdue=report_unfinished)
-    with signals_to(stop):
+    with call_on_signals(stop):
         stream = open_stream(plan.settings)
         oracle = None
         if plan.oracle is not None:

@@ -5,7 +5,7 @@ import importlib.util
 import json
 import sys
 
-from unskew.config.arguments import whole_number
+from unskew.config.arguments import parse_whole_number
 from unskew.config.errors import ExternalError
 
 _BATCHES_MAX = 1_000_000_000
@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--batches",
-        type=whole_number(1, _BATCHES_MAX),
+        type=parse_whole_number(1, _BATCHES_MAX),
         metavar="N",
         help="only the newest N batches",
     )

@@ -7,7 +7,7 @@ import traceback
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from unskew.config.arguments import add_job_argument, choice, whole_number
+from unskew.config.arguments import add_job_argument, choice, parse_whole_number
 from unskew.config.errors import ExternalError, UnskewError, UsageError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--rows",
-        type=whole_number(1, _DRY_ROWS_MAX),
+        type=parse_whole_number(1, _DRY_ROWS_MAX),
         metavar="N",
         help=f"with --dry-run: how many records (default: {_DRY_ROWS})",
     )
@@ -120,7 +120,7 @@ def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
     from unskew.jobs.engine.preflight import check_before_spark  # noqa: PLC0415
     from unskew.jobs.engine.service import run_in_session  # noqa: PLC0415
     from unskew.jobs.engine.session import JvmEndedError  # noqa: PLC0415
-    from unskew.jobs.local.signals import Stop, signals_to  # noqa: PLC0415
+    from unskew.jobs.local.signals import Stop, call_on_signals  # noqa: PLC0415
     from unskew.jobs.observe.board import make_board  # noqa: PLC0415
     from unskew.jobs.observe.health import Health, compute_stall_seconds  # noqa: PLC0415
     from unskew.jobs.observe.hold_metrics import hold_metrics_after_failure  # noqa: PLC0415
@@ -139,7 +139,7 @@ def _run(loaded: "Loaded", arguments: argparse.Namespace) -> int:
     board = make_board(job, health)
     page = LivePage(job, health)
     with ExitStack() as stack:
-        stack.enter_context(signals_to(stop))
+        stack.enter_context(call_on_signals(stop))
         server = stack.enter_context(MetricsServer(job.metrics, board, health, page))
         status: Any = Line(job.name) if live else Log(job.name, arguments.log)
         stack.enter_context(hold_metrics_after_failure(job, health, board, status, stop))

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from unskew.config.arguments import whole_number
+from unskew.config.arguments import parse_whole_number
 from unskew.config.errors import ExternalError, UsageError
 
 if TYPE_CHECKING:
@@ -33,14 +33,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--partitions",
-        type=whole_number(1, _PARTITIONS_MAX),
+        type=parse_whole_number(1, _PARTITIONS_MAX),
         default=_LEFT_TO_THE_BROKER,
         metavar="N",
         help="partitions of each new topic (default: the brokers')",
     )
     parser.add_argument(
         "--replication",
-        type=whole_number(1, _REPLICATION_MAX),
+        type=parse_whole_number(1, _REPLICATION_MAX),
         default=_LEFT_TO_THE_BROKER,
         metavar="N",
         help="replicas of each new topic (default: the brokers')",

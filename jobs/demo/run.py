@@ -25,7 +25,7 @@ from unskew.config.models.job import Job
 from unskew.jobs.demo.results import Outcome
 from unskew.jobs.demo.view import View
 from unskew.jobs.engine.service import Service
-from unskew.jobs.engine.session import job_session
+from unskew.jobs.engine.session import open_job_session
 from unskew.jobs.engine.spark_errors import translate_spark_errors
 from unskew.jobs.generator.oracle import Oracle
 from unskew.jobs.generator.outputs import KafkaOutput
@@ -34,7 +34,7 @@ from unskew.jobs.generator.registry import open_stream, start_totals
 from unskew.jobs.generator.settings import KafkaTarget, OracleSettings, Settings
 from unskew.jobs.generator.stream_writer import Writer
 from unskew.jobs.kafka.broker import Broker
-from unskew.jobs.local.signals import EXIT_INTERRUPTED, Stop, signals_to
+from unskew.jobs.local.signals import EXIT_INTERRUPTED, Stop, call_on_signals
 from unskew.jobs.observe.board import make_board
 from unskew.jobs.observe.health import Health, compute_stall_seconds
 from unskew.jobs.observe.page.page import LivePage
@@ -113,7 +113,7 @@ def _run(groupings: list[str], lines: int, console: Console) -> list[Outcome]:
         gone = partial(shutil.rmtree, folder, ignore_errors=True)
         stop = Stop(overdue_code=EXIT_INTERRUPTED, overdue=gone)
         try:
-            with signals_to(stop), translate_spark_errors(jobs[0]):
+            with call_on_signals(stop), translate_spark_errors(jobs[0]):
                 return _run_jobs(jobs, broker, written, console, stop)
         except Exception:
             # A signal to the whole process group may have ended the JVM before us.
@@ -204,7 +204,7 @@ def _run_jobs(
                 port = server.port
                 view.begin(job.grouping.type, server.page_url)
                 if spark is None:
-                    spark = stack.enter_context(job_session(job))
+                    spark = stack.enter_context(open_job_session(job))
                 if not stop.asked:
                     followers = (board, health, page, view)
                     Service(job, spark, followers, stop=stop).run()

@@ -53,7 +53,7 @@ class View(Follower):
         self._console.print(f"counting under {grouping}")
         self._text, self._since = "the query starts", time.monotonic()
 
-    def batch_done(self, done: BatchDone) -> None:
+    def on_batch_done(self, done: BatchDone) -> None:
         """A batch is done."""
         if done.stats is None:
             return
@@ -68,7 +68,7 @@ class View(Follower):
         if time.monotonic() - self._shown > _RENEWED_SECONDS:
             self._renew()
 
-    def state_changed(self, state: str) -> None:
+    def on_state_changed(self, state: str) -> None:
         """Ctrl-C waits for the batch under way: say so."""
         if state == "stopping":
             self._say("stopping: the batch under way may finish")

@@ -161,6 +161,6 @@ class _Durations(Follower):
     def __init__(self) -> None:
         self.seconds: list[float] = []
 
-    def batch_done(self, done: BatchDone) -> None:
+    def on_batch_done(self, done: BatchDone) -> None:
         if done.has_rows:
             self.seconds.append(done.seconds)

@@ -31,7 +31,7 @@ from unskew.grouping.registry import create
 
 def _prepare() -> None:
     load_numba()
-    for name in OPERATORS.shipped_names():
+    for name in OPERATORS.list_shipped_names():
         OPERATORS.load(name)
     # numba sets the rest of itself up at the first call of a kernel, whichever it is.
     create("key", partitions=2).route(np.arange(2, dtype=np.uint64))

@@ -26,7 +26,7 @@ from unskew.jobs.engine.preflight import check_expressions_first
 from unskew.jobs.engine.rejected_batches import RejectedBatches
 from unskew.jobs.engine.rejected_share import RejectedShare
 from unskew.jobs.engine.retries import run_with_retries
-from unskew.jobs.engine.session import job_session, lock_in_jvm, renames_without_processes
+from unskew.jobs.engine.session import lock_in_jvm, open_job_session, rename_within_jvm
 from unskew.jobs.engine.spark_errors import SPARK_ERRORS, PassingError, translate_spark_errors
 from unskew.jobs.engine.stage_times import SparkJobs, StageTimes
 from unskew.jobs.engine.table_writers import TableWriters
@@ -101,7 +101,7 @@ class Service:
         """Start the query and follow it; once more for each other grouping that is chosen."""
         while True:
             self._prepare()
-            with renames_without_processes(self.spark, self.job.checkpoint):
+            with rename_within_jvm(self.spark, self.job.checkpoint):
                 query = self._start()
             try:
                 self._chooser.started()
@@ -140,7 +140,7 @@ class Service:
         self._rejected_batches = RejectedBatches(self._pipeline)
         for follower in self._followers:
             if self._chooser.why:
-                follower.grouping_chosen(running.grouping.type, self._chooser.why)
+                follower.on_grouping_chosen(running.grouping.type, self._chooser.why)
 
     def _start(self) -> StreamingQuery:
         results = self._pipeline.build_results(self.spark)
@@ -157,7 +157,7 @@ class Service:
             for follower in self._followers:
                 follower.time_passed()
                 if completed:
-                    follower.tasks_done()
+                    follower.on_tasks_done()
             if self._stop.asked:
                 self._enter("stopping")
                 self._finish(query)
@@ -189,7 +189,7 @@ class Service:
         if "addBatch" not in progress["durationMs"]:
             if batch > self._seen:
                 for follower in self._followers:
-                    follower.no_new_records(compute_lag(progress))
+                    follower.on_idle_poll(compute_lag(progress))
         elif batch > self._seen:
             self._seen = batch
             self._after_batch(batch, progress)
@@ -227,7 +227,7 @@ class Service:
         size_bytes, batches = self._journal_sizes
         done = replace(done, journal_bytes=size_bytes, journal_batches=batches)
         for follower in self._followers:
-            follower.batch_done(done)
+            follower.on_batch_done(done)
         self.journal.purge(batch - KEPT_BATCHES)
         rejected = done.stats.rejected if done.stats else self._rejected
         self._rejected_share.add(done.source_records, rejected)
@@ -262,11 +262,11 @@ class Service:
         """Show rejected records that are in no report."""
         for follower in self._followers:
             if counts:
-                follower.records_rejected(counts)
+                follower.on_records_rejected(counts)
 
     def _enter(self, state: str) -> None:
         for follower in self._followers:
-            follower.state_changed(state)
+            follower.on_state_changed(state)
 
 
 class _TaskCompletions:
@@ -290,7 +290,7 @@ class _TaskCompletions:
 
 def run_in_session(job: Job, *followers: Follower, stop: Stop | None = None) -> None:
     """Run a job in a Spark session of its own, which is stopped at the end."""
-    with translate_spark_errors(job), job_session(job) as spark:
+    with translate_spark_errors(job), open_job_session(job) as spark:
         check_expressions_first(spark, Pipeline(job, open_journal(job)))
         stopping = stop or Stop()
         if not stopping.asked:

@@ -85,7 +85,7 @@ _BY_FILE_SYSTEM = (
 
 
 @contextmanager
-def job_session(job: Job) -> Iterator[SparkSession]:
+def open_job_session(job: Job) -> Iterator[SparkSession]:
     """The Spark session that a job asks for."""
     targets = [target for _, target in list_targets(job)]
     settings = {
@@ -131,7 +131,7 @@ def session(
     for key, value in chosen.items():
         builder = builder.config(key, value)
     try:
-        with _signals_deferred():
+        with defer_signals():
             launch(chosen)
             spark = builder.getOrCreate()
         yield spark
@@ -205,7 +205,7 @@ def lock_in_jvm(spark: SparkSession, checkpoint: str) -> Iterator[None]:
 
 
 @contextmanager
-def renames_without_processes(spark: SparkSession, checkpoint: str) -> Iterator[None]:
+def rename_within_jvm(spark: SparkSession, checkpoint: str) -> Iterator[None]:
     """Let queries that start in here rename a local checkpoint's files within the JVM.
 
     By default Spark uses Hadoop's FileContext, which there starts a process for every look at a
@@ -227,7 +227,7 @@ def renames_without_processes(spark: SparkSession, checkpoint: str) -> Iterator[
 
 
 @contextmanager
-def _signals_deferred() -> Iterator[None]:
+def defer_signals() -> Iterator[None]:
     """Hold Ctrl-C and SIGTERM back until the session is there.
 
     pyspark's launcher, interrupted while its JVM starts, loses that JVM, which then keeps running.

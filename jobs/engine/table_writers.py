@@ -34,7 +34,7 @@ class TableWriters:
         # Displays alone need it: the job goes on without.
         batch = int(progress["batchId"])
         with suppress(OSError, ValueError, KeyError, Py4JError, pa.ArrowException):
-            files = self._sink.files_of_batch(batch, progress["id"])
+            files = self._sink.read_batch_files(batch, progress["id"])
             seconds = read_writer_seconds(self._spark_jobs, stages)
             if files is not None:
                 return sum_by_writer(

@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from unskew.config.arguments import checked, number, whole_number
+from unskew.config.arguments import checked, number, parse_whole_number
 from unskew.config.errors import UsageError
 from unskew.config.models.base import topic
 from unskew.config.types.units import Duration
 from unskew.grouping.options.printed import show
-from unskew.grouping.options.suggestions import did_you_mean
+from unskew.grouping.options.suggestions import suggest_nearest
 from unskew.jobs.generator.settings import FileTarget, KafkaTarget, OracleSettings, Plan, Settings
 
 STREAMS = {"lines": "word_count", "trades": "vwap", "posts": "hashtags", "keys": "word_count"}
@@ -94,15 +94,15 @@ def _check_trace(text: str) -> str:
 
 _SHARE = number(0, 1)
 OPTIONS = {
-    "seed": Option("N", whole_number(0, 2**63 - 1), "1", "same seed, same stream"),
+    "seed": Option("N", parse_whole_number(0, 2**63 - 1), "1", "same seed, same stream"),
     "rate": Option("R", number(0.01, 1e7), "1000", "records a second, also of event time"),
-    "records": Option("N", whole_number(1, 10**12), None, "end after so many records"),
+    "records": Option("N", parse_whole_number(1, 10**12), None, "end after so many records"),
     "duration": Option(
         "TIME", _parse_positive_duration, None, "end after so much time of the stream"
     ),
     "keys": Option(
         "N",
-        whole_number(1, 1_000_000),
+        parse_whole_number(1, 1_000_000),
         {"lines": "50000", "trades": "500", "posts": "10000", "keys": "1"},
         "different words, symbols or hashtags",
     ),
@@ -150,9 +150,9 @@ OPTIONS = {
         " after it (default: now, with --fast such that the last one's is now; in a file that)",
     ),
     "words": Option(
-        "N", whole_number(2, 1000), "10", "words a line on average, half as many or more"
+        "N", parse_whole_number(2, 1000), "10", "words a line on average, half as many or more"
     ),
-    "users": Option("N", whole_number(1, 10_000_000), "100000", "different users of posts"),
+    "users": Option("N", parse_whole_number(1, 10_000_000), "100000", "different users of posts"),
     "topic": Option(
         "NAME",
         checked(topic),
@@ -160,7 +160,7 @@ OPTIONS = {
         "the topic to write to",
     ),
     "partitions": Option(
-        "N", whole_number(1, 100_000), None, "how many the topic must have, at least"
+        "N", parse_whole_number(1, 100_000), None, "how many the topic must have, at least"
     ),
     "out": Option(
         "FILE",
@@ -209,7 +209,7 @@ def read_plan(arguments: argparse.Namespace) -> Plan:
     problems: list[str] = []
     stream = arguments.stream
     if stream not in STREAMS:
-        problems.append(f"STREAM: unknown (got {show(stream)}); {did_you_mean(stream, STREAMS)}")
+        problems.append(f"STREAM: unknown (got {show(stream)}); {suggest_nearest(stream, STREAMS)}")
         stream = "lines"
     values: dict[str, Any] = {}
     for name, option in OPTIONS.items():

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from unskew.grouping.options.suggestions import nearest
+from unskew.grouping.options.suggestions import find_nearest
 
 BROKERS_DEFAULT = -1
 """Stands for the number of partitions, or replicas, in the brokers' own settings."""
@@ -136,7 +136,7 @@ def describe_no_answer(
 def describe_missing_topic(where: str, topic: str, there: Iterable[str]) -> str:
     """Write the message about a topic that does not exist, given those that do."""
     known = sorted(name for name in there if not name.startswith("__"))
-    near = nearest(topic, known)
+    near = find_nearest(topic, known)
     advice = f"{_MAKES_TOPICS} makes it; there are {_list_names(known)}"
     if near:
         advice = f'did you mean "{near}"? Otherwise {_MAKES_TOPICS} makes it'

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from confluent_kafka import KafkaError
 
 from unskew.config.errors import UsageError
-from unskew.config.types.jaas import jaas_options
+from unskew.config.types.jaas import read_jaas_options
 from unskew.jobs.kafka.options import find_security_options
 
 _PREFIX = "kafka."
@@ -63,7 +63,7 @@ def _translate(name: str, value: str, options: Mapping[str, str]) -> dict[str, s
 
 
 def _describe_login(jaas_line: str) -> dict[str, str]:
-    login = jaas_options(jaas_line)
+    login = read_jaas_options(jaas_line)
     if not {"username", "password"} <= login.keys():
         raise ValueError("no username and password in it; only Spark can log in with it")
     return {"sasl.username": login["username"], "sasl.password": login["password"]}

@@ -26,7 +26,7 @@ class Calibration:
     """When, in UTC."""
 
     @classmethod
-    def measured_now(cls, constants: Constants) -> "Calibration":
+    def make_calibration(cls, constants: Constants) -> "Calibration":
         """Make a calibration of constants that were measured just now, here."""
         return cls(constants, os.cpu_count() or 1, f"{datetime.now(UTC):%Y-%m-%d %H:%M}")
 

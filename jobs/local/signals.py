@@ -58,7 +58,7 @@ class Stop:
 
 
 @contextmanager
-def signals_to(stop: Stop) -> Iterator[None]:
+def call_on_signals(stop: Stop) -> Iterator[None]:
     """Call `stop` on SIGINT and SIGTERM."""
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = [signal.signal(number, stop.ask) for number in numbers]

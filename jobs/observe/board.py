@@ -73,7 +73,7 @@ class Board(Collector, Follower):
         registry.register(self)
         return registry
 
-    def batch_done(self, done: BatchDone) -> None:
+    def on_batch_done(self, done: BatchDone) -> None:
         """Take the values of a batch; one without rows changes a few figures only."""
         shown = done.limit_hot_keys(self._hot_keys, names=True)
         values = dict(self._values)
@@ -99,17 +99,17 @@ class Board(Collector, Follower):
                 bounded[labels] = part
         return bounded
 
-    def no_new_records(self, lag: Lag) -> None:
+    def on_idle_poll(self, lag: Lag) -> None:
         """Show how far the query is behind, which may be nothing."""
         self._set(kafka_lag_records=lag)
 
-    def records_rejected(self, counts: Mapping[str, int]) -> None:
+    def on_records_rejected(self, counts: Mapping[str, int]) -> None:
         """Count dead letters that no report counts."""
         figure = self._figures["dead_letters"]
         before = self._values.get(figure.name, {})
         self._values = {**self._values, figure.name: _update(figure, before, counts)}
 
-    def journal_unreadable(self, files: int) -> None:
+    def on_journal_unreadable(self, files: int) -> None:
         """Show how many files of the journal cannot be read: the next batch will fail."""
         self._set(journal_unreadable_files=files)
 

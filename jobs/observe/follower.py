@@ -8,26 +8,26 @@ from unskew.jobs.observe.batches.batch import BatchDone, Lag
 class Follower:
     """Follows a running job without acting on it; a subclass overrides the events it shows."""
 
-    def batch_done(self, done: BatchDone) -> None:
+    def on_batch_done(self, done: BatchDone) -> None:
         """A batch is done."""
 
-    def tasks_done(self) -> None:
+    def on_tasks_done(self) -> None:
         """Tasks of the batch under way were completed."""
 
-    def no_new_records(self, lag: Lag) -> None:
+    def on_idle_poll(self, lag: Lag) -> None:
         """The query asked its source for records and there were none."""
 
-    def records_rejected(self, counts: Mapping[str, int]) -> None:
+    def on_records_rejected(self, counts: Mapping[str, int]) -> None:
         """Records were rejected that no report of a batch counts, by reason."""
 
     def time_passed(self) -> None:
         """A fraction of a second passed."""
 
-    def state_changed(self, state: str) -> None:
+    def on_state_changed(self, state: str) -> None:
         """The query is in another state now: stopping, stopped, failed, starting once more."""
 
-    def grouping_chosen(self, grouping: str, why: str) -> None:
+    def on_grouping_chosen(self, grouping: str, why: str) -> None:
         """A query starts with what `grouping: auto` has taken."""
 
-    def retrying(self, reason: str, seconds: float) -> None:
+    def on_retry(self, reason: str, seconds: float) -> None:
         """The query failed for a reason that may pass; it starts once more after so long."""

@@ -46,19 +46,19 @@ class Health(Follower):
             if self._state == "starting":
                 self._state = "running"
 
-    def batch_done(self, done: BatchDone) -> None:
+    def on_batch_done(self, done: BatchDone) -> None:
         """A batch is done."""
         self.reset_stall_timer(done.seconds)
 
-    def tasks_done(self) -> None:
+    def on_tasks_done(self) -> None:
         """Tasks of the batch under way were completed."""
         self.reset_stall_timer()
 
-    def no_new_records(self, lag: Lag) -> None:
+    def on_idle_poll(self, lag: Lag) -> None:
         """The query runs, but there are no records."""
         self.reset_stall_timer()
 
-    def state_changed(self, state: str) -> None:
+    def on_state_changed(self, state: str) -> None:
         """Take a state that the service knows: stopping, stopped, failed, or starting once more."""
         assert state in STATES
         with self._lock:

@@ -30,10 +30,10 @@ def hold_metrics_after_failure(
     except Exception:
         seconds = job.metrics.hold_after_failure.amount / 1e6
         if seconds and not stop.asked:
-            health.state_changed("failed")
+            health.on_state_changed("failed")
             # If the checkpoint cannot be read at all, that is the failure.
             with suppress(OSError, pa.ArrowException):
-                board.journal_unreadable(len(open_journal(job).list_unreadable_files()))
+                board.on_journal_unreadable(len(open_journal(job).list_unreadable_files()))
             status.write_event("failing", "error", metrics_stay_seconds=seconds)
             _wait(seconds, stop)
         raise

@@ -45,7 +45,7 @@ class Log(Follower):
             self._out.write(f"{at} {level:<7} {self._job}: {event} {words}".rstrip() + "\n")
         self._out.flush()
 
-    def batch_done(self, done: BatchDone) -> None:
+    def on_batch_done(self, done: BatchDone) -> None:
         """Write a batch's figures; dead letters and late records are events of their own."""
         self.write_event("batch", **summarize(done, self._figures))
         stats = done.stats
@@ -57,19 +57,19 @@ class Log(Follower):
                 late["records"] = done.late_records
             self.write_event("late_partials", "warning", **late)
 
-    def records_rejected(self, counts: Mapping[str, int]) -> None:
+    def on_records_rejected(self, counts: Mapping[str, int]) -> None:
         """Write how many dead letters there are that no report counts."""
         self.write_event("dead_letters", "warning", **counts)
 
-    def grouping_chosen(self, grouping: str, why: str) -> None:
+    def on_grouping_chosen(self, grouping: str, why: str) -> None:
         """Write what `auto` takes."""
         self.write_event("grouping", taken=grouping, why=why)
 
-    def retrying(self, reason: str, seconds: float) -> None:
+    def on_retry(self, reason: str, seconds: float) -> None:
         """Write why, and when the query starts once more."""
         self.write_event("retrying", "warning", reason=reason, seconds=seconds)
 
-    def state_changed(self, state: str) -> None:
+    def on_state_changed(self, state: str) -> None:
         """Write the state; a failure is written with its error instead."""
         if state != "failed":
             self.write_event(state)
@@ -103,7 +103,7 @@ class Line(Follower):
         self._shown = ""
         self._show()
 
-    def batch_done(self, done: BatchDone) -> None:
+    def on_batch_done(self, done: BatchDone) -> None:
         """Show the batch."""
         if done.stats:
             self._dead_letters += sum(done.stats.rejected.values())
@@ -111,11 +111,11 @@ class Line(Follower):
         self._batch = format_line(done, self._figures)
         self._show_text(self._batch)
 
-    def records_rejected(self, counts: Mapping[str, int]) -> None:
+    def on_records_rejected(self, counts: Mapping[str, int]) -> None:
         """Count dead letters that no report counts."""
         self._dead_letters += sum(counts.values())
 
-    def no_new_records(self, lag: Lag) -> None:
+    def on_idle_poll(self, lag: Lag) -> None:
         """Show before the first batch that the query waits."""
         if self._text.startswith("starting"):
             self._show_text("waiting for records")
@@ -124,15 +124,15 @@ class Line(Follower):
         """Show the age of the text anew."""
         self._show()
 
-    def grouping_chosen(self, grouping: str, why: str) -> None:
+    def on_grouping_chosen(self, grouping: str, why: str) -> None:
         """Write what `auto` takes."""
         self.write_event("grouping", taken=grouping, why=why)
 
-    def retrying(self, reason: str, seconds: float) -> None:
+    def on_retry(self, reason: str, seconds: float) -> None:
         """Write why; the line shows that the query starts once more."""
         self.write_event("retrying", "warning", reason=reason, seconds=seconds)
 
-    def state_changed(self, state: str) -> None:
+    def on_state_changed(self, state: str) -> None:
         """Show that the query stops; end the line when it has stopped or failed."""
         shown = {"stopping": "stopping, the batch under way may finish", "starting": "starting"}
         if state in shown:

@@ -23,7 +23,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from unskew.config.errors import UsageError
-from unskew.config.problems.problem import Path, dotted
+from unskew.config.problems.problem import Path, format_path
 from unskew.jobs.operators.aggregates.calls import Call, Part, parse_calls
 from unskew.jobs.operators.aggregates.function import INTEGERS, Function, read_decimal_type
 from unskew.jobs.operators.aggregates.functions import make_function
@@ -129,7 +129,7 @@ class Aggregate(Operator):
         for (name, text), kind in zip(self.options.keys.items(), types.values(), strict=True):
             if kind in KEY_TYPES or read_decimal_type(kind) or (explodes and kind == TEXTS):
                 continue
-            path = dotted((*self.section.path, "key", *([name] if several else [])))
+            path = format_path((*self.section.path, "key", *([name] if several else [])))
             way = f"write cast({text} as string)"
             if kind == TEXTS and not several:
                 way = "write a job of its own for it"
@@ -142,7 +142,7 @@ class Aggregate(Operator):
                 continue
             wrong = replace(original, kind=types[function.name]).describe_type_problem()
             if wrong:
-                where = dotted((*self.section.path, "columns", self._find_column(function)))
+                where = format_path((*self.section.path, "columns", self._find_column(function)))
                 yield f"{where}: {original.argument}: {wrong.rule}; {wrong.suggestion}"
 
     def _find_column(self, function: Function) -> str:

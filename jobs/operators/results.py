@@ -25,7 +25,7 @@ from unskew.config.errors import UsageError
 from unskew.config.models.operator import OperatorOptions
 from unskew.config.problems.problem import Path
 from unskew.config.rules.registry import Contradiction, agrees_with
-from unskew.grouping.options.broken_rules import rule_error
+from unskew.grouping.options.broken_rules import make_rule_error
 from unskew.jobs.operators.aggregate import Aggregate, Section
 from unskew.jobs.operators.aggregates.options import AggregateOptions
 from unskew.jobs.operators.base import KEY, RESULT, Operator
@@ -47,7 +47,9 @@ def _check_names(results: list[ResultOptions]) -> list[ResultOptions]:
     names = [result.name for result in results]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:
-        raise rule_error(f'results of different names ("{twice}" is there twice)', "rename one")
+        raise make_rule_error(
+            f'results of different names ("{twice}" is there twice)', "rename one"
+        )
     return results
 
 

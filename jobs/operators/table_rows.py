@@ -9,14 +9,14 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field
 
-from unskew.config.models.base import IDENTIFIER, Expression, bare_column
+from unskew.config.models.base import IDENTIFIER, Expression, find_bare_column
 from unskew.config.models.operator import OperatorOptions
 from unskew.config.models.window import Merge
 from unskew.config.problems.problem import Path
 from unskew.config.rules.registry import Contradiction, agrees_with
 from unskew.config.types.partition_columns import PartitionColumn, partition_column
-from unskew.grouping.options.broken_rules import rule_error
-from unskew.grouping.options.suggestions import did_you_mean
+from unskew.grouping.options.broken_rules import make_rule_error
+from unskew.grouping.options.suggestions import suggest_nearest
 from unskew.jobs.operators.base import Operator
 
 COLUMNS_MAX = 2_000
@@ -34,7 +34,7 @@ _RESERVED = frozenset(
 
 def _check_column_name(name: str) -> str:
     if not IDENTIFIER.fullmatch(name):
-        raise rule_error("a column's name: letters, digits, underscores, no digit first")
+        raise make_rule_error("a column's name: letters, digits, underscores, no digit first")
     return name
 
 
@@ -42,7 +42,7 @@ def _check_distinct(columns: dict[str, str] | None) -> dict[str, str] | None:
     names = [name.lower() for name in columns or ()]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:
-        raise rule_error(f'"{twice}" is there twice, and Spark takes no notice of case')
+        raise make_rule_error(f'"{twice}" is there twice, and Spark takes no notice of case')
     return columns
 
 
@@ -131,7 +131,7 @@ class RowsOptions(OperatorOptions):
                 yield Contradiction(
                     ("columns",),
                     f'no column "{name}", by which the table is partitioned',
-                    did_you_mean(name, names),
+                    suggest_nearest(name, names),
                 )
             if expression is not None and name.lower() in known:
                 yield Contradiction(
@@ -166,10 +166,10 @@ class RowsOptions(OperatorOptions):
 
 def _source_of(text: str, *renamed: Mapping[str, str] | None) -> str:
     """The decoded column that an expression is, by its new names; empty if it is none."""
-    column = bare_column(text) or ""
+    column = find_bare_column(text) or ""
     for names in renamed:
         texts = {name.lower(): text for name, text in (names or {}).items()}
-        column = bare_column(texts.get(column.lower(), column)) or ""
+        column = find_bare_column(texts.get(column.lower(), column)) or ""
     return column
 
 

@@ -7,9 +7,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from unskew.config.errors import UsageError
-from unskew.config.models.base import bare_column
+from unskew.config.models.base import find_bare_column
 from unskew.config.models.job import Job
-from unskew.config.problems.problem import Path, dotted
+from unskew.config.problems.problem import Path, format_path
 from unskew.config.specs import OPERATORS
 from unskew.jobs.operators.base import Operator
 from unskew.jobs.operators.registry import make_operator
@@ -30,7 +30,7 @@ def needs_spark_first(job: Job) -> bool:
         return True
     texts = [job.where, job.event_time, *(job.select or {}).values()]
     texts += [text for _, text in _list_expressions(job)]
-    return any(text is not None and bare_column(text) is None for text in texts)
+    return any(text is not None and find_bare_column(text) is None for text in texts)
 
 
 def check_expressions(spark: SparkSession, job: Job) -> None:
@@ -52,7 +52,7 @@ def check_expressions(spark: SparkSession, job: Job) -> None:
 def _list_expressions(job: Job) -> list[tuple[Path, str]]:
     """The operator's expressions in the file, and those of its class where a package brings it."""
     given = job.operator.expressions()
-    if job.operator.type in OPERATORS.shipped_names():
+    if job.operator.type in OPERATORS.list_shipped_names():
         return given
     operator = make_operator(job.operator)
     known = {text for _, text in given}
@@ -71,10 +71,11 @@ def _find_problems(rows: DataFrame, texts: list[tuple[Path, str]]) -> Iterator[s
         try:
             kind = rows.select(sf.expr(text)).schema.fields[0].dataType.simpleString()
         except (AnalysisException, ParseException) as error:
-            yield f"{dotted(path)}: {text}: {_shorten(error)}"
+            yield f"{format_path(path)}: {text}: {_shorten(error)}"
             continue
         if path[0] != "select" and path[-1] == _CONDITION and kind != "boolean":
-            yield f"{dotted(path)}: {text}: a condition (got {kind.upper()}); write a comparison"
+            got = f"{format_path(path)}: {text}: a condition (got {kind.upper()})"
+            yield f"{got}; write a comparison"
 
 
 def _find_wrong_results(decoded: DataFrame, job: Job) -> Iterator[str]:
@@ -93,7 +94,7 @@ def _find_wrong_results(decoded: DataFrame, job: Job) -> Iterator[str]:
             try:
                 _ = totals.select(sf.expr(text)).schema
             except (AnalysisException, ParseException) as error:
-                where = dotted((*path, "columns", name))
+                where = format_path((*path, "columns", name))
                 yield f"{where}: outside of its aggregates: {_shorten(error)}"
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from unskew.config.models.base import bare_column
+from unskew.config.models.base import find_bare_column
 from unskew.config.models.job import Job
 from unskew.jobs.operators.base import (
     FILTERED_BY_RESULT,
@@ -98,7 +98,7 @@ def add_values(rows: DataFrame, texts: Mapping[str, str]) -> DataFrame:
 
     A column by its name cannot raise and is taken as it is; the others are tried together.
     """
-    tried = {name: text for name, text in texts.items() if bare_column(text) is None}
+    tried = {name: text for name, text in texts.items() if find_bare_column(text) is None}
     plain = {name: sf.expr(text) for name, text in texts.items() if name not in tried}
     if not tried:
         return rows.withColumns(plain)

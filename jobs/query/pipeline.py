@@ -10,7 +10,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import StructType
 
-from unskew.config.models.grouping import LocalGrouping, NoGrouping, grouping_options
+from unskew.config.models.grouping import LocalGrouping, NoGrouping, read_grouping_options
 from unskew.config.models.job import Job
 from unskew.config.models.window import IntervalTrigger, NoWindow, SlidingWindow
 from unskew.grouping.spark.journal import Journal
@@ -84,7 +84,7 @@ class Pipeline:
             self.job.partitions,
             self.job.seed,
             sources,
-            grouping_options(choice),
+            read_grouping_options(choice),
             self.journal,
             time.perf_counter,
             others=self.chosen,

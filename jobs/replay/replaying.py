@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 from unskew.config.errors import ExternalError, UsageError
 from unskew.config.models.job import Job
 from unskew.config.models.source import KafkaSource
-from unskew.config.rules.kafka import reader_of
+from unskew.config.rules.kafka import find_reading_field
 from unskew.jobs.kafka.native_options import translate_options
 from unskew.jobs.kafka.options import make_connection_options
 from unskew.jobs.replay.dead_letter import Coordinates, DeadLetter
@@ -66,7 +66,7 @@ def _leave_out(
         coordinates = dead_letter.coordinates
         if coordinates is None:
             outcomes[NO_RECORD] += 1
-        elif source.pattern is None and not reader_of(source, coordinates.topic):
+        elif source.pattern is None and not find_reading_field(source, coordinates.topic):
             outcomes[NOT_READ] += 1
         elif dead_letter.cut:
             outcomes[CUT_SHORT] += 1

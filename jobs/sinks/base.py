@@ -18,8 +18,8 @@ from unskew.config.errors import UsageError
 from unskew.config.models.sink import TargetOptions
 from unskew.config.models.window import Merge
 from unskew.config.rules.registry import Contradiction, agrees_with
-from unskew.grouping.options.broken_rules import rule_error
-from unskew.grouping.options.suggestions import did_you_mean
+from unskew.grouping.options.broken_rules import make_rule_error
+from unskew.grouping.options.suggestions import suggest_nearest
 from unskew.jobs.operators.base import RESULT, WINDOW_BOUNDS
 from unskew.jobs.operators.registry import (
     list_key_columns,
@@ -43,7 +43,7 @@ def _check_distinct(columns: Any) -> Any:
     seen = set()
     for name in columns:
         if not name.strip() or name.lower() in seen:
-            raise rule_error(f'names that are all different ("{name}")', "rename one")
+            raise make_rule_error(f'names that are all different ("{name}")', "rename one")
         seen.add(name.lower())
     return columns
 
@@ -189,7 +189,7 @@ class Sink(Target):
                 f"add result: {names[0]}",
             )
         elif self.result is not None and self.result not in names:
-            near = did_you_mean(self.result, names) if names else "remove it"
+            near = suggest_nearest(self.result, names) if names else "remove it"
             yield Contradiction(("result",), f'no result is named "{self.result}"', near)
 
     @agrees_with("operator", "window", "merge")
@@ -215,7 +215,7 @@ class Sink(Target):
                 yield Contradiction(
                     ("columns", name if by_name else index),
                     f'no result of operator.type {operator.type} has a column "{column}"',
-                    did_you_mean(column, known),
+                    suggest_nearest(column, known),
                 )
         key = known[: len(known) - len(made.final)]
         missing = [column for column in key if column not in self.names.values()]
@@ -244,7 +244,7 @@ class Sink(Target):
         """
         return False
 
-    def files_of_batch(self, batch: int, query: str) -> "Sequence[TableFile] | None":
+    def read_batch_files(self, batch: int, query: str) -> "Sequence[TableFile] | None":
         """The files that a query's batch added to a table; None if that is not known."""
         return None
 

@@ -10,7 +10,7 @@ from unskew.config.models.kafka import KafkaOptions
 from unskew.config.models.sink import Identity
 from unskew.config.models.source import KafkaSource
 from unskew.config.models.window import Merge, NoWindow
-from unskew.config.rules.kafka import insecure_options, reader_of
+from unskew.config.rules.kafka import find_insecure_options, find_reading_field
 from unskew.config.rules.registry import Contradiction, agrees_with
 from unskew.jobs.kafka.options import make_connection_options
 from unskew.jobs.kafka.topic_limits import read_message_bytes_max
@@ -102,7 +102,7 @@ class KafkaTarget(Target):
             return
         if self.bootstrap_servers not in {None, source.bootstrap_servers}:
             return
-        if read_by := reader_of(source, self.topic):
+        if read_by := find_reading_field(source, self.topic):
             yield Contradiction(
                 ("topic",),
                 f'"{self.topic}" is read by source.{read_by}: {self.holds} would be read again',
@@ -112,7 +112,7 @@ class KafkaTarget(Target):
     @agrees_with()
     def is_secured_as_a_whole(self) -> Iterator[Contradiction]:
         """SASL and TLS options work only with the protocol that asks for them."""
-        yield from insecure_options(self.options, ("options",))
+        yield from find_insecure_options(self.options, ("options",))
 
 
 class KafkaSink(KafkaTarget, Sink):

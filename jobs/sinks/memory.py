@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field
 
 from unskew.config.models.base import IDENTIFIER
 from unskew.config.models.sink import Identity
-from unskew.grouping.options.broken_rules import rule_error
+from unskew.grouping.options.broken_rules import make_rule_error
 from unskew.jobs.sinks.base import Batch, Sink
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def _view(text: str) -> str:
     if not IDENTIFIER.fullmatch(text):
-        raise rule_error("a table's name", "letters, digits, underscores")
+        raise make_rule_error("a table's name", "letters, digits, underscores")
     return text
 
 

@@ -19,7 +19,7 @@ from unskew.config.models.window import Merge
 from unskew.config.rules.registry import Contradiction, agrees_with
 from unskew.config.types.postgres_address import check_address, is_verified, make_libpq_address
 from unskew.config.types.secrets import Secret
-from unskew.grouping.options.broken_rules import rule_error
+from unskew.grouping.options.broken_rules import make_rule_error
 from unskew.jobs.sinks.base import Batch, RejectedTotal, Sink
 
 if TYPE_CHECKING:
@@ -67,7 +67,9 @@ _STATEMENTS = {
 def _check_table(text: str) -> str:
     parts = text.split(".")
     if len(parts) > 2 or not all(IDENTIFIER.fullmatch(part) for part in parts):
-        raise rule_error("a table's name, table or schema.table", "letters, digits, underscores")
+        raise make_rule_error(
+            "a table's name, table or schema.table", "letters, digits, underscores"
+        )
     return text
 
 

@@ -19,8 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 from unskew.config.models.sink import Identity
 from unskew.config.problems.user_options import validate_options
-from unskew.grouping.options.broken_rules import rule_error
-from unskew.grouping.options.suggestions import did_you_mean
+from unskew.grouping.options.broken_rules import make_rule_error
+from unskew.grouping.options.suggestions import suggest_nearest
 from unskew.jobs.operators.user_code.user_file import UserFile, load_user_module
 from unskew.jobs.sinks.base import Batch, Sink
 
@@ -59,9 +59,9 @@ class PythonSink(Sink):
         chosen = getattr(module, self.function, None)
         if not inspect.isroutine(chosen):
             known = [name for name, _ in inspect.getmembers(module, inspect.isfunction)]
-            advice = did_you_mean(self.function, known) if known else "define it"
+            advice = suggest_nearest(self.function, known) if known else "define it"
             where = self.file or self.module
-            raise rule_error(f"function: no function {self.function} in {where}", advice)
+            raise make_rule_error(f"function: no function {self.function} in {where}", advice)
         signature = inspect.signature(chosen)
         try:
             taken = signature.bind_partial(None, 0).arguments
@@ -69,7 +69,7 @@ class PythonSink(Sink):
             validate_options(_make_options_model(further), "options", self.options)
             signature.bind(None, 0, **self.options)
         except TypeError as error:
-            raise rule_error(
+            raise make_rule_error(
                 f"function: {self.function} cannot be called with results, batch id and options:"
                 f" {error}",
                 f"write def {self.function}({', '.join(('results', 'batch_id', *self.options))})",

@@ -8,7 +8,7 @@ import pytest
 from tests.config.test_bad_jobs import with_the_rest
 from tests.support.running.programs import find_program
 from tests.support.yaml_server import YamlServer, install_server, running_server
-from unskew.config.shipped import JOBS_FOLDER, SCHEMA_FILE, shipped_names
+from unskew.config.shipped import JOBS_FOLDER, SCHEMA_FILE, list_shipped_names
 
 pytestmark = pytest.mark.slow
 FIRST = f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
@@ -27,7 +27,7 @@ def server() -> Iterator[YamlServer]:
 
 
 def test_shipped_jobs_are_right_by_the_schema_that_they_name(server: YamlServer) -> None:
-    for name in shipped_names():
+    for name in list_shipped_names():
         assert server.find_problems(JOBS_FOLDER / f"{name}.yaml") == [], name
 
 

@@ -7,7 +7,7 @@ HEAVY = ["confluent_kafka", "datasketches", "fastavro", "numba", "psycopg", "py4
 HEAVY += ["pyspark", "sqlglot"]
 COMMAND = "from unskew.jobs.__main__ import main; assert main({words!r}) == 0"
 LOADED = "from unskew.config.specs import SECTIONS; [kinds.load(name) for kinds in \
-SECTIONS.values() for name in kinds.shipped_names()]"
+SECTIONS.values() for name in kinds.list_shipped_names()]"
 FACADE = "from unskew import DeadLetters, Operator, OperatorOptions, RowOperator, Sink, load_job; \
 load_job('hashtags')"
 REPORT = "import sys; print('heavy:', sorted(set({heavy}) & set(sys.modules)))"

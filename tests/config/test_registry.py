@@ -46,9 +46,9 @@ def numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
 
 
 def test_names_are_those_of_the_table_then_the_installed_ones(numbers: Registry) -> None:
-    assert numbers.shipped_names() == ["decimal", "fraction"]
-    assert numbers.installed_names() == ["arabic", "broken", "etruscan", "roman"]
-    assert numbers.names() == [*SHIPPED, *numbers.installed_names()]
+    assert numbers.list_shipped_names() == ["decimal", "fraction"]
+    assert numbers.list_installed_names() == ["arabic", "broken", "etruscan", "roman"]
+    assert numbers.names() == [*SHIPPED, *numbers.list_installed_names()]
     assert "roman_numbers" not in sys.modules
 
 

@@ -16,8 +16,8 @@ from unskew.config.explain import explain, write_yaml
 from unskew.config.json_schema import write_schema
 from unskew.config.lint import lint
 from unskew.config.loader import load_job
-from unskew.config.models.grouping import GROUPING_MODELS, UNROUTED, grouping_options
-from unskew.config.shipped import JOBS_FOLDER, SCHEMA_FILE, shipped_names
+from unskew.config.models.grouping import GROUPING_MODELS, UNROUTED, read_grouping_options
+from unskew.config.shipped import JOBS_FOLDER, SCHEMA_FILE, list_shipped_names
 from unskew.grouping.registry import GROUPINGS, create
 from unskew.jobs.__main__ import main
 
@@ -40,11 +40,11 @@ def validator() -> Draft202012Validator:
 
 
 def test_four_jobs_ship() -> None:
-    assert shipped_names() == ["events_to_delta", "hashtags", "vwap", "word_count"]
+    assert list_shipped_names() == ["events_to_delta", "hashtags", "vwap", "word_count"]
 
 
 def test_shipped_jobs_lint_clean_together(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["lint", *shipped_names()]) == 0
+    assert main(["lint", *list_shipped_names()]) == 0
     printed = capsys.readouterr()
     assert printed.out == ""
     assert [line.rpartition(": job ")[2] for line in printed.err.splitlines()] == [
@@ -55,7 +55,7 @@ def test_shipped_jobs_lint_clean_together(capsys: pytest.CaptureFixture[str]) ->
     ]
 
 
-@pytest.mark.parametrize("name", shipped_names())
+@pytest.mark.parametrize("name", list_shipped_names())
 def test_explained_job_lints_clean_and_is_the_same(name: str) -> None:
     Path("explained.yaml").write_text(write_yaml(explain(name)))
 
@@ -63,14 +63,14 @@ def test_explained_job_lints_clean_and_is_the_same(name: str) -> None:
     assert load_job("explained.yaml") == load_job(name)
 
 
-@pytest.mark.parametrize("name", shipped_names())
+@pytest.mark.parametrize("name", list_shipped_names())
 def test_explained_job_has_every_default(name: str) -> None:
     dumped = load_job(name).model_dump(mode="json", exclude_none=True)
 
     assert explain(name) == dumped
 
 
-@pytest.mark.parametrize("name", shipped_names())
+@pytest.mark.parametrize("name", list_shipped_names())
 def test_shipped_job_fits_the_schema_and_points_to_it(
     validator: Draft202012Validator, name: str
 ) -> None:
@@ -155,7 +155,7 @@ def test_schema_holds_every_grouping() -> None:
 def test_grouping_of_a_job_can_be_made(name: str) -> None:
     job = load_job("word_count", {"grouping": {"type": name}})
 
-    made = create(name, partitions=job.partitions, **grouping_options(job.grouping))
+    made = create(name, partitions=job.partitions, **read_grouping_options(job.grouping))
 
     assert made.params == GROUPINGS[name].Params()
 

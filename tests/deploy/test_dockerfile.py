@@ -97,7 +97,7 @@ def test_the_builder_is_sent_what_is_copied_and_nothing_else() -> None:
 @pytest.mark.parametrize(("state", "code"), [("running", 0), ("failed", 1)])
 def test_the_health_check_tells_a_job_that_is_well(state: str, code: int) -> None:
     health = Health(60.0)
-    health.state_changed(state)
+    health.on_state_changed(state)
     board = Board("job", health)
     with MetricsServer(Metrics(), board, health) as server:
         port = server.url.split(":")[2].partition("/")[0]

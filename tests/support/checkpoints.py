@@ -21,4 +21,4 @@ def copy_checkpoint(source: Path, target: Path, input_folder: Path) -> None:
 
 def newest_state(journal: Journal, batch: int, source: int) -> Snapshot | None:
     """The newest state that `source` left before `batch`, from which it goes on."""
-    return next((state for _, state in journal.states_before(batch, source)), None)
+    return next((state for _, state in journal.read_states_before(batch, source)), None)

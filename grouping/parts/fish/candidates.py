@@ -69,7 +69,7 @@ class Everyone(NamedTuple):
     """For each node, the leaf with that waiting time."""
 
 
-def new_lists(partitions: int, counters: int, active: Int32s) -> Lists:
+def make_lists(partitions: int, counters: int, active: Int32s) -> Lists:
     """No candidates looked up yet."""
     return Lists(
         starts=np.zeros(counters, np.int64),
@@ -168,7 +168,7 @@ def least_of_two(
 
 
 @borrowing_kernel
-def least_of(pool: Int32s, start: np.int64, count: np.int64, waiting: Float64s) -> np.int64:
+def find_least(pool: Int32s, start: np.int64, count: np.int64, waiting: Float64s) -> np.int64:
     """The candidate with the shortest waiting time, the first of equals: lines 13-17."""
     chosen = np.int64(pool[start])
     least = waiting[chosen]

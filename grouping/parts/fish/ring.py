@@ -16,7 +16,7 @@ Departures: two nodes at one position lie in the order of their partitions; the 
 (`grouping.hashing`), where the paper uses 32 bits of SHA-1.
 
 >>> nodes = packed_nodes(np.uint64(1), partitions=4, virtual_nodes=16)
->>> ring = ring_of(nodes, active=np.ones(4, np.uint8))
+>>> ring = make_ring(nodes, active=np.ones(4, np.uint8))
 >>> start = position(np.uint64(99), np.uint64(2))
 >>> out = np.empty(4, np.int32)
 >>> walk(ring, start, new_marks(4), out), out.tolist()
@@ -65,7 +65,7 @@ def packed_nodes(salt: np.uint64, partitions: int, virtual_nodes: int) -> UInt64
     return nodes
 
 
-def ring_of(nodes: UInt64s, active: NDArray[np.uint8]) -> Ring:
+def make_ring(nodes: UInt64s, active: NDArray[np.uint8]) -> Ring:
     """The ring of those nodes whose partition is active."""
     owners = (nodes & np.uint64(0xFFFFFFFF)).astype(np.int32)
     kept = active[owners] != 0

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from unskew.grouping.base import Float64s, Int32s, Int64s, UInt64s
 from unskew.grouping.hashing import mix64
 from unskew.grouping.kernels import kernel
-from unskew.grouping.parts.level.levelling import home_loads
+from unskew.grouping.parts.level.levelling import add_home_loads
 from unskew.grouping.snapshot import Arrays
 
 AGREED_PAIRS = 0.0445
@@ -84,7 +84,7 @@ def add_counts(states: Sequence[Arrays]) -> Counted:
     return Counted(distinct, np.bincount(which, records, distinct.size).astype(np.int64))
 
 
-def exact_extra(states: Sequence[Arrays], counted: Counted) -> int:
+def count_exact_extra(states: Sequence[Arrays], counted: Counted) -> int:
     """Pairs beyond one a key, had every source been exact on its own."""
     keys, partitions, records = (
         np.concatenate([state[f"exact_{name}"] for state in states])
@@ -99,7 +99,7 @@ def exact_extra(states: Sequence[Arrays], counted: Counted) -> int:
     return pairs - int((known & (gone >= counted.records[at])).sum()) if moved.size else 0
 
 
-def expected_records(records: Int64s) -> Float64s:
+def predict_records(records: Int64s) -> Float64s:
     """Each key's records in a batch to come, of those in the batch before.
 
     Counts up to twice the median, which is where most are, are drawn towards their mean, as far as
@@ -124,7 +124,7 @@ class Where(NamedTuple):
 
 def make_plan(counted: Counted, before: Arrays, sources: int, where: Where) -> Plan:
     """Shared keys, and level homes for all others, which begin with those of the plan before."""
-    expected = expected_records(counted.records)
+    expected = predict_records(counted.records)
     hashed = hash_homes(counted, where)
     homes = hashed.copy()
     _keep_homes(counted.keys, before, where.mask, homes)
@@ -165,7 +165,7 @@ def hash_homes(counted: Counted, where: Where) -> Int32s:
     entries = np.stack([counted.keys, counted.records.astype(np.uint64)], axis=1)
     homes = np.empty(counted.keys.size, np.int32)
     loads = np.zeros(where.mask.size, np.int64)
-    home_loads(
+    add_home_loads(
         entries, homes.size, _NO_TICKS, where.salts[0], where.mask, where.active, homes, loads
     )
     return homes

@@ -27,7 +27,7 @@ from unskew.grouping.parts.level.agreed_homes import (
     Plan,
     Where,
     add_counts,
-    exact_extra,
+    count_exact_extra,
     make_plan,
 )
 from unskew.grouping.parts.level.drift import PARTS, add_parts, changes
@@ -183,7 +183,7 @@ def _worthy_plan(
     states: Sequence[Arrays], counted: Counted, where: Where, largest: float
 ) -> Plan | None:
     """A plan that costs less than being exact and is not above `largest` for what it expects."""
-    exact = exact_extra(states, counted)
+    exact = count_exact_extra(states, counted)
     if exact <= (EXACT_MAX - 1.0) * counted.keys.size or largest < 1.0:
         return None
     plan = make_plan(counted, states[0], len(states), where)

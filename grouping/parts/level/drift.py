@@ -3,10 +3,10 @@
 A plan of `level` knows the counts of the batch before. Whether they still hold is looked for in two
 steps, each from a share and from what the journal has:
 
-- a source compares its own share with what is expected of it, by `departs`. Where all of the share
-  departs, it does without the plan. A single partition that is `own_deviations` above its part
-  does not by chance: it is brought down to its part, not only to the slack above it. So a swing
-  that many sources see by far costs nothing, and of one that they hardly see each takes a part;
+- a source compares its own share with what is expected of it, by `has_departed`. Where all of the
+  share departs, it does without the plan. A single partition that is `compute_deviations` above its
+  part is not there by chance: it is brought down to its part, not only to the slack above it. So a
+  swing that many sources see by far costs nothing, and of one that they hardly see each takes a part;
 - what is too little for every source shows in the sum of all: after the batch in the loads that a
   plan gave, and before a first plan in what changed within the batch (`agreement`).
 """
@@ -26,12 +26,12 @@ PARTS = 8
 """So many equal parts of a piece, in the order of its records, are compared."""
 
 
-def own_deviations(records: int, partitions: int) -> float:
+def compute_deviations(records: int, partitions: int) -> float:
     """How far chance takes the fullest partition of a share above its part, as a part of it."""
     return min(1.0, OWN_DEVIATIONS * float(np.sqrt(partitions / max(records, 1))))
 
 
-def departs(records: Int64s, expected: Float64s, sources: int) -> bool:
+def has_departed(records: Int64s, expected: Float64s, sources: int) -> bool:
     """Are these counts others than one of `sources` parts, by chance, of what is expected?
 
     Pearson's chi-squared, its bound by Wilson and Hilferty. It is larger by a source's part since

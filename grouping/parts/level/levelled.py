@@ -12,8 +12,14 @@ from numpy.typing import NDArray
 
 from unskew.grouping.base import Float64s, Int32s, Int64s, UInt64s
 from unskew.grouping.parts.level.agreed_homes import Plan
-from unskew.grouping.parts.level.drift import departs, own_deviations
-from unskew.grouping.parts.level.levelling import choose, give, home_loads, move_surplus, targets
+from unskew.grouping.parts.level.drift import compute_deviations, has_departed
+from unskew.grouping.parts.level.levelling import (
+    add_home_loads,
+    choose,
+    give,
+    move_surplus,
+    targets,
+)
 from unskew.grouping.parts.level.shared_keys import fill_shared
 from unskew.grouping.parts.sketches.exact_counts import ExactCounts
 
@@ -73,7 +79,7 @@ class Levelled(NamedTuple):
 def count_share(counts: ExactCounts, ticks: Int64s, base: Int64s, where: Partitions) -> Share:
     """The homes of the counted keys, and the loads if all records went there."""
     homes, loads = np.empty(len(counts), np.int32), base.copy()
-    home_loads(
+    add_home_loads(
         counts.entries, len(counts), ticks, where.salts[0], where.mask, where.active, homes, loads
     )
     return Share(counts, ticks, homes, base, loads)
@@ -152,7 +158,7 @@ def level_as_agreed(
         return None
     loads += share.base
     given = fill_shared(sizes, plan.shared_first, plan.shared_partitions, source, loads)
-    chance = own_deviations(int(records.sum()), where.active.size)
+    chance = compute_deviations(int(records.sum()), where.active.size)
     fair = loads.sum() / where.active.size
     most, likely = np.ceil(fair * (1.0 + np.array([chance if slack is None else slack, chance])))
     # Shared keys are at no partition, so `choose` does not meet them.
@@ -175,7 +181,7 @@ def _departs(whole: Int64s, shared: Int64s, plan: Plan, where: Partitions, sourc
     totals = np.array([expected[0].sum(), expected[1].sum()])
     part = int(sums.sum()) / max(int(totals.sum()), 1)
     return any(
-        departs(seen, before * part, sources)
+        has_departed(seen, before * part, sources)
         for seen, before in zip((whole, shared, sums), (*expected, totals), strict=True)
     )
 

@@ -39,7 +39,7 @@ def log2(value: np.int64) -> int:
 
 
 @kernel
-def home_loads(
+def add_home_loads(
     entries: Entries,
     known: int,
     ticks: Int64s,

@@ -9,7 +9,7 @@ was given, and one that no record begins in gets none.
 import numpy as np
 from numpy.typing import NDArray
 
-from unskew.grouping.arguments import checked_array
+from unskew.grouping.arguments import validate_array
 from unskew.grouping.base import Int32s, Int64s
 from unskew.grouping.errors import GroupingError
 from unskew.grouping.kernels import kernel
@@ -23,7 +23,7 @@ def read_sizes(given: Int64s | None, records: int) -> Int64s:
     """The size of each record, at least a byte; empty where none are given: all are alike."""
     if given is None:
         return _NO_SIZES
-    sizes: Int64s = np.clip(checked_array("sizes", given, np.int64), 1, SIZE_MAX)
+    sizes: Int64s = np.clip(validate_array("sizes", given, np.int64), 1, SIZE_MAX)
     if sizes.size != records:
         raise GroupingError(f"sizes: as many as keys, {records} (got {sizes.size})")
     return sizes

@@ -5,7 +5,7 @@ import numpy as np
 from unskew.grouping.base import Float64s, Grouping, Int64s
 from unskew.grouping.parts.pairs import PairCounter
 from unskew.grouping.simulation.meters.hot_keys import HotKeyMeter
-from unskew.grouping.simulation.queueing import BINS, Queues, histogram_of, percentile
+from unskew.grouping.simulation.queueing import BINS, Queues, make_histogram, percentile
 from unskew.grouping.simulation.reports import (
     OverTime,
     head_of,
@@ -74,7 +74,7 @@ class OverTimeMeter:
         for end in self.series.records:
             window = latencies[begin:end]
             seconds = max(seconds, float(done_at[begin:end].max()))
-            self._add_times(end, seconds, float(window.mean()), histogram_of(window))
+            self._add_times(end, seconds, float(window.mean()), make_histogram(window))
             begin = end
 
     def _take_times(self, queues: Queues, records: int, new: int) -> None:

@@ -37,7 +37,7 @@ class PairLoads:
         later = self._counts[: self._before.shape[0]] > 0
         return int((later & ~self._before).any(axis=1).sum())
 
-    def of_head(self, counts: Int64s, records_min: float) -> Int64s:
+    def count_head_records(self, counts: Int64s, records_min: float) -> Int64s:
         """Each partition's records of the keys with at least so many of all."""
         head = self._counts[: counts.size][counts >= records_min]
         loads: Int64s = head.sum(axis=0, dtype=np.int64)

@@ -25,7 +25,7 @@ from pydantic import Field
 from unskew.grouping.base import GroupingParams, Int64s, UInt64s
 from unskew.grouping.kernels import kernel
 from unskew.grouping.options.printed import show
-from unskew.grouping.options.suggestions import did_you_mean
+from unskew.grouping.options.suggestions import suggest_nearest
 from unskew.grouping.simulation.specs import SpecError
 from unskew.grouping.simulation.streams.dumps import first_line
 from unskew.grouping.simulation.streams.key_files import SPARK_SEED, hash_lines, hash_text, xxhash64
@@ -116,7 +116,7 @@ def _reading_of_column(params: CsvParams) -> Reading:
     titles = [text.strip().strip('"') for text in first_line(Path(params.path)).split(separator)]
     if title not in titles:
         rule = f"trace csv.title: a name in the first line (got {show(title)})"
-        raise SpecError(f"{rule}; {did_you_mean(title, titles)}")
+        raise SpecError(f"{rule}; {suggest_nearest(title, titles)}")
     hash_block = csv_column(titles.index(title) + 1, separator)
     return Reading(hash_block, titled=True, expected=f"in the column {show(title)}")
 

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from unskew.config.arguments import checked, whole_number
+from unskew.config.arguments import checked, parse_whole_number
 from unskew.config.errors import ExternalError
 from unskew.config.models.base import topic
 from unskew.jobs.kafka.broker import Broker
@@ -14,7 +14,9 @@ _PARTITIONS_MAX = 1000  # more would not fit into the heap of a broker this smal
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     parser.add_argument(
-        "--port", type=whole_number(1, 65535), help="the port to listen on (default: a free one)"
+        "--port",
+        type=parse_whole_number(1, 65535),
+        help="the port to listen on (default: a free one)",
     )
     parser.add_argument(
         "--data", type=Path, help="keep topics here (default: a temporary folder, removed at end)"
@@ -41,5 +43,5 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _parse_topic(text: str) -> tuple[str, int]:
     name, colon, partitions = text.partition(":")
-    count = whole_number(1, _PARTITIONS_MAX)(partitions) if colon else 1
+    count = parse_whole_number(1, _PARTITIONS_MAX)(partitions) if colon else 1
     return checked(topic)(name), count

@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     _warn_if_busy()
     quiet_spark(debug=arguments.debug)
     constants = measure_constants(_report)
-    calibration = machine_constants.Calibration.measured_now(constants)
+    calibration = machine_constants.Calibration.make_calibration(constants)
     file = output or machine_constants.find_calibration_file()
     try:
         machine_constants.write_calibration(calibration, file)

@@ -5,7 +5,7 @@ import json
 
 from unskew.config.errors import UsageError
 from unskew.grouping.options.printed import show
-from unskew.grouping.options.suggestions import did_you_mean
+from unskew.grouping.options.suggestions import suggest_nearest
 from unskew.jobs.local import jars
 
 
@@ -20,7 +20,10 @@ def run(arguments: argparse.Namespace) -> int:
     unknown = [name for name in arguments.set if name not in jars.SETS]
     if unknown:
         raise UsageError(
-            *[f"jars: unknown set (got {show(n)}); {did_you_mean(n, jars.SETS)}" for n in unknown]
+            *[
+                f"jars: unknown set (got {show(n)}); {suggest_nearest(n, jars.SETS)}"
+                for n in unknown
+            ]
         )
     paths_of = {
         name: [str(p) for p in jars.fetch_jars(name)] for name in arguments.set or jars.SETS

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from unskew.config.errors import UsageError
 from unskew.config.loader import load
-from unskew.config.models.grouping import grouping_options
+from unskew.config.models.grouping import read_grouping_options
 from unskew.config.models.job import Job
 from unskew.config.models.source import KafkaSource
 from unskew.config.specs import OPERATORS
@@ -141,7 +141,7 @@ def _sample_job(question: Question, name: str) -> PredictionInput:
         question.batch_records or batch,
         "level" if job.grouping.type == "auto" else job.grouping.type,
         count_slots(reveal(job.spark).get("spark.master", "local[*]")),
-        grouping_options(job.grouping) if job.grouping.type == "level" else {},
+        read_grouping_options(job.grouping) if job.grouping.type == "level" else {},
     )
 
 

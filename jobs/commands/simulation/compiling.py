@@ -54,7 +54,7 @@ def compile_kernels(spec: GroupingSpec, scenario: Scenario) -> None:
         if agrees:
             # They may agree on nothing: only a plan that is made up calls all that follows on one.
             router.agree([router.state] * scenario.sources)
-        router.begin_batch(feedback, router.made_up_agreement(keys) if agrees else None)
+        router.begin_batch(feedback, router.make_up_agreement(keys) if agrees else None)
         for _ in router.route_chunks([(keys, times if router.wants_timestamps else None)]):
             pass
 

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from unskew.config.models.job import Job
-from unskew.jobs.engine.session import job_session
+from unskew.jobs.engine.session import open_job_session
 from unskew.jobs.engine.spark_errors import translate_spark_errors
 from unskew.jobs.operators.base import KEY_HASH, PANE
 from unskew.jobs.query import source
@@ -25,7 +25,7 @@ _VALUE_SHOWN = 200
 
 def show_first_rows(job: Job, records: int) -> Iterator[str]:
     """Lines of JSON, one for each row that some records of the source become."""
-    with translate_spark_errors(job), job_session(job) as spark:
+    with translate_spark_errors(job), open_job_session(job) as spark:
         rows = prepare_first_rows(spark, job, records)
         yield from describe_rows(rows)
 

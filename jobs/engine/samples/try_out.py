@@ -24,7 +24,7 @@ from unskew.config.models.job import Job
 from unskew.config.problems.messages import find
 from unskew.config.yaml.results_list import SECTION, read_result_names
 from unskew.jobs.engine.service import Service
-from unskew.jobs.engine.session import job_session
+from unskew.jobs.engine.session import open_job_session
 from unskew.jobs.engine.spark_errors import translate_spark_errors
 from unskew.jobs.operators.base import EVENT_TIME, KEY_HASH, PANE, RESULT, Operator
 from unskew.jobs.operators.mergeability import Case, CounterExample, find_violations, shrink
@@ -60,7 +60,7 @@ class Tried:
 def try_out(job_file: str, samples: Path, folder: Path) -> Tried:
     """Run the job over the lines of `samples`; what it writes goes to `folder`."""
     job = load_job(job_file, _make_overrides(job_file, samples, folder))
-    with translate_spark_errors(job), job_session(job) as spark:
+    with translate_spark_errors(job), open_job_session(job) as spark:
         prepared, operator = _prepare_static(spark, job, samples)
         rejected = _count_rejected(prepared)
         if not operator.merges:

@@ -123,7 +123,7 @@ class LivePage(Follower):
         }
         self._shown = _Shown()
 
-    def batch_done(self, done: BatchDone) -> None:
+    def on_batch_done(self, done: BatchDone) -> None:
         """Keep a batch's figures as JSON."""
         settings = self._settings
         chosen = done.limit_hot_keys(settings.hot_keys, names=settings.hot_key_names)
@@ -139,11 +139,11 @@ class LivePage(Follower):
             late_partials=self._shown.late_partials + done.late_partials,
         )
 
-    def no_new_records(self, lag: Lag) -> None:
+    def on_idle_poll(self, lag: Lag) -> None:
         """Show that the query waits for records."""
         self._shown = replace(self._shown, lag=_sum_lag(lag), waiting=True)
 
-    def records_rejected(self, counts: Mapping[str, int]) -> None:
+    def on_records_rejected(self, counts: Mapping[str, int]) -> None:
         """Count dead letters that no report counts."""
         more = sum(counts.values())
         self._shown = replace(self._shown, dead_letters=self._shown.dead_letters + more)

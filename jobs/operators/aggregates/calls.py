@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from unskew.grouping.options.suggestions import nearest
+from unskew.grouping.options.suggestions import find_nearest
 
 MERGEABLE = (
     "count",
@@ -202,6 +202,6 @@ def _describe_no_call(tokens: list[_Token]) -> CallError:
         for token, after in pairwise(tokens)
         if token.kind == "word" and after.text == "("
     ]
-    near = nearest(called[0], MERGEABLE) if called else None
+    near = find_nearest(called[0], MERGEABLE) if called else None
     advice = f'did you mean "{near}"?' if near else _NEITHER
     return CallError("no aggregate in it: a column is one value of all the key's records", advice)

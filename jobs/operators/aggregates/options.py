@@ -5,12 +5,12 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from unskew.config.models.base import IDENTIFIER, Expression, Model, bare_column
+from unskew.config.models.base import IDENTIFIER, Expression, Model, find_bare_column
 from unskew.config.models.operator import OperatorOptions
 from unskew.config.problems.problem import Path
 from unskew.config.rules.registry import Contradiction, agrees_with
 from unskew.config.types.sql import read_expression
-from unskew.grouping.options.broken_rules import rule_error
+from unskew.grouping.options.broken_rules import make_rule_error
 from unskew.jobs.operators.aggregates.calls import Call, CallError, parse_calls
 from unskew.jobs.operators.aggregates.distinct_values import DistinctValues
 from unskew.jobs.operators.aggregates.function import Function
@@ -27,9 +27,9 @@ _TAKEN = frozenset({*WINDOW_BOUNDS, "batch_id"})
 
 def _check_column_name(text: str) -> str:
     if not IDENTIFIER.fullmatch(text):
-        raise rule_error("a column's name", "letters, digits, underscores")
+        raise make_rule_error("a column's name", "letters, digits, underscores")
     if text.lower() in _TAKEN:
-        raise rule_error("a name that results have already", "choose another name")
+        raise make_rule_error("a name that results have already", "choose another name")
     return text
 
 
@@ -37,7 +37,7 @@ def _check_aggregates(text: str) -> str:
     try:
         parse_calls(text)
     except CallError as error:
-        raise rule_error(error.rule, error.suggestion) from None
+        raise make_rule_error(error.rule, error.suggestion) from None
     return text
 
 
@@ -71,16 +71,18 @@ class Sketch(Model):
     def _is_one_sketch(self) -> Self:
         names = [name for name in _SKETCHES if getattr(self, name)]
         if len(names) != 1:
-            raise rule_error(
+            raise make_rule_error(
                 "one of quantiles, distinct, distinct_values and top",
                 "write {quantiles: x, at: 0.99}, {distinct: x} or {top: x, k: 10}",
             )
         if (self.at is None) == (names == ["quantiles"]):
-            raise rule_error("quantiles and at together", "write {quantiles: x, at: [0.5, 0.99]}")
+            raise make_rule_error(
+                "quantiles and at together", "write {quantiles: x, at: [0.5, 0.99]}"
+            )
         if self.k is not None and names == ["distinct"]:
-            raise rule_error("distinct without k", "remove k")
+            raise make_rule_error("distinct without k", "remove k")
         if self.k is not None and names == ["quantiles"] and self.k < 8:
-            raise rule_error("quantiles with k from 8 on", "remove k")
+            raise make_rule_error("quantiles with k from 8 on", "remove k")
         return self
 
     @property
@@ -147,7 +149,7 @@ class AggregateOptions(OperatorOptions):
         """The key's columns by their names in a result."""
         if isinstance(self.key, dict):
             return self.key
-        name = bare_column(self.key) or KEY
+        name = find_bare_column(self.key) or KEY
         return {name if IDENTIFIER.fullmatch(name) else KEY: self.key}
 
     def expressions(self) -> list[tuple[Path, str]]:

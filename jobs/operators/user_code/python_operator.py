@@ -23,8 +23,8 @@ from pydantic import Field, model_validator
 from unskew.config.models.operator import OPEN_KEYS, OperatorOptions
 from unskew.config.problems.problem import Path as ProblemPath
 from unskew.config.problems.user_options import validate_options
-from unskew.grouping.options.broken_rules import rule_error
-from unskew.grouping.options.suggestions import did_you_mean
+from unskew.grouping.options.broken_rules import make_rule_error
+from unskew.grouping.options.suggestions import suggest_nearest
 from unskew.jobs.operators.base import Operator
 from unskew.jobs.operators.user_code.rows import OPENED, RowOperator
 from unskew.jobs.operators.user_code.user_file import UserFile, load_user_module
@@ -55,26 +55,26 @@ class PythonOptions(OperatorOptions):
             _ = self.class_expressions
         except Exception as error:  # noqa: BLE001 - a user's code may raise anything
             reason = " ".join(f"{type(error).__name__}: {error}".split())
-            raise rule_error(
+            raise make_rule_error(
                 f"class: {self.class_name} does not say its key and inputs: {reason}", "mend it"
             ) from None
         self._check_open()
         return self
 
     def _check_open(self) -> None:
-        """A rule_error where `open` would never be called, or its result could not be reached."""
+        """A rule error where `open` would never be called, or its result could not be reached."""
         chosen, name = self.implementation, self.class_name
         if not chosen.defines_open():
             if self.open_keys is not None:
-                raise rule_error(
+                raise make_rule_error(
                     f"open_keys with a class that has open(self, key); {name} has none", "remove it"
                 )
         elif chosen.native:
-            raise rule_error(
+            raise make_rule_error(
                 f"class: {name} has open, which plain Spark never calls", "write native = False"
             )
         elif issubclass(chosen, RowOperator) and OPENED in chosen(self.user_options).inputs:
-            raise rule_error(
+            raise make_rule_error(
                 f"class: {name} has an input {OPENED}, the name of what is open", "rename the input"
             )
 
@@ -86,12 +86,14 @@ class PythonOptions(OperatorOptions):
         chosen = getattr(module, self.class_name, None)
         if not (isinstance(chosen, type) and issubclass(chosen, Operator)):
             known = [name for name, each in vars(module).items() if _is_own(each, module)]
-            advice = did_you_mean(self.class_name, known) if known else "derive it from RowOperator"
-            raise rule_error(f"class: no operator {self.class_name} in {where}", advice)
+            advice = (
+                suggest_nearest(self.class_name, known) if known else "derive it from RowOperator"
+            )
+            raise make_rule_error(f"class: no operator {self.class_name} in {where}", advice)
         if missing := sorted(getattr(chosen, "__abstractmethods__", ())):
-            raise rule_error(f"class: {self.class_name} does not define {', '.join(missing)}")
+            raise make_rule_error(f"class: {self.class_name} does not define {', '.join(missing)}")
         if not isinstance(getattr(chosen, "Options", None), type):
-            raise rule_error(
+            raise make_rule_error(
                 f"class: {self.class_name} has no Options", "write Options = OperatorOptions"
             )
         return chosen

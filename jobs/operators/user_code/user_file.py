@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import AfterValidator, ValidationInfo
 
 from unskew.config.models.base import Location
-from unskew.grouping.options.broken_rules import rule_error
+from unskew.grouping.options.broken_rules import make_rule_error
 
 
 def _make_absolute(text: str, info: ValidationInfo) -> str:
@@ -18,11 +18,13 @@ def _make_absolute(text: str, info: ValidationInfo) -> str:
     folder = (info.context or {}).get("folder", Path.cwd())
     path = Path(folder, text).absolute()
     if path.suffix != ".py" or not path.stem.isidentifier():
-        raise rule_error("a Python file, named as a module is", 'e.g. "file: scoring.py"')
+        raise make_rule_error("a Python file, named as a module is", 'e.g. "file: scoring.py"')
     if path.stem in sys.stdlib_module_names:
-        raise rule_error(f"a name that no module of Python's has, not {path.stem}", "rename it")
+        raise make_rule_error(
+            f"a name that no module of Python's has, not {path.stem}", "rename it"
+        )
     if not path.is_file():
-        raise rule_error("a file that is there", "it is looked for beside the job file")
+        raise make_rule_error("a file that is there", "it is looked for beside the job file")
     return str(path)
 
 
@@ -30,9 +32,9 @@ UserFile = Annotated[Location, AfterValidator(_make_absolute)]
 
 
 def load_user_module(file: str | None, module: str | None) -> ModuleType:
-    """Import the file under its own name, or the module; a rule_error says why it cannot be."""
+    """Import the file under its own name, or the module; the error says why it cannot be."""
     if (file is None) == (module is None):
-        raise rule_error("one of file and module", "write file: scoring.py")
+        raise make_rule_error("one of file and module", "write file: scoring.py")
     try:
         return _load_file(Path(file)) if file else importlib.import_module(module or "")
     except Exception as error:  # noqa: BLE001 - a user's code may raise anything on import
@@ -40,7 +42,7 @@ def load_user_module(file: str | None, module: str | None) -> ModuleType:
         if isinstance(error, SyntaxError) and error.lineno:
             where = f"{error.filename}:{error.lineno}"
         reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise rule_error(f"{where} cannot be imported: {reason}", "mend it") from None
+        raise make_rule_error(f"{where} cannot be imported: {reason}", "mend it") from None
 
 
 def _load_file(path: Path) -> ModuleType:

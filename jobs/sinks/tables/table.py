@@ -13,8 +13,8 @@ from unskew.config.rules.folders import normal
 from unskew.config.rules.registry import Contradiction, agrees_with
 from unskew.config.specs import OPERATORS
 from unskew.config.types.partition_columns import PartitionColumn, partition_column
-from unskew.grouping.options.broken_rules import rule_error
-from unskew.grouping.options.suggestions import did_you_mean
+from unskew.grouping.options.broken_rules import make_rule_error
+from unskew.grouping.options.suggestions import suggest_nearest
 from unskew.jobs.operators.registry import list_result_columns, make_operator_of_result
 from unskew.jobs.sinks.base import Batch, Sink
 from unskew.jobs.sinks.tables.delta import DeltaTarget, read_delta_layout
@@ -41,10 +41,10 @@ def _partition_by(texts: list[str]) -> list[str]:
     names = [partition_column(text).name.lower() for text in texts]
     for text, name in zip(texts, names, strict=True):
         if not IDENTIFIER.fullmatch(name):
-            raise rule_error("a column, or EXPRESSION AS NAME", f'write "{text} AS a_name"')
+            raise make_rule_error("a column, or EXPRESSION AS NAME", f'write "{text} AS a_name"')
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:
-        raise rule_error(f'columns of different names ("{twice}" is there twice)')
+        raise make_rule_error(f'columns of different names ("{twice}" is there twice)')
     return texts
 
 
@@ -140,7 +140,7 @@ class TableSink(Sink):
                 yield Contradiction(
                     ("partition_by", index),
                     f'no result of operator.type {operator.type} has a column "{name}"',
-                    did_you_mean(name, names),
+                    suggest_nearest(name, names),
                 )
             if expression is not None and name.lower() in known:
                 yield Contradiction(
@@ -221,7 +221,7 @@ class TableSink(Sink):
             return has_batch(self.path, batch)
         return has_transaction(self.path, read_query_id(job), batch)
 
-    def files_of_batch(self, batch: int, query: str) -> "list[TableFile] | None":
+    def read_batch_files(self, batch: int, query: str) -> "list[TableFile] | None":
         # The table's log has those of an old batch no more.
         from unskew.jobs.sinks.tables.log import list_files_of_batch, list_files_of_transaction
 

@@ -5,7 +5,7 @@ import pytest
 
 from unskew.grouping.base import UInt64s
 from unskew.grouping.hashing import salts
-from unskew.grouping.parts.two_choices import least_loaded, two_choices
+from unskew.grouping.parts.two_choices import find_least_loaded, two_choices
 from unskew.grouping.registry import create
 
 
@@ -130,7 +130,7 @@ def test_least_loaded_is_what_a_scan_finds() -> None:
     for _ in range(5000):
         if rng.random() < 0.4:
             expected = min(active, key=lambda partition: (loads[partition], partition))
-            chosen = least_loaded(loads, active, least)
+            chosen = find_least_loaded(loads, active, least)
             assert chosen == expected
         else:
             chosen = active[rng.integers(0, 5) * rng.integers(0, 2)]

@@ -113,7 +113,7 @@ class AllToOne(Key):
 
 @breaks("partitions_that_are_away_get_nothing", "active .* routes to")
 class SendsThemAway(Key):
-    def _active_changed(self) -> None:
+    def _update_active(self) -> None:
         """Go on with all partitions."""
 
 
@@ -231,7 +231,7 @@ class HandsOutItsArrays(Turns):
 class TakesOverArrays(Turns):
     def restore(self, snapshot: Snapshot) -> None:
         self.state = dict(snapshot.arrays)
-        self._active_changed()
+        self._update_active()
 
 
 @breaks("a_snapshot_knows_who_is_away", "all were active")

@@ -23,7 +23,7 @@ class Spaces:
         self.widths = np.full(old + teenage, 2, np.int32)
         self.checked = np.full(old + teenage, NEVER, np.int64)
         self.sizes = np.zeros(3, np.int64)
-        self.table = np.empty(key_spaces.table_size(slots), np.int32)
+        self.table = np.empty(key_spaces.choose_table_size(slots), np.int32)
         self._reindex()
 
     def touch(self, key: int, times: int = 1) -> int:
@@ -34,12 +34,12 @@ class Spaces:
             self.counts[slot] += 1
         return int(slot)
 
-    def teenage_cycle(self, kept: int) -> None:
-        key_spaces.teenage_cycle(kept, self._spaces())
+    def run_teenage_cycle(self, kept: int) -> None:
+        key_spaces.run_teenage_cycle(kept, self._spaces())
         self._reindex()
 
-    def old_cycle(self) -> None:
-        key_spaces.old_cycle(self._spaces())
+    def run_old_cycle(self) -> None:
+        key_spaces.run_old_cycle(self._spaces())
         self._reindex()
 
     def space(self, number: int) -> dict[int, int]:
@@ -96,39 +96,39 @@ def test_cycles_promote_the_most_frequent_and_cut_the_babies() -> None:
     for key, times in enumerate([5, 9, 1, 7, 3], start=1):
         spaces.touch(key, times)
 
-    spaces.teenage_cycle(kept=3)
+    spaces.run_teenage_cycle(kept=3)
     assert (spaces.space(TEENAGE), spaces.space(BABY)) == ({2: 9, 4: 7}, {1: 5})
-    spaces.old_cycle()
+    spaces.run_old_cycle()
     assert (spaces.space(OLD), spaces.space(TEENAGE)) == ({2: 9}, {4: 7})
-    spaces.teenage_cycle(kept=3)
+    spaces.run_teenage_cycle(kept=3)
     assert (spaces.space(TEENAGE), spaces.space(BABY)) == ({4: 7, 1: 5}, {})
 
 
 def test_more_or_equally_frequent_key_takes_an_elders_place() -> None:
     spaces = Spaces(1, 1, 5)
     spaces.touch(1, 5)
-    spaces.teenage_cycle(kept=5)
-    spaces.old_cycle()
+    spaces.run_teenage_cycle(kept=5)
+    spaces.run_old_cycle()
     spaces.touch(2, 4)
-    spaces.teenage_cycle(kept=5)
+    spaces.run_teenage_cycle(kept=5)
 
-    spaces.old_cycle()
+    spaces.run_old_cycle()
     assert (spaces.space(OLD), spaces.space(TEENAGE)) == ({1: 5}, {2: 4})
     spaces.touch(2)
-    spaces.old_cycle()
+    spaces.run_old_cycle()
     assert (spaces.space(OLD), spaces.space(TEENAGE)) == ({2: 5}, {1: 5})
 
 
 def test_partitions_move_with_an_elder_and_are_forgotten_in_baby_space() -> None:
     spaces = Spaces(1, 1, 5)
     spaces.touch(1, 5)
-    spaces.teenage_cycle(kept=5)
-    spaces.old_cycle()
+    spaces.run_teenage_cycle(kept=5)
+    spaces.run_old_cycle()
     spaces.widths[0], spaces.checked[0] = 6, 99
     for key, times in ((2, 7), (3, 6)):
         spaces.touch(key, times)
-        spaces.teenage_cycle(kept=5)
-        spaces.old_cycle()
+        spaces.run_teenage_cycle(kept=5)
+        spaces.run_old_cycle()
         if key == 2:
             assert (spaces.space(TEENAGE), spaces.widths.tolist()) == ({1: 5}, [2, 6])
             assert spaces.checked.tolist() == [NEVER, 99]
@@ -146,18 +146,18 @@ def test_promotion_is_the_papers(teenage: list[int], babies: list[int]) -> None:
     keys = iter(range(1000))
     for count in teenage:
         spaces.touch(next(keys), count)
-    spaces.teenage_cycle(kept=40)
+    spaces.run_teenage_cycle(kept=40)
     before = list(spaces.space(TEENAGE).values())
     for count in babies:
         spaces.touch(next(keys), count)
 
     expected = _alg_3(list(spaces.space(BABY).values()), before, 4)
-    spaces.teenage_cycle(kept=40)
+    spaces.run_teenage_cycle(kept=40)
     actual = [sorted(spaces.space(space).values()) for space in (BABY, TEENAGE)]
     assert actual == [sorted(counts) for counts in expected]
 
     expected = _alg_3(actual[1], [], 3)
-    spaces.old_cycle()
+    spaces.run_old_cycle()
     actual = [sorted(spaces.space(space).values()) for space in (TEENAGE, OLD)]
     assert actual == [sorted(counts) for counts in expected]
 
@@ -172,7 +172,7 @@ def test_full_baby_space_errs_by_at_most_two_bths_of_the_records(skew: float) ->
     for i, key in enumerate(stream.tolist()):
         spaces.touch(key)
         if i % 5000 == 4999:
-            spaces.teenage_cycle(kept=slots)
+            spaces.run_teenage_cycle(kept=slots)
 
     counts, true = spaces.all(), np.bincount(stream, minlength=2000)
     errors = [true[key] - count for key, count in counts.items()]
@@ -193,4 +193,4 @@ def test_distinct_keys_only_stay_within_the_slots() -> None:
 
 
 def test_hash_table_stays_at_most_half_full() -> None:
-    assert [key_spaces.table_size(slots) for slots in (1, 2, 5, 8050)] == [2, 4, 16, 16_384]
+    assert [key_spaces.choose_table_size(slots) for slots in (1, 2, 5, 8050)] == [2, 4, 16, 16_384]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unskew.grouping.parts.tournament import replay, tournament, winner
+from unskew.grouping.parts.tournament import find_winner, replay, tournament
 
 
 @settings(deadline=None, max_examples=60)
@@ -22,7 +22,7 @@ def test_winner_is_the_first_of_the_least(
     mask = np.array([i not in away for i in range(n)], np.uint8)
     twin = np.where(mask == 1, values, np.inf)
     tree = tournament(np.array(values), mask)
-    assert winner(tree) == int(twin.argmin())
+    assert find_winner(tree) == int(twin.argmin())
 
     for position, value in changes:
         chosen = int(np.flatnonzero(mask)[position % mask.sum()])
@@ -33,7 +33,7 @@ def test_winner_is_the_first_of_the_least(
 @pytest.mark.parametrize("n", [1, 2, 4, 5, 16, 17, 100, 1000, 10_000])
 def test_greedy_with_equal_costs_is_round_robin(n: int) -> None:
     tree = tournament(np.zeros(n), np.ones(n, np.uint8))
-    order = [winner(tree)]
+    order = [find_winner(tree)]
     for i in range(2 * n - 1):
         order.append(replay(tree, order[-1], float(i // n + 1)))
 

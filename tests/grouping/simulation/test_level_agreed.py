@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.level_sources import KEYS, largest, make, play, replication, stream
-from unskew.grouping.parts.level.agreed_homes import add_counts, exact_extra
+from unskew.grouping.parts.level.agreed_homes import add_counts, count_exact_extra
 from unskew.grouping.parts.level.agreement import empty_memory
 from unskew.grouping.simulation.simulate import begin_all
 from unskew.grouping.spark.journal import Journal
@@ -170,4 +170,6 @@ def test_pairs_of_being_exact_are_counted_as_they_are() -> None:
     keys, records = np.unique(batch, return_counts=True)
     assert counted.keys.tolist() == keys.tolist()
     assert counted.records.tolist() == records.tolist()
-    assert 1 + exact_extra(states, counted) / keys.size == pytest.approx(replication(batch, routes))
+    assert 1 + count_exact_extra(states, counted) / keys.size == pytest.approx(
+        replication(batch, routes)
+    )

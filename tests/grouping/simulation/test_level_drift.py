@@ -13,7 +13,7 @@ from unskew.grouping.algorithms.level import Level
 from unskew.grouping.base import Float64s, UInt64s
 from unskew.grouping.parts.level.agreed_homes import Counted, hash_homes
 from unskew.grouping.parts.level.agreement import WAIT_MAX, next_waits
-from unskew.grouping.parts.level.drift import changes, departs
+from unskew.grouping.parts.level.drift import changes, has_departed
 from unskew.grouping.simulation.simulate import begin_all
 
 PARTITIONS, SOURCES, RECORDS = 20, 48, 200_000
@@ -138,9 +138,9 @@ def test_chance_alone_is_no_departure_and_five_deviations_everywhere_are() -> No
     expected = np.full(100, 208.0)
     sample = expected * rng.normal(1.0, 48**-0.5 / 208**0.5, 100)
     shares = rng.poisson(sample, (2000, 100))
-    assert not any(departs(share, expected, 48) for share in shares)
+    assert not any(has_departed(share, expected, 48) for share in shares)
     swung = np.where(np.arange(100) % 2, 1.1, 0.9) * expected
-    assert all(departs(share, expected, 48) for share in rng.poisson(swung, (100, 100)))
+    assert all(has_departed(share, expected, 48) for share in rng.poisson(swung, (100, 100)))
 
 
 def test_parts_of_a_batch_differ_by_chance_or_beyond_it() -> None:

@@ -72,7 +72,7 @@ def test_keys_move_when_they_go_where_they_never_were() -> None:
     loads.add(np.array([0, 1, 1, 3], np.int32), np.array([1, 0, 2, 0], np.int32))
 
     assert loads.moved() == 1
-    assert loads.of_head(np.array([3, 3, 1, 1], np.int64), 3).tolist() == [2, 3, 1]
+    assert loads.count_head_records(np.array([3, 3, 1, 1], np.int64), 3).tolist() == [2, 3, 1]
 
 
 def test_the_ring_moves_fewer_keys_than_hashes_modulo_n() -> None:

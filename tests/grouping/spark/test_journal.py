@@ -48,7 +48,7 @@ def test_an_empty_journal_has_nothing(journal: Journal) -> None:
     assert journal.batches() == []
     assert newest_state(journal, 5, 0) is None
     assert journal.reports_before(5) == {}
-    assert journal.newest_sources(5) == 0
+    assert journal.count_newest_sources(5) == 0
     assert journal.sum_size_bytes() == 0
     journal.purge(before=10)
 
@@ -101,8 +101,8 @@ def test_a_source_that_missed_a_batch_goes_on_from_its_own_last_state(journal: J
     state_read = newest_state(journal, 3, 1)
     assert state_read is not None
     assert state_read.arrays["active"][0] == 11
-    assert journal.newest_sources(3) == 1
-    assert journal.newest_sources(2) == 2
+    assert journal.count_newest_sources(3) == 1
+    assert journal.count_newest_sources(2) == 2
 
 
 def test_reports_are_those_of_the_newest_batch_that_has_some(journal: Journal) -> None:

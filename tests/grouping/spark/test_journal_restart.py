@@ -116,7 +116,7 @@ def test_dropped_states_leave_reports_and_the_rest(tmp_path: Path) -> None:
     seconds = routing_seconds(journal)
     journal.drop_states()
     assert journal.states(0) == {}
-    assert journal.newest_sources(1) == 0
+    assert journal.count_newest_sources(1) == 0
     assert routing_seconds(journal) == seconds
     assert journal.routes(0)[0].records == 300
 
@@ -128,10 +128,10 @@ def test_what_may_be_purged_between_two_attempts_is_not_looked_at(tmp_path: Path
     journal.write_state(5, 0, router.restore_grouping(5, 0).snapshot())
     newest = 5 + KEPT_BATCHES
     assert newest_state(journal, newest, 0) is not None
-    assert journal.newest_sources(newest) == 1
+    assert journal.count_newest_sources(newest) == 1
     # The service may purge now, or a moment later.
     assert newest_state(journal, newest + 1, 0) is None
-    assert journal.newest_sources(newest + 1) == 0
+    assert journal.count_newest_sources(newest + 1) == 0
     journal.purge(newest - KEPT_BATCHES)
     assert newest_state(journal, newest, 0) is not None
 

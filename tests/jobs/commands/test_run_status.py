@@ -23,9 +23,9 @@ def test_json_logs_are_an_object_a_line() -> None:
     out = io.StringIO()
     log = Log("q", "json", out, lambda: 0.0)
     log.write_event("metrics", url="http://x")
-    log.batch_done(done(3))
-    log.state_changed("stopped")
-    log.state_changed("failed")
+    log.on_batch_done(done(3))
+    log.on_state_changed("stopped")
+    log.on_state_changed("failed")
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
     assert lines[0] == {
         "time": "1970-01-01T00:00:00.000+00:00",
@@ -56,12 +56,12 @@ def test_the_live_line_is_rewritten_and_events_stay(monkeypatch: pytest.MonkeyPa
     out, now = io.StringIO(), [0.0]
     line = Line("q", out, lambda: now[0])
     line.write_event("metrics", url="http://x")
-    line.no_new_records({})
-    line.batch_done(done(3))
+    line.on_idle_poll({})
+    line.on_batch_done(done(3))
     now[0] = 2.0
     line.time_passed()
     line.time_passed()
-    line.state_changed("stopped")
+    line.on_state_changed("stopped")
     shown = out.getvalue()
     assert shown.count("\n") == 2
     pieces = shown.split("\r\x1b[2K")

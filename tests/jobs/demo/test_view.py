@@ -18,12 +18,12 @@ def shown(*, terminal: bool) -> str:
     console = Console(file=out, force_terminal=terminal, width=100, color_system=None)
     with View(console, batches=2, partitions=2) as view:
         view.begin("key", "http://127.0.0.1:1/")
-        view.batch_done(done(0))
-        view.batch_done(done(1))
+        view.on_batch_done(done(0))
+        view.on_batch_done(done(1))
         view.begin("level", "http://127.0.0.1:1/")
-        view.batch_done(done(0))
+        view.on_batch_done(done(0))
         assert len(view.batches) == 1
-        view.state_changed("stopping")
+        view.on_state_changed("stopping")
     return out.getvalue()
 
 

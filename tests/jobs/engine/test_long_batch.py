@@ -23,10 +23,10 @@ class _Completions(Follower):
     count = 0
     in_batch = 0
 
-    def tasks_done(self) -> None:
+    def on_tasks_done(self) -> None:
         self.count += 1
 
-    def batch_done(self, done: BatchDone) -> None:
+    def on_batch_done(self, done: BatchDone) -> None:
         self.in_batch = self.count
 
 
@@ -56,7 +56,7 @@ def test_they_keep_a_job_from_being_stalled() -> None:
     health = Health(300.0, lambda: now[0])
     for _ in range(5):
         now[0] += 299
-        health.tasks_done()
+        health.on_tasks_done()
         assert health.state == "running"
     now[0] += 301
     assert health.state == "stalled"

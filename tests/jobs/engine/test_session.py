@@ -9,7 +9,7 @@ from pyspark.sql import functions as sf
 from unskew.config.errors import ExternalError
 from unskew.jobs.checkpoint import lock
 from unskew.jobs.checkpoint.lock import check_not_in_use, lock_checkpoint
-from unskew.jobs.engine.session import lock_in_jvm, renames_without_processes
+from unskew.jobs.engine.session import lock_in_jvm, rename_within_jvm
 
 pytestmark = pytest.mark.spark
 
@@ -20,21 +20,21 @@ MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 def test_on_a_local_disk_queries_rename_files_themselves(
     spark: SparkSession, location: str
 ) -> None:
-    with renames_without_processes(spark, location):
+    with rename_within_jvm(spark, location):
         assert str(spark.conf.get(MANAGER)).endswith("FileSystemBasedCheckpointFileManager")
     assert spark.conf.get(MANAGER, None) is None
 
 
 @pytest.mark.parametrize("location", ["hdfs://name/c", "s3a://bucket/c", "gs://bucket/c"])
 def test_elsewhere_they_do_what_spark_does(spark: SparkSession, location: str) -> None:
-    with renames_without_processes(spark, location):
+    with rename_within_jvm(spark, location):
         assert spark.conf.get(MANAGER, None) is None
 
 
 def test_the_users_own_choice_stays(spark: SparkSession) -> None:
     spark.conf.set(MANAGER, "my.Manager")
     try:
-        with renames_without_processes(spark, "/data/c"):
+        with rename_within_jvm(spark, "/data/c"):
             assert spark.conf.get(MANAGER) == "my.Manager"
         assert spark.conf.get(MANAGER) == "my.Manager"
     finally:
@@ -55,7 +55,7 @@ def test_a_checkpoint_made_the_other_way_goes_on(spark: SparkSession, tmp_path: 
     (words / "1").write_text("a\nb\na\n")
     assert drain() == {"a": 2, "b": 1}
     (words / "2").write_text("a\nc\n")
-    with renames_without_processes(spark, str(checkpoint)):
+    with rename_within_jvm(spark, str(checkpoint)):
         assert drain() == {"a": 3, "b": 1, "c": 1}
     (words / "3").write_text("c\n")
     assert drain() == {"a": 3, "b": 1, "c": 2}

@@ -6,14 +6,14 @@ import signal
 import pytest
 from pyspark.core import context
 
-from unskew.jobs.engine.session import _quiet_broken_connections, _signals_deferred
+from unskew.jobs.engine.session import _quiet_broken_connections, defer_signals
 
 
 def test_ctrl_c_late_in_the_start_waits_for_the_session() -> None:
     arrived: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, _: arrived.append(number))
     try:
-        with _signals_deferred():
+        with defer_signals():
             # As a SparkContext does at its end, when the session is not complete yet.
             context.signal.signal(signal.SIGINT, lambda *_: pytest.fail("interrupted the start"))
             signal.raise_signal(signal.SIGINT)

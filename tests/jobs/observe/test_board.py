@@ -118,7 +118,7 @@ def test_exactly_these_metrics_are_exported_with_these_labels() -> None:
         written=WRITTEN,
         choice=BatchChoice("level", "local", "why", {"level": Expected(2.0, 0.1)}, 1.5, 70),
     )
-    full.batch_done(first)
+    full.on_batch_done(first)
     exported = {}
     for family in text_string_to_metric_families(generate_latest(full.make_registry()).decode()):
         labels = set().union(*(sample.labels for sample in family.samples))
@@ -130,7 +130,7 @@ def test_exactly_these_metrics_are_exported_with_these_labels() -> None:
 def test_what_a_batch_wrote_is_shown_and_kept(tmp_path: Path) -> None:
     shown = board()
     for batch in range(2):
-        shown.batch_done(replace(done(batch), written=WRITTEN))
+        shown.on_batch_done(replace(done(batch), written=WRITTEN))
     values = samples(shown)
     assert values["unskew_written_files_total", ()] == 8
     assert values["unskew_batch_written_files", ()] == 4
@@ -164,7 +164,7 @@ def test_changes_add_up_and_show_what_they_cost() -> None:
             BatchChoice("local", "local", "why", {"level": Expected(2.5, 0.1)}),
         ]
     ):
-        shown.batch_done(replace(done(number), choice=choice))
+        shown.on_batch_done(replace(done(number), choice=choice))
 
     values = samples(shown)
 
@@ -187,8 +187,8 @@ def test_names_follow_the_rules() -> None:
 
 def test_gauges_show_the_last_batch_and_counters_all() -> None:
     shown = board()
-    shown.batch_done(done(0))
-    shown.batch_done(done(1))
+    shown.on_batch_done(done(0))
+    shown.on_batch_done(done(1))
     values = samples(shown)
     at = (("partition", "0"),)
     assert values["unskew_partition_batch_records", at] == 30
@@ -218,9 +218,9 @@ def test_gauges_show_the_last_batch_and_counters_all() -> None:
 def test_a_batch_without_rows_leaves_the_figures_of_the_last_one() -> None:
     shown, once = board(), board()
     for each in (shown, once):
-        each.batch_done(done(4))
+        each.on_batch_done(done(4))
     empty = progress(5, numInputRows=0, durationMs={"triggerExecution": 10, "addBatch": 7})
-    shown.batch_done(BatchDone(empty, None, journal_bytes=1000, journal_batches=5))
+    shown.on_batch_done(BatchDone(empty, None, journal_bytes=1000, journal_batches=5))
     values, before = samples(shown), samples(once)
     changed = {name for name in before if values.get(name) != before[name]}
     assert {name for name, _ in changed} == {
@@ -238,9 +238,9 @@ def test_a_batch_without_rows_leaves_the_figures_of_the_last_one() -> None:
 
 def test_files_that_cannot_be_read_are_shown_until_a_batch_is_done() -> None:
     shown = board()
-    shown.journal_unreadable(3)
+    shown.on_journal_unreadable(3)
     before = samples(shown)["unskew_journal_unreadable_files", ()]
-    shown.batch_done(done(0))
+    shown.on_batch_done(done(0))
     assert (before, samples(shown)["unskew_journal_unreadable_files", ()]) == (3, 0)
 
 
@@ -253,7 +253,7 @@ def test_the_triggers_interval_is_shown_where_there_is_one() -> None:
 
 def test_latencies_are_cumulative_buckets() -> None:
     shown = board()
-    shown.batch_done(done(0))
+    shown.on_batch_done(done(0))
     values = samples(shown)
 
     def bucket(partition: str, le: str) -> float:
@@ -276,16 +276,16 @@ def test_lag_is_of_the_latest_look() -> None:
     assert compute_lag(files) == {}
     assert compute_lag({"sources": [{"endOffset": None, "latestOffset": {"t": {"0": 5}}}]}) == {}
     shown = board()
-    shown.batch_done(done(0))
-    shown.no_new_records({("lines", "0"): 0})
+    shown.on_batch_done(done(0))
+    shown.on_idle_poll({("lines", "0"): 0})
     lags = {labels: v for (name, labels), v in samples(shown).items() if "lag" in name}
     assert lags == {(("kafka_partition", "0"), ("topic", "lines")): 0}
 
 
 def test_without_reports_spark_counts_and_partitions_stay_empty() -> None:
     shown = board()
-    shown.batch_done(BatchDone(progress(0), None))
-    shown.records_rejected({"null_key": 3})
+    shown.on_batch_done(BatchDone(progress(0), None))
+    shown.on_records_rejected({"null_key": 3})
     values = samples(shown)
     assert values["unskew_records_total", ()] == 999
     assert values["unskew_dead_letters_total", (("reason", "null_key"),)] == 3

@@ -55,8 +55,8 @@ TABLE = (
 
 def test_prometheus_has_it() -> None:
     board = Board("q", Health(10.0), figures=TABLE)
-    board.batch_done(done(0))
-    board.batch_done(done(1))
+    board.on_batch_done(done(0))
+    board.on_batch_done(done(1))
     text = generate_latest(board.make_registry()).decode()
     assert "# HELP unskew_partition_pauses_total Pauses of a partition." in text
     assert 'unskew_partition_pauses_total{partition="0",query="q"} 12.0' in text
@@ -65,7 +65,7 @@ def test_prometheus_has_it() -> None:
 
 def test_the_live_page_has_it() -> None:
     page = LivePage(job(), Health(10.0), figures=TABLE)
-    page.batch_done(done(0))
+    page.on_batch_done(done(0))
     (entry,) = json.loads(page.data())["batches"]
     assert entry["memory"] == {"pauses": 8}
     assert entry["partitions"]["pauses"] == [6, 2]
@@ -74,8 +74,8 @@ def test_the_live_page_has_it() -> None:
 def test_the_terminal_and_the_log_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     shown, logged = io.StringIO(), io.StringIO()
-    Line("q", shown, lambda: 0.0, TABLE).batch_done(done(0))
-    Log("q", "json", logged, lambda: 0.0, TABLE).batch_done(done(0))
+    Line("q", shown, lambda: 0.0, TABLE).on_batch_done(done(0))
+    Log("q", "json", logged, lambda: 0.0, TABLE).on_batch_done(done(0))
     assert "lag 10  8 pauses" in shown.getvalue()
     assert json.loads(logged.getvalue().splitlines()[0])["pauses"] == 8
 
@@ -96,9 +96,9 @@ def test_a_batch_without_a_value_shows_none_and_keeps_the_last_in_prometheus() -
     board, out = Board("q", Health(10.0), figures=TABLE), io.StringIO()
     page = LivePage(job(), Health(10.0), figures=TABLE)
     for batch in (done(0), plain):
-        board.batch_done(batch)
-        page.batch_done(batch)
-    Log("q", "json", out, lambda: 0.0, TABLE).batch_done(plain)
+        board.on_batch_done(batch)
+        page.on_batch_done(batch)
+    Log("q", "json", out, lambda: 0.0, TABLE).on_batch_done(plain)
     assert 'unskew_pauses{query="q"} 8.0' in generate_latest(board.make_registry()).decode()
     assert json.loads(page.data())["batches"][1]["memory"] is None
     assert "pauses" not in json.loads(out.getvalue().splitlines()[0])

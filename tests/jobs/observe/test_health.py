@@ -25,7 +25,7 @@ def test_state_of_the_query_is_that_of_its_health() -> None:
     now[0] = 11.0
     assert state() == (["stalled"], 0)
     health.reset_stall_timer()
-    health.state_changed("failed")
+    health.on_state_changed("failed")
     assert state() == (["failed"], 0)
 
 
@@ -43,7 +43,7 @@ def test_while_a_fault_is_waited_out_the_job_is_alive_but_not_ready() -> None:
     health = Health(10.0, lambda: 0.0)
     health.reset_stall_timer()
     ready = [health.ready]
-    health.state_changed("starting")  # by whoever starts queries again, before the wait
+    health.on_state_changed("starting")  # by whoever starts queries again, before the wait
     ready.append(health.ready)
     alive = health.alive
     health.reset_stall_timer()

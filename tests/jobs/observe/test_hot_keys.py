@@ -20,7 +20,7 @@ from unskew.jobs.observe.figures import HOT_KEY_SERIES_MAX
 def test_hot_keys_are_hashes_unless_the_job_shows_names() -> None:
     hashed, named, few, none = board(), board(), board(1), board(0)
     for shown, names in ((hashed, False), (named, True), (few, False), (none, False)):
-        shown.batch_done(done(0, names))
+        shown.on_batch_done(done(0, names))
 
     def keys(of: Board) -> list[str]:
         return [
@@ -39,7 +39,7 @@ def test_keys_that_come_and_go_make_a_bounded_number_of_series() -> None:
         hot = tuple(HotKey(10 * number + key, None, 1) for key in range(10))
         batch = done(number)
         assert batch.stats is not None
-        shown.batch_done(replace(batch, stats=replace(batch.stats, hot_keys=hot)))
+        shown.on_batch_done(replace(batch, stats=replace(batch.stats, hot_keys=hot)))
         now = {
             dict(labels)["key"]: records
             for (name, labels), records in samples(shown).items()
@@ -80,6 +80,6 @@ def test_hashes_of_hot_keys_are_made_with_the_checkpoints_secret(tmp_path: Path)
 
 def test_a_key_that_left_the_hot_ones_is_no_longer_shown() -> None:
     shown = board()
-    shown.batch_done(done(0, names=True))
-    shown.batch_done(done(1))
+    shown.on_batch_done(done(0, names=True))
+    shown.on_batch_done(done(1))
     assert ("unskew_hot_key_records", (("key", "b"),)) not in samples(shown)

@@ -32,7 +32,7 @@ def numbers(data: dict[str, Any]) -> list[int]:
 
 def test_a_batch_has_the_numbers_of_its_reports() -> None:
     page = LivePage(job(), Health(10.0), clock=lambda: 1000.0)
-    page.batch_done(done(3))
+    page.on_batch_done(done(3))
     (entry,) = asked(page)["batches"]
     assert entry == {
         "batch": 3,
@@ -81,17 +81,17 @@ def test_a_batch_has_its_watermark() -> None:
     page = LivePage(job(), Health(10.0), clock=lambda: 1000.0)
     for watermark in ("1970-01-01T00:00:00.000Z", "2026-01-01T00:00:05.000Z"):
         event_time = {"eventTime": {"watermark": watermark}}
-        page.batch_done(replace(done(3), progress=progress(3, **event_time)))
+        page.on_batch_done(replace(done(3), progress=progress(3, **event_time)))
     assert [batch["watermark"] for batch in asked(page)["batches"]] == [None, 1767225605.0]
 
 
 def test_the_head_says_what_runs_and_how_it_is() -> None:
     health = Health(10.0)
     page = LivePage(job(partitions=2), health, clock=lambda: 1000.0)
-    page.batch_done(done(0))
-    page.batch_done(done(1))
-    page.records_rejected({"null_key": 5})
-    page.no_new_records({("lines", "0"): 7, ("lines", "1"): 1})
+    page.on_batch_done(done(0))
+    page.on_batch_done(done(1))
+    page.on_records_rejected({"null_key": 5})
+    page.on_idle_poll({("lines", "0"): 7, ("lines", "1"): 1})
     health.reset_stall_timer()
     head = asked(page)
     run = head.pop("run")
@@ -136,10 +136,10 @@ def test_only_new_batches_are_sent_but_all_of_another_run() -> None:
 def test_what_is_kept_is_bounded_by_number_and_bytes() -> None:
     few, many = followed(job(), range(1)), followed(job(partitions=2000), range(1))
     for number in range(1, 200):
-        few.batch_done(done(number))
+        few.on_batch_done(done(number))
     large = skewed(1, partitions=2000)
     for number in range(1, 60):
-        many.batch_done(replace(large, progress={**large.progress, "batchId": number}))
+        many.on_batch_done(replace(large, progress={**large.progress, "batchId": number}))
     assert numbers(asked(few)) == list(range(200 - BATCHES_MAX, 200))
     kept = numbers(asked(many))
     assert kept == list(range(60 - len(kept), 60))
@@ -156,19 +156,19 @@ def test_names_of_keys_are_shown_only_if_the_job_says_so() -> None:
     hashed, few = job(), job(**{"metrics.hot_keys": 1})
     for settings in (hashed, few):
         page = LivePage(settings, Health(10.0))
-        page.batch_done(done(0, names=True))
+        page.on_batch_done(done(0, names=True))
         assert asked(page)["hot_key_names"] is False
         keys = asked(page)["batches"][0]["hot_keys"]
         assert all(re.fullmatch("[0-9a-f]{16}", name) for name, _ in keys)
         assert len(keys) == min(2, settings.metrics.hot_keys)
     named = LivePage(job(**{"metrics.hot_key_names": True}), Health(10.0))
-    named.batch_done(done(0, names=True))
+    named.on_batch_done(done(0, names=True))
     assert [name for name, _ in asked(named)["batches"][0]["hot_keys"]] == ["x" * 80 + "...", "b"]
 
 
 def test_without_reports_there_are_no_partitions() -> None:
     page = LivePage(job(grouping={"type": "none"}), Health(10.0))
-    page.batch_done(BatchDone(progress(0, sources=[]), None))
+    page.on_batch_done(BatchDone(progress(0, sources=[]), None))
     (entry,) = asked(page)["batches"]
     assert (entry["partitions"], entry["routing"], entry["lag"]) == (None, None, None)
     assert (entry["records"], entry["hot_keys"]) == (999, [])

@@ -36,7 +36,7 @@ def test_bars_are_the_loads_of_the_batch_and_move_with_the_next(running: Browser
         seen = Seen(running, server.page_url)
         seen.wait("title", "^Batch 2$")
         before = seen.heights("routed")
-        page.batch_done(skewed(3))
+        page.on_batch_done(skewed(3))
         seen.wait("title", "^Batch 3$")
         stats = skewed(3).stats
         assert stats is not None
@@ -86,7 +86,7 @@ def test_the_watermark_is_shown_with_how_far_it_is_from_the_batch(
     batch = skewed(0)
     at = datetime.fromisoformat(batch.progress["timestamp"]) + timedelta(seconds=ahead_seconds)
     watermark = at.strftime("%Y-%m-%dT%H:%M:%S.000Z")
-    page.batch_done(
+    page.on_batch_done(
         replace(batch, progress={**batch.progress, "eventTime": {"watermark": watermark}})
     )
     with served(page, settings) as server:
@@ -101,7 +101,7 @@ def test_one_long_batch_does_not_flatten_the_timeline(running: Browser) -> None:
     for number, taken in enumerate((60_000, 1000, 1000, 500)):
         batch = skewed(number)
         batch.progress["durationMs"]["triggerExecution"] = taken
-        page.batch_done(batch)
+        page.on_batch_done(batch)
     with served(page, settings) as server:
         seen = Seen(running, server.page_url)
         seen.wait("title", "^Batch 3$")
@@ -173,11 +173,11 @@ def test_what_is_wrong_with_the_query_is_shown(running: Browser, state: str, exp
         seen = Seen(running, server.page_url)
         seen.wait("why", "The job starts; its first batch is to come")
         assert seen.page.locator("main").is_hidden()
-        page.batch_done(skewed(0))
+        page.on_batch_done(skewed(0))
         health.reset_stall_timer()
         seen.wait("state", "running")
         assert seen.page.locator("#note").is_hidden()
-        health.state_changed(state)
+        health.on_state_changed(state)
         seen.wait("state", state)
         assert seen.text("why").startswith(expected)
 
@@ -232,7 +232,7 @@ def test_all_works_from_the_keyboard(running: Browser) -> None:
 def test_without_routing_it_says_so(running: Browser) -> None:
     settings = job(grouping={"type": "none"})
     page = followed(settings)
-    page.batch_done(BatchDone(progress(0), None))
+    page.on_batch_done(BatchDone(progress(0), None))
     with served(page, settings) as server:
         seen = Seen(running, server.page_url)
         seen.wait("no-loads", "^Grouping none: nothing is routed")
@@ -251,7 +251,7 @@ def test_a_key_is_text_whatever_it_says(running: Browser) -> None:
     assert hostile.stats is not None
     for key in hostile.stats.hot_keys:
         object.__setattr__(key, "name", name)
-    page.batch_done(hostile)
+    page.on_batch_done(hostile)
     with served(page, settings) as server:
         seen = Seen(running, server.page_url)
         seen.wait("title", "^Batch 0$")
@@ -289,7 +289,7 @@ def test_an_open_page_costs_the_driver_under_one_per_cent(running: Browser) -> N
         seen.wait("title", "^Batch 1$")
         started, worked = time.monotonic(), time.process_time()
         for batch in coming:
-            page.batch_done(batch)
+            page.on_batch_done(batch)
             time.sleep(1.0)
         share = (time.process_time() - worked) / (time.monotonic() - started)
         print(f"{share:.2%} of a core")
@@ -304,6 +304,6 @@ def test_a_job_without_records_says_what_it_waits_for(running: Browser) -> None:
         page._health.reset_stall_timer()
         seen = Seen(running, server.page_url)
         seen.wait("why", "The query waits for its first records")
-        page.batch_done(done(0))
-        page.no_new_records({})
+        page.on_batch_done(done(0))
+        page.on_idle_poll({})
         seen.wait("when", "ago, no records since")

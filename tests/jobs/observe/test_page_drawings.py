@@ -53,7 +53,7 @@ def test_batches_stand_at_their_time_stacked_by_part_below_the_triggers_line(
     settings = job(trigger={"type": "interval", "interval": f"{int(TRIGGER * 1000)} ms"})
     page, now = followed(settings), time.time() - 60
     for number, (after, lag) in enumerate(zip(BEGAN, LAGS, strict=True)):
-        page.batch_done(lagging(number, now + after, lag))
+        page.on_batch_done(lagging(number, now + after, lag))
     entries: list[dict[str, Any]] = json.loads(page.data())["batches"]
     with served(page, settings) as server:
         seen = Seen(running, server.page_url)
@@ -95,14 +95,14 @@ def test_batches_stand_at_their_time_stacked_by_part_below_the_triggers_line(
 def test_the_batch_that_is_shown_is_marked_and_its_parts_stay_to_be_seen(running: Browser) -> None:
     settings = job()
     page, now = followed(settings), time.time()
-    page.batch_done(skewed(0, began=now))
+    page.on_batch_done(skewed(0, began=now))
     with served(page, settings) as server:
         seen = Seen(running, server.page_url)
         seen.wait("title", "^Batch 0$")
         assert attributes(seen, "#timeline .arrow", "d") == [""]
         assert seen.page.locator("#timeline .on").count() == 1
         for number in range(1, 40):
-            page.batch_done(skewed(number, began=now + 10 * number))
+            page.on_batch_done(skewed(number, began=now + 10 * number))
         seen.wait("title", "^Batch 39$")
         (arrow,) = attributes(seen, "#timeline .arrow", "d")
         points = [float(number) for number in re.findall(r"[\d.]+", arrow)]
@@ -137,7 +137,7 @@ def test_the_parts_of_a_batch_and_the_same_batch_under_key_are_on_one_scale(
             # A part has a line of one pixel on its right.
             assert widths[name] == pytest.approx(whole * share, abs=1.5), name
         # Under key itself, and of what nobody can tell, there is nothing to compare with.
-        page.batch_done(replace(skewed(1), stats=None))
+        page.on_batch_done(replace(skewed(1), stats=None))
         seen.wait("title", "^Batch 1$")
         assert seen.page.locator("#under-bar").is_hidden()
 
@@ -152,7 +152,7 @@ def test_lag_that_grows_or_stays_is_said(
     settings = job()
     page, now = followed(settings), time.time() - 60
     for number, lag in enumerate(lags):
-        page.batch_done(lagging(number, now + 10 * number, lag))
+        page.on_batch_done(lagging(number, now + 10 * number, lag))
     with served(page, settings) as server:
         seen = Seen(running, server.page_url)
         seen.wait("title", "^Batch 2$")
@@ -164,13 +164,13 @@ def test_a_query_in_trouble_names_its_runbook(running: Browser, state: str, runb
     settings = job()
     page, now = followed(settings), time.time() - 60
     for number in range(3):
-        page.batch_done(lagging(number, now + 10 * number, 90_000 - 10_000 * number))
+        page.on_batch_done(lagging(number, now + 10 * number, 90_000 - 10_000 * number))
     page._health.reset_stall_timer()
     with served(page, settings) as server:
         seen = Seen(running, server.page_url)
         seen.wait("trend", "^caught up in about ")
         if state == "failed":
-            page._health.state_changed("failed")
+            page._health.on_state_changed("failed")
         else:
             page._health._limit = 0.0
         seen.wait("state", state)

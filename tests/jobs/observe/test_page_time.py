@@ -43,7 +43,7 @@ def test_lag_has_a_trend_and_arrivals_are_beside_the_throughput(running: Browser
         # 20,000 are read every 10 s, and 5,000 arrive.
         lag = {"lines": {"0": 100_000 - 15_000 * number}}
         batch.progress["sources"] = [{"endOffset": '{"lines": {"0": 0}}', "latestOffset": lag}]
-        page.batch_done(batch)
+        page.on_batch_done(batch)
     with served(page, settings) as server:
         seen = Seen(running, server.page_url)
         seen.wait("title", "^Batch 4$")
@@ -73,7 +73,7 @@ def test_every_term_is_explained_on_hover_and_on_focus(running: Browser) -> None
         # What is looked at stays where it is when the next batch comes.
         seen.page.locator("#imbalance dfn").focus()
         seen.page.keyboard.press("Escape")
-        page.batch_done(skewed(1))
+        page.on_batch_done(skewed(1))
         seen.wait("title", "^Batch 1$")
         assert seen.page.evaluate("document.activeElement.dataset.term") == "imbalance"
 
@@ -88,14 +88,14 @@ def test_every_word_that_names_a_figure_is_a_term_and_every_term_is_on_the_page(
     counted = replace(plain.stats, results={"a": 1}, rejected={"not_utf8": 3})
     written = WrittenFiles(np.array([3, 1]), np.array([9_000, 1_000]), None)
     sample = RejectedSample("not_utf8", "lines", 2, 17, "9f86d081884c7d65")
-    page.batch_done(replace(plain, choice=choice))
+    page.on_batch_done(replace(plain, choice=choice))
     with served(page, settings) as server:
         seen = Seen(running, server.page_url)
         seen.wait("title", "^Batch 0$")
         named = terms_in(seen, "body")
         assert terms_in(seen, "#what") == {"grouping", "way", "operator", "partition"}
         assert terms_in(seen, "#part-work-more") == {"slowest partition", "mean"}
-        page.batch_done(replace(skewed(1), stats=counted, written=written, samples=(sample,)))
+        page.on_batch_done(replace(skewed(1), stats=counted, written=written, samples=(sample,)))
         seen.wait("title", "^Batch 1$")
         assert terms_in(seen, "#lost") == {"reason"}
         assert seen.page.locator("#dead-letters, #results-part, #files-tile").count() == 3
@@ -124,13 +124,13 @@ def test_each_result_and_what_a_table_got_are_shown_where_there_are_any(running:
         result_rejected={"by_user": 2},
         rejected={"by_user_null_key": 2, "not_decoded": 1},
     )
-    page.batch_done(plain)
+    page.on_batch_done(plain)
     with served(page, settings) as server:
         seen = Seen(running, server.page_url)
         seen.wait("title", "^Batch 0$")
         parts = [seen.page.locator(f"#{name}") for name in ("results-part", "files-tile")]
         assert not any(part.is_visible() for part in parts)
-        page.batch_done(replace(skewed(1), stats=stats, written=written))
+        page.on_batch_done(replace(skewed(1), stats=stats, written=written))
         expected = [["by_user", "11,000", "0", "3", "1,000"], ["by_page", "8,000", "0", "1", "0"]]
         seen.wait_for_rows("results", expected)
         assert all(part.is_visible() for part in parts)
@@ -143,7 +143,7 @@ def test_dead_letters_have_samples_and_a_runbook(running: Browser) -> None:
     settings = job()
     page = followed(settings)
     sample = RejectedSample("not_utf8", "lines", 2, 17, "9f86d081884c7d65")
-    page.batch_done(replace(skewed(0), samples=(sample,)))
+    page.on_batch_done(replace(skewed(0), samples=(sample,)))
     with served(page, settings) as server:
         seen = Seen(running, server.page_url)
         seen.wait_for_rows("samples", [["lines/2 at 17", "not_utf8", "9f86d081884c7d65"]])

@@ -76,9 +76,9 @@ def test_probes_are_red_when_the_query_failed_or_stalled() -> None:
         assert probes() == [(200, "running"), (200, "running")]
         now[0] = 60.0
         assert probes() == [(503, "stalled"), (503, "stalled")]
-        health.state_changed("stopping")
+        health.on_state_changed("stopping")
         assert probes() == [(200, "stopping"), (503, "stopping")]
-        health.state_changed("failed")
+        health.on_state_changed("failed")
         assert probes() == [(503, "failed"), (503, "failed")]
         assert get(at(server, "/other"))[0] == 404
 

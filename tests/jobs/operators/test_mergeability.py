@@ -141,7 +141,7 @@ def shipped(name: str) -> Operator:
 OF_USERS = {"aggregate", "results", "python"}
 SHIPPED = {
     name: shipped(name)
-    for name in OPERATORS.shipped_names()
+    for name in OPERATORS.list_shipped_names()
     if OPERATORS.load(name).merges and name not in OF_USERS
 }
 MERGEABLE: dict[str, Operator] = {

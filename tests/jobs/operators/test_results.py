@@ -165,7 +165,7 @@ class Batches(Follower):
     def __init__(self) -> None:
         self.done: list[BatchDone] = []
 
-    def batch_done(self, done: BatchDone) -> None:
+    def on_batch_done(self, done: BatchDone) -> None:
         self.done.append(done)
 
 

@@ -124,7 +124,7 @@ def windowed(spark: SparkSession, folder: Path, files: int, grouping: str) -> tu
     )
     board = Board("windowed", Health(10.0))
     for done in ran.batches:
-        board.batch_done(done)
+        board.on_batch_done(done)
     return ran, board
 
 

@@ -91,7 +91,7 @@ def test_a_checkpoint_goes_on_with_another_grouping_and_local_has_no_shuffle_of_
     assert local.batches[0].routing is None
     board = Board("totals", Health(60.0))
     for done in local.batches:
-        board.batch_done(done)
+        board.on_batch_done(done)
     assert [board_value(board, "partition_records", str(p)) > 0 for p in range(3)] == [True] * 3
     assert board_value(board, "records") == 36_003
 

@@ -117,8 +117,8 @@ class _CountsCompilations(Ran):
         self.compiled: list[int] = []
         super().__init__(spark, *given, **changes)
 
-    def batch_done(self, done: BatchDone) -> None:
-        super().batch_done(done)
+    def on_batch_done(self, done: BatchDone) -> None:
+        super().on_batch_done(done)
         self.compiled.append(self._count())
 
 

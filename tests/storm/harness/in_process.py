@@ -120,7 +120,7 @@ class _Retries(Follower):
     def __init__(self) -> None:
         self.count = 0
 
-    def retrying(self, reason: str, seconds: float) -> None:
+    def on_retry(self, reason: str, seconds: float) -> None:
         self.count += 1
 
 

@@ -6,7 +6,7 @@ import sys
 from pyspark.sql import functions as sf
 
 from unskew.config.loader import load_job
-from unskew.jobs.engine.session import job_session
+from unskew.jobs.engine.session import open_job_session
 
 ASKED = (
     "spark.driver.bindAddress",
@@ -19,7 +19,7 @@ ASKED = (
 def main(job_file: str, changes: str) -> None:
     """Count on executors, in Python, and print by which; then stop."""
     job = load_job(job_file, json.loads(changes))
-    with job_session(job) as spark:
+    with open_job_session(job) as spark:
 
         @sf.udf("string")
         def where(number: int) -> str:

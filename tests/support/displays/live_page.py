@@ -130,7 +130,7 @@ def followed(settings: Job, batches: range = range(0), **kind: Any) -> LivePage:
     health = Health(1e6)
     page = LivePage(settings, health)
     for number in batches:
-        page.batch_done(skewed(number, settings.grouping.type, settings.partitions, **kind))
+        page.on_batch_done(skewed(number, settings.grouping.type, settings.partitions, **kind))
     if batches:
         health.reset_stall_timer()
     return page

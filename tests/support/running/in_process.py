@@ -98,7 +98,7 @@ class Ran(Follower):
             stats = read_batch_stats(self.job.checkpoint, service.journal, batch)
             self.rejected.update(stats.rejected if stats else {})
 
-    def batch_done(self, done: BatchDone) -> None:
+    def on_batch_done(self, done: BatchDone) -> None:
         self.batches.append(done)
 
     @property

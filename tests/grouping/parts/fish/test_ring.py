@@ -25,10 +25,10 @@ def brute_candidates(nodes, start):
     return list(dict.fromkeys(partition for _, partition in clockwise))
 
 
-def ring_of(partitions, virtual_nodes, active):
+def make_ring(partitions, virtual_nodes, active):
     mask = np.zeros(partitions, np.uint8)
     mask[list(active)] = 1
-    return ring.ring_of(ring.packed_nodes(SALT, partitions, virtual_nodes), mask)
+    return ring.make_ring(ring.packed_nodes(SALT, partitions, virtual_nodes), mask)
 
 
 def candidates(nodes, start, count, partitions):
@@ -53,7 +53,7 @@ def test_candidates_are_the_next_distinct_partitions_clockwise(
     partitions, virtual_nodes, starts, data
 ):
     active = data.draw(st.sets(st.integers(0, partitions - 1), min_size=1))
-    nodes = ring_of(partitions, virtual_nodes, active)
+    nodes = make_ring(partitions, virtual_nodes, active)
     twin = brute_nodes(partitions, virtual_nodes, active)
     edges = [position for position, _ in twin[:3]]
     for start in [*starts, *edges, 0, 2**32 - 1]:
@@ -65,7 +65,7 @@ def test_candidates_are_the_next_distinct_partitions_clockwise(
 
 def test_two_nodes_at_one_position_lie_in_the_order_of_their_partitions():
     packed = np.array([(7 << 32) | 1, (7 << 32) | 2, (9 << 32) | 0], np.uint64)
-    nodes = ring.ring_of(packed, np.ones(3, np.uint8))
+    nodes = ring.make_ring(packed, np.ones(3, np.uint8))
     assert candidates(nodes, 7, 3, 3) == [1, 2, 0]
     assert candidates(nodes, 8, 3, 3) == [0, 1, 2]
     assert two(nodes, 8) == [0, 1]
@@ -73,8 +73,8 @@ def test_two_nodes_at_one_position_lie_in_the_order_of_their_partitions():
 
 def test_a_partition_that_leaves_moves_only_its_own_arcs():
     starts = np.random.default_rng(1).integers(0, 2**32, 20_000)
-    before = ring_of(20, 64, range(20))
-    after = ring_of(20, 64, [p for p in range(20) if p != 7])
+    before = make_ring(20, 64, range(20))
+    after = make_ring(20, 64, [p for p in range(20) if p != 7])
     moved = 0
     for start in starts.tolist():
         old, new = candidates(before, start, 5, 20), candidates(after, start, 5, 20)
@@ -86,11 +86,11 @@ def test_a_partition_that_leaves_moves_only_its_own_arcs():
 
 def test_a_partition_that_comes_back_restores_the_ring():
     packed = ring.packed_nodes(SALT, 9, 16)
-    before = ring.ring_of(packed, np.ones(9, np.uint8))
+    before = ring.make_ring(packed, np.ones(9, np.uint8))
     mask = np.ones(9, np.uint8)
     mask[4] = 0
-    ring.ring_of(packed, mask)
-    again = ring.ring_of(packed, np.ones(9, np.uint8))
+    ring.make_ring(packed, mask)
+    again = ring.make_ring(packed, np.ones(9, np.uint8))
     assert all(np.array_equal(a, b) for a, b in zip(before, again, strict=True))
 
 
@@ -101,7 +101,7 @@ def test_nodes_of_a_partition_do_not_depend_on_how_many_there_are():
 
 @pytest.mark.parametrize(("virtual_nodes", "share_max"), [(1, 0.6), (64, 0.16)])
 def test_virtual_nodes_even_out_the_arcs(virtual_nodes, share_max):
-    nodes = ring_of(10, virtual_nodes, range(10))
+    nodes = make_ring(10, virtual_nodes, range(10))
     starts = np.random.default_rng(2).integers(0, 2**32, 20_000).tolist()
     shares = np.bincount([two(nodes, start)[0] for start in starts], minlength=10) / len(starts)
     assert shares.max() < share_max

@@ -61,12 +61,12 @@ class Killed(Ran):
         self._point = point
         super().__init__(*given, **changes)
 
-    def state_changed(self, state: str) -> None:
+    def on_state_changed(self, state: str) -> None:
         """A change begins: it is decided, and the query still runs."""
         if state == self._point:
             raise KilledError(state)
 
-    def grouping_chosen(self, grouping: str, why: str) -> None:
+    def on_grouping_chosen(self, grouping: str, why: str) -> None:
         """The journal has the choice, and no query runs yet."""
         if self._point == "chosen":
             raise KilledError(why)
@@ -136,7 +136,7 @@ def test_a_change_is_made_within_a_run_and_shown(spark: SparkSession, tmp_path: 
     assert [each.way for each in read_choices(ran.journal)] == ["level", "local"]
     board = Board("totals", Health(60.0))
     for done in ran.batches:
-        board.batch_done(done)
+        board.on_batch_done(done)
     assert board_value(board, "grouping_changes") == 1
     assert 0 < board_value(board, "grouping_change_seconds") < 60
     assert board_value(board, "grouping_taken", "local") == 1

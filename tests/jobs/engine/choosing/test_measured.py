@@ -7,7 +7,7 @@ import numpy as np
 
 from tests.support.batches import done
 from unskew.grouping.choice.key_counts import ReportedKeys
-from unskew.grouping.choice.ways import MeasuredBatch, loads_by_way
+from unskew.grouping.choice.ways import MeasuredBatch, compute_loads_by_way
 from unskew.jobs.engine.choosing.measured import measure
 from unskew.jobs.observe.batches.batch import BatchDone
 
@@ -54,7 +54,7 @@ def test_every_key_is_paid_for_unless_the_operator_keeps_what_it_opens() -> None
 
 
 def test_what_each_way_would_have_given_follows_from_the_reports() -> None:
-    loads = loads_by_way(measured(), 1.0)
+    loads = compute_loads_by_way(measured(), 1.0)
 
     assert {way: each.records.tolist() for way, each in loads.items()} == {
         "local": [20, 20],
@@ -71,8 +71,8 @@ def test_what_each_way_would_have_given_follows_from_the_reports() -> None:
         "key": 4,
         "none": 4,
     }
-    assert loads_by_way(measured(), 0.75)["local"].pairs == 6
-    assert loads_by_way(measured(), 0.1)["local"].pairs == 4
+    assert compute_loads_by_way(measured(), 0.75)["local"].pairs == 6
+    assert compute_loads_by_way(measured(), 0.1)["local"].pairs == 4
 
 
 def test_a_batch_that_says_nothing_of_its_keys_is_not_learnt_from() -> None:

@@ -197,5 +197,5 @@ def _metrics_are_the_journals(struck: Ran, calm: Ran) -> None:
 def _board(ran: Ran) -> Board:
     board = Board("totals", Health(60.0))
     for done in ran.batches:
-        board.batch_done(done)
+        board.on_batch_done(done)
     return board

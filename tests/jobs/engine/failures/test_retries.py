@@ -54,10 +54,10 @@ class Seen(Follower):
     def __init__(self) -> None:
         self.events: list[str] = []
 
-    def state_changed(self, state: str) -> None:
+    def on_state_changed(self, state: str) -> None:
         self.events.append(state)
 
-    def retrying(self, reason: str, seconds: float) -> None:
+    def on_retry(self, reason: str, seconds: float) -> None:
         self.events.append(f"{reason} {seconds:g}")
 
 

@@ -42,7 +42,7 @@ class Outage(Follower):
         self._away = False
         self._left = records
 
-    def batch_done(self, done: BatchDone) -> None:
+    def on_batch_done(self, done: BatchDone) -> None:
         if not self.states and not self._away:
             self._away = True
             self._begin()
@@ -50,13 +50,13 @@ class Outage(Follower):
         if self._left <= 0:
             self.stop.signal = signal.SIGTERM
 
-    def retrying(self, reason: str, seconds: float) -> None:
+    def on_retry(self, reason: str, seconds: float) -> None:
         self.states.append("retrying")
         if self._away:
             self._away = False
             self._end()
 
-    def state_changed(self, state: str) -> None:
+    def on_state_changed(self, state: str) -> None:
         self.states.append(state)
 
 
