@@ -6,7 +6,7 @@ steps, each from a share and from what the journal has:
 - a source compares its own share with what is expected of it, by `has_departed`. Where all of the
   share departs, it does without the plan. A single partition that is `compute_deviations` above its
   part is not there by chance: it is brought down to its part, not only to the slack above it. So a
-  swing that many sources see by far costs nothing, and of one that they hardly see each takes a part;
+  swing that many sources see by far costs nothing; of one that they hardly see each takes a part;
 - what is too little for every source shows in the sum of all: after the batch in the loads that a
   plan gave, and before a first plan in what changed within the batch (`agreement`).
 """
