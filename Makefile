@@ -22,7 +22,7 @@ setup:
 	@[ -n "$(PYTHON)" ] || { echo "Python 3.11 or later is needed; PYTHON=... names one" >&2; exit 1; }
 	@exec $(PYTHON) deploy/bootstrap.py
 
-demo: setup ## See it work: a real Kafka, a real Spark, a summary
+demo: setup ## Run an example: a real Kafka, a real Spark, a summary
 	@exec .venv/bin/unskew demo $(ARGS)
 
 test: setup ## All tests but the slow and the long ones

@@ -55,7 +55,7 @@ class KeptRows:
                 return
 
     def write(self, formats: Mapping[str, str]) -> None:
-        """The page."""
+        """Print the page into its file."""
         text = io.StringIO()
         with contextlib.redirect_stdout(text):
             print(_HEAD)

@@ -209,7 +209,7 @@ def describe(
     calibrating: int,
     others: Sequence[Case] = (),
 ) -> str:
-    """The page."""
+    """Write the page's text."""
     values = ", ".join(f"{name} {value:.3g}" for name, value in asdict(constants).items())
     lines = [
         _HEAD,

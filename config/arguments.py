@@ -45,7 +45,7 @@ class CommandParser(argparse.ArgumentParser):
 
     def _unknown(self, word: str) -> str:
         if not word.startswith("-"):
-            return f"{show(word)}: one word too many"
+            return f"{show(word)}: unexpected argument"
         name = word.partition("=")[0]
         flags = [flag for action in self._actions for flag in action.option_strings]
         return f"{name}: {add_suggestion(*describe_unknown('option', name, flags))}"

@@ -134,7 +134,7 @@ def _check(loaded: Loaded, root: Node, folder: FilePath, overrides: Mapping[str,
 
 
 def _name_flag(problem: Problem, made: list[Path], flag: str) -> Problem:
-    """The problem by the option that brought the value, where the file did not."""
+    """Report the problem at the command line's option, if that set the value."""
     for path in map(format_path, made):
         if problem.path == path or problem.path.startswith((f"{path}.", f"{path}[")):
             return replace(problem, flag=flag)
@@ -142,7 +142,7 @@ def _name_flag(problem: Problem, made: list[Path], flag: str) -> Problem:
 
 
 def _name_as_written(problem: Problem, paths: Mapping[str, str]) -> Problem:
-    """The problem with its path as the file has it, where a short form was written out."""
+    """Report the problem at the path that the file has, before short forms were expanded."""
     for begin, written in paths.items():
         if problem.path.startswith(begin):
             return replace(problem, path=written + problem.path.removeprefix(begin))
@@ -156,7 +156,7 @@ def _locate_warning(root: Node, warning: JobWarning) -> Problem:
 
 
 def _make_model(root: Node, problems: list[Problem]) -> type[Job]:
-    """`Job`, made to know the installed operators and sinks that the file names."""
+    """Make a `Job` model that knows the installed operators and sinks that the file names."""
     installed: dict[str, dict[str, type[Model]]] = {}
     for section, path in _list_types(root):
         node, position = messages.find(root, path)

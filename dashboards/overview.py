@@ -265,7 +265,7 @@ def _imbalance() -> list[lines.Panel]:
 
 
 def _ratio(top: str, bottom: str) -> str:
-    """Of two counters, by job; nothing while the second stands still."""
+    """The ratio of two counters by job; no value while the second does not grow."""
     return f"sum by (query) ({top}) / (sum by (query) ({bottom}) > 0)"
 
 

@@ -155,15 +155,18 @@ class Grouping(ABC):
         self._begin_batch(feedback)
 
     def agree(self, states: Sequence[Arrays]) -> dict[str, NDArray[Any]]:
-        """What follows from the states that all sources left in a batch: the same for each."""
+        """Derive from the states that all sources left what they share in the next batch.
+
+        Each source derives the same.
+        """
         return {}
 
     def make_up_agreement(self, keys: UInt64s) -> Arrays:
-        """What sources might agree on that had `keys`, to compile what only later batches call."""
+        """Make up an agreement for `keys`, so that warm-up compiles the kernels that use one."""
         return {}
 
     def set_active(self, partitions: Sequence[int]) -> None:
-        """From now on route to these partitions only."""
+        """Route only to these partitions from now on."""
         chosen = check_active(partitions, self.setting.partitions)
         self.state["active"][:] = 0
         self.state["active"][chosen] = 1
@@ -218,7 +221,7 @@ class Grouping(ABC):
             check(state)
 
     def _upgrade(self, snapshot: Snapshot) -> Snapshot:
-        """What an older version left, as this one would have; as it is where it cannot be read."""
+        """Convert an older version's snapshot to this one's; return it unchanged if it cannot."""
         return snapshot
 
     @abstractmethod

@@ -23,7 +23,7 @@ COMMANDS = {
     "explain": ("job_files.explain", "print the effective job: defaults filled in, secrets hidden"),
     "schema": ("job_files.schema", "write the JSON schema of job files"),
     "run": ("run", "execute a job until it ends or is stopped"),
-    "inspect": ("inspect", "show the balance of a job by what its checkpoint keeps"),
+    "inspect": ("inspect", "show a job's balance, hot keys and sizes from its checkpoint"),
     "repair": ("repair", "set back a checkpoint's watermark that is in the future"),
     "table": ("table", "remove files of a table of Parquet files that no batch committed"),
     "dead-letters": ("dead_letters", "list a job's dead letters, or produce their records again"),
@@ -41,7 +41,7 @@ COMMANDS = {
     "topics": ("topics", "make the Kafka topics that jobs read and write"),
     "generate": ("generate", "write a skewed stream into Kafka or a file, and its exact totals"),
     "broker": ("local.broker", "run a local Kafka broker in the foreground"),
-    "demo": ("demo", "see it work: broker, stream, Spark and a summary"),
+    "demo": ("demo", "run an example: broker, stream, Spark and a summary"),
 }
 """The module in `jobs/commands/` and what the command does, by the command's name."""
 EXIT_USAGE = UsageError.exit_code
@@ -58,11 +58,11 @@ def main(arguments: list[str] | None = None) -> int:
     except UsageError as error:
         print(error, file=sys.stderr)
         return error.exit_code
-    except GroupingError as error:  # the cache cannot be used: found while a command is imported
+    except GroupingError as error:  # a command's import: its kernels' cache cannot be used
         print(error, file=sys.stderr)
         return EXIT_USAGE
     for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) != signal.SIG_IGN:  # `nohup` means what it says
+        if signal.getsignal(number) != signal.SIG_IGN:  # not under `nohup`
             signal.signal(number, _interrupt)
     try:
         code: int = _module(parsed.command).run(parsed)
@@ -71,7 +71,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"unskew {parsed.command}: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # The reader of a pipe went away (`| head`): not an error of ours, and nothing can be said.
+        # The reader of the pipe ended (`| head`): no error, and no message has a reader.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_PIPE_CLOSED
     except (UnskewError, GroupingError) as error:

@@ -53,14 +53,14 @@ class Batch:
 
 @dataclass
 class Run:
-    """One query from its start to its end; its first batch, where all is cold, counts nowhere."""
+    """One query from its start to its end; its first, cold batch is in no figure."""
 
     batches: list[Batch] = field(default_factory=list)
     skip: int = 1
 
     @property
     def whole(self) -> list[Batch]:
-        """All but what was left over at the end."""
+        """All batches but an incomplete last one."""
         most = max((batch.records for batch in self.batches), default=0)
         return [batch for batch in self.batches if batch.records > _WHOLE * most]
 
@@ -71,7 +71,7 @@ class Run:
 
     @property
     def seconds(self) -> list[float]:
-        """What each took."""
+        """How long each batch that counts took."""
         return [batch.seconds for batch in self.warm]
 
     @property
@@ -86,7 +86,7 @@ class Run:
 
     @property
     def records_per_second(self) -> float:
-        """Of the batches that count, one after the other."""
+        """Records a second over the batches that count."""
         return self.records / sum(self.seconds)
 
     def cpu_us_a_record(self) -> float:

@@ -56,17 +56,17 @@ class Cell:
 
     run: Run
     stats: list[BatchStats] = field(default_factory=list)
-    """Of the batches that count."""
+    """The stats of the batches that count."""
     parts: list[Mapping[str, float]] = field(default_factory=list)
-    """Where their time went."""
+    """Where the time of these batches went."""
 
     @property
     def seconds(self) -> float:
-        """The median batch."""
+        """The median time of a batch."""
         return middle(self.run.seconds)
 
     def mean(self, name: str) -> float:
-        """A figure of the batches' stats."""
+        """The mean of one of the stats over the batches."""
         return float(np.mean([getattr(stats, name) for stats in self.stats]))
 
     def part_seconds(self) -> dict[str, float]:
@@ -76,7 +76,7 @@ class Cell:
 
     @property
     def work_seconds(self) -> float:
-        """What all partitions together worked in a batch, median."""
+        """Busy seconds of all partitions together in a batch, median."""
         return middle(float(stats.busy_seconds.sum()) for stats in self.stats)
 
     @property

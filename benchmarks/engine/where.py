@@ -25,7 +25,7 @@ HAND = "by hand"
 """`mapInArrow` in the tasks that read and a sum behind it: no dead letters, no reports."""
 WAYS = ("local", "level", "none", HAND)
 WINS_BY = 1.05
-"""Two ways that are nearer than this are a draw."""
+"""Ways within this ratio count as equally fast."""
 _LONG_BURN_US = 100.0
 
 

@@ -74,15 +74,15 @@ class Measure(Protocol):
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """What must be measured."""
+        """Runs that the number needs."""
         ...
 
     def of(self, results: Results) -> float:
-        """The number."""
+        """Compute the number from the runs' results."""
         ...
 
     def shown(self, results: Results) -> tuple[Run, ...]:
-        """The runs whose commands repeat it."""
+        """Runs whose commands the page prints, to repeat the number."""
         ...
 
 
@@ -96,15 +96,15 @@ class Value:
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """The run."""
+        """The run that has the figure."""
         return (self.run,)
 
     def of(self, results: Results) -> float:
-        """The figure, in the unit of the paper."""
+        """Read the figure, and convert it to the paper's unit."""
         return results[self.run][self.name] * self.factor
 
     def shown(self, results: Results) -> tuple[Run, ...]:
-        """The run."""
+        """The run that has the figure."""
         return self.runs
 
 
@@ -117,16 +117,16 @@ class Ratio:
 
     @cached_property
     def runs(self) -> tuple[Run, ...]:
-        """Those of both."""
+        """Runs that either number needs."""
         return self.top.runs + self.bottom.runs
 
     def of(self, results: Results) -> float:
-        """The quotient; of two zeros 1."""
+        """Compute the quotient; of two zeros 1."""
         top, bottom = self.top.of(results), self.bottom.of(results)
         return top / bottom if bottom else (1.0 if top == 0 else float("inf"))
 
     def shown(self, results: Results) -> tuple[Run, ...]:
-        """Those of both."""
+        """Runs that the page prints for either number."""
         return self.top.shown(results) + self.bottom.shown(results)
 
 
@@ -135,7 +135,7 @@ class Saving(Ratio):
     """By how many percent the first is below the second."""
 
     def of(self, results: Results) -> float:
-        """100 percent would be all of it."""
+        """Compute the saving in percent: 100 if the first is 0."""
         return 100 * (1 - super().of(results))
 
 
@@ -148,18 +148,18 @@ class Extreme:
 
     @cached_property
     def runs(self) -> tuple[Run, ...]:
-        """Those of all."""
+        """Runs that any of the numbers needs."""
         return tuple(run for part in self.parts for run in part.runs)
 
     def of(self, results: Results) -> float:
-        """The extreme."""
+        """Compute the largest, least or mean."""
         values = [part.of(results) for part in self.parts]
         if self.kind == "mean":
             return sum(values) / len(values)
         return max(values) if self.kind == "max" else min(values)
 
     def shown(self, results: Results) -> tuple[Run, ...]:
-        """Those where it is attained; of a mean all."""
+        """Runs of the number that is the extreme; of a mean those of all."""
         if self.kind == "mean":
             return tuple(run for part in self.parts for run in part.shown(results))
         choose = max if self.kind == "max" else min
@@ -174,11 +174,11 @@ class Exact:
     runs: tuple[Run, ...] = ()
 
     def of(self, results: Results) -> float:
-        """The number."""
+        """Compute the number."""
         return self.compute()
 
     def shown(self, results: Results) -> tuple[Run, ...]:
-        """None: nothing was routed."""
+        """No runs: nothing was routed."""
         return ()
 
 
@@ -191,15 +191,15 @@ class Derived:
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """The run."""
+        """The run that the number is computed from."""
         return (self.run,)
 
     def of(self, results: Results) -> float:
-        """The number."""
+        """Compute the number from the run's figures."""
         return self.compute(results[self.run])
 
     def shown(self, results: Results) -> tuple[Run, ...]:
-        """The run."""
+        """The run that the number is computed from."""
         return self.runs
 
 

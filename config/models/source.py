@@ -38,7 +38,7 @@ def _distinct(values: list[V]) -> list[V]:
     seen: set[V] = set()
     for value in values:
         if value in seen:
-            raise make_rule_error(f"each only once ({show(value)} is here twice)", "remove one")
+            raise make_rule_error(f"each only once ({show(value)} is a duplicate)", "remove one")
         seen.add(value)
     return values
 

@@ -24,7 +24,7 @@ def make_excerpt(lines: Sequence[str], problem: Problem, hidden: Iterable[str]) 
         return ""
     name = re.split(r"[\].\[\"]+", problem.path.rstrip('"]'))[-1]
     if holds_secret(name) and name not in line:
-        return ""  # a secret that begins on a line of its own
+        return ""  # the value of a secret, on a line without its key
     before = line[: problem.position.column - 1]
     shown, column = _hide(line, hidden), len(_hide(before, hidden))
     start = max(0, column - WIDTH * 2 // 3) if len(shown) > WIDTH else 0
@@ -34,7 +34,7 @@ def make_excerpt(lines: Sequence[str], problem: Problem, hidden: Iterable[str]) 
 
 
 def _hide(line: str, hidden: Iterable[str]) -> str:
-    """Without known secrets, and without what follows a key whose value is one."""
+    """Hide known secrets, and what follows a key whose value is a secret."""
     for key in _KEY.finditer(line):
         if holds_secret(key[1]) and not line[key.end() :].lstrip("\"'").startswith("${"):
             line = line[: key.end()] + HIDDEN
@@ -43,5 +43,5 @@ def _hide(line: str, hidden: Iterable[str]) -> str:
 
 
 def _make_printable(line: str) -> str:
-    # As wide as it was, so that the caret stays below its place.
+    # Keep the width, so that the caret stays aligned.
     return "".join(char if char.isprintable() else " " for char in line)

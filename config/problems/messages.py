@@ -181,7 +181,7 @@ def _describe_unknown_key(
     if homes:
         return rule, f"did you mean {' or '.join(homes[:3])}?"
     if near is None and (there := find_nearest(key, known, cutoff=0.8)):
-        return rule, f'did you mean "{there}"? It is there already'
+        return rule, f'did you mean "{there}"? That key is set already'
     return rule, advice
 
 

@@ -26,7 +26,7 @@ def folders_are_apart(
     for later, (path, folder) in enumerate(folders):
         for other_path, other in folders[:later]:
             same = normal(folder) == normal(other)
-            # Of two sinks in one folder `sinks_are_distinct` tells.
+            # `sinks_are_distinct` reports two sinks in one folder.
             both_sinks = path[0] == other_path[0] == "sinks"
             if overlap(folder, other) and not (both_sinks and same):
                 how = "the same as" if same else "not apart from"
@@ -38,7 +38,7 @@ def folders_are_apart(
 
 
 def normal(location: str) -> str:
-    """A path or URI without what does not change where it leads."""
+    """Normalize a path or URI, so that two spellings of one folder compare equal."""
     scheme, separator, rest = location.partition("://")
     if not separator:
         return normpath(location.removeprefix("file:"))

@@ -1,4 +1,4 @@
-"""Grouping, partitions and what the operator can bear."""
+"""Rules on the grouping, its partitions, and what the operator allows."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -77,8 +77,8 @@ def times_are_measured(operator: OperatorOptions, grouping: Any) -> Iterator[Con
         if is_timed:
             yield Contradiction(
                 ("grouping", field),
-                f"{grouping.type} learns from the times of partitions, and those of operator.type"
-                f" {operator.type} are not known before the next batch",
+                f"{grouping.type} needs the times of partitions, which operator.type"
+                f" {operator.type} does not report before the next batch",
                 suggestion,
             )
 

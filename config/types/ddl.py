@@ -155,7 +155,7 @@ class _Parser:
         while True:
             name = self._parse_name()
             if name.text.lower() in {known.lower() for known in names}:
-                rule = f'the column "{name.text}" is there twice'
+                rule = f'the column "{name.text}" is a duplicate'
                 raise DdlError(rule, name.column, "rename one")
             names.append(name.text)
             if self._is(":"):

@@ -254,7 +254,7 @@ class _Builder:
                 Problem(
                     position,
                     "yaml",
-                    f"the key {show(node.text)} is here twice",
+                    f"the key {show(node.text)} is a duplicate",
                     f"the first is in line {first.line}",
                 )
             )

@@ -114,7 +114,7 @@ The journal has the way of every batch before it is routed, so a retry, a killed
 have the same; routing states of the last batches are kept for each grouping.
 
 *What is shown.* The log at each start; with each batch what was taken, what each way is expected to
-take and how sure that is, and why; what a change took and how many records were worked on in vain:
+take and how sure that is, and why; what a change took and how many records it discarded:
 in the log, on the page, in the metrics `unskew_grouping_taken`, `unskew_expected_batch_seconds`,
 `unskew_grouping_changes_total` and others, and in `unskew inspect`.
 

@@ -19,7 +19,7 @@ def write_or_check(words: list[str], pages: Callable[[], Mapping[Path, str]], co
             continue
         if words:
             stale += 1
-            print(f"{file}: not fresh; run {command}", file=sys.stderr)
+            print(f"{file}: stale; run {command}", file=sys.stderr)
         else:
             file.write_text(text, "utf-8")
     return 1 if stale else 0

@@ -57,7 +57,7 @@ class Decision:
 
 @dataclass
 class Decider:
-    """All that is known of a running job's batches."""
+    """Decides after each batch of a job which way the next batches take."""
 
     way: str
     """The way of the next batches."""
@@ -87,7 +87,7 @@ class Decider:
         gain_min: float,
         ways: tuple[str, ...] = WAYS,
     ) -> "Decider":
-        """Before the first batch."""
+        """Make the decider of a job that has had no batch."""
         return cls(way, Estimates.begin(constants, work), gain_min, ways=ways)
 
     def decide(self, batch: MeasuredBatch) -> Decision:
@@ -108,11 +108,11 @@ class Decider:
         return Decision(better, expected, True, why)
 
     def expect(self, batch: MeasuredBatch) -> float:
-        """The seconds that the model says of a batch, which are not learnt from."""
+        """Predict a batch's seconds without learning from it."""
         return self.estimates.seconds(self._products(batch)[batch.way])[0]
 
     def take_change(self, seconds: float) -> None:
-        """A change was made and took so long."""
+        """Learn how long a change took."""
         self.change_seconds = (self.change_seconds + seconds) / 2
 
     def _learn(self, batch: MeasuredBatch) -> None:
@@ -190,8 +190,8 @@ class Decider:
         saved = present.seconds - expected[better].seconds
         return (
             f"{better} {expected[better].seconds:.2f} s a batch in place of {self.way}"
-            f" {present.seconds:.2f} s: {saved:.2f} s +- {expected[better].deviation:.2f} s less,"
-            f" for a change of about {self.change_seconds:.1f} s"
+            f" {present.seconds:.2f} s: saves {saved:.2f} s +- {expected[better].deviation:.2f} s a"
+            f" batch; the change costs about {self.change_seconds:.1f} s"
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -71,7 +71,7 @@ class Estimates:
         return Work(float(self.values[_COST]), float(self.values[_SETUP]))
 
     def drifted(self) -> "Estimates":
-        """A batch later: nothing is as certain as it was."""
+        """Add one batch's uncertainty to all estimates."""
         spread = _DRIFT * np.abs(self.values)
         spread[_ERRORS:] = _ERROR_DRIFT
         return replace(self, covariance=self.covariance + np.diag(spread**2))

@@ -32,7 +32,7 @@ class BatchChoice:
     change_seconds: float | None = None
     """In the first batch after a change: what the change took."""
     discarded_records: int = 0
-    """And the records that the stopped query had worked on in vain."""
+    """In the first batch after a change: records of the stopped batch, which were discarded."""
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "BatchChoice":

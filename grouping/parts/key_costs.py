@@ -77,7 +77,7 @@ def learn(
         return
     rows = _rows(feedback)
     measured = state["speeds"].copy()
-    # Reports near the ends of what a float can hold overflow: such a batch teaches nothing.
+    # Values near the limits of a float may overflow: such a batch is skipped below.
     with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
         costs, rest = _costs(feedback, rows, measured)
         for _ in range(_ROUNDS if speeds else 0):

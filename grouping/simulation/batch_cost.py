@@ -65,7 +65,7 @@ class Parts:
 
     @property
     def seconds(self) -> float:
-        """All of them."""
+        """The whole batch."""
         return float(sum(getattr(self, each.name) for each in fields(self)))
 
 
@@ -77,7 +77,7 @@ class Machine:
     constants: Constants = Constants()
 
     def batch_parts(self, way: str, loads: Loads, work: Work) -> Parts:
-        """What a batch is made of."""
+        """Predict the parts of a batch."""
         constants, records = self.constants, int(loads.records.sum())
         combined = way == HASHED and work.native
         routed = way not in (LOCAL, HASHED)
@@ -93,7 +93,7 @@ class Machine:
         )
 
     def work_seconds(self, loads: Loads, work: Work) -> float:
-        """Until the slowest partition is done.
+        """Seconds until the slowest partition is done.
 
         With more partitions than slots: as if work could be cut, but for the longest of them.
         """

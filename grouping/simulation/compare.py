@@ -35,13 +35,14 @@ def verdict(reports: Sequence[SimulationReport]) -> str:
     share = key.batches.max_over_mean_mean
     if key.execution is None and share <= WORTHWHILE:
         return (
-            f"You do not need us: with plain key grouping the fullest partition has {share:.2f}x"
-            f" its fair share, so nothing can gain more than {(share - 1) * 100:.0f} %."
+            "You do not need Unskew: with plain key grouping the fullest partition has"
+            f" {share:.2f}x its fair share, so nothing can gain more than"
+            f" {(share - 1) * 100:.0f} %."
         )
     gains = [_ratio(old, new) for old, new in zip(_slowness(key), _slowness(best), strict=True)]
     if best is key or max(gains) <= WORTHWHILE:
         return (
-            "You do not need us: no grouping is more than"
+            "You do not need Unskew: no grouping is more than"
             f" {(WORTHWHILE - 1) * 100:.0f} % faster than plain key grouping here."
         )
     return f"Use {best.grouping}: {_reason(key, best)}. {_CAVEAT}"

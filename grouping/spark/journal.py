@@ -83,7 +83,7 @@ class Journal:
         known = read_whole(system, f"{root}/{_OWNER}") if self.owner else None
         if known not in {None, self.owner.encode()}:
             raise TakenOverError(
-                f"checkpoint: {root}: another start of the job works on it since; this one ends"
+                f"checkpoint: {root}: another start of the job took it over; this one stops"
             )
 
     def read_states_before(self, batch: int, source: int) -> Iterator[tuple[int, Snapshot]]:
@@ -243,7 +243,7 @@ class Journal:
     def list_unreadable_files(self, newest: int | None = None, *, states: bool = True) -> list[str]:
         """List what a start after batch `newest`, or after all, needs and cannot read.
 
-        Without `states`, routing begins anew.
+        Without `states`, routing starts over.
         """
         last = max(self.batches(), default=-1)
         last = last if newest is None else min(last, newest)
@@ -384,7 +384,7 @@ class Journal:
         except (SnapshotError, ArithmeticError, LookupError, TypeError, ValueError) as error:
             reason = str(error)
             if not isinstance(error, SnapshotError):
-                reason = f"its content makes no sense ({type(error).__name__}: {error})"
+                reason = f"inconsistent content ({type(error).__name__}: {error})"
             raise SnapshotError(self.describe_unreadable(f"{batch:012d}/{name}", reason)) from error
 
     def write(self, batch: int, name: str, data: bytes, synced: Synced = Synced.CONTENT) -> bool:

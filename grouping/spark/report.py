@@ -200,7 +200,7 @@ def _check_shown(report: PartitionReport, partitions: int) -> None:
         },
     }
     for name in (name for name, is_wrong in wrong.items() if is_wrong):
-        raise SnapshotError(f"journal: {KIND}: {name}: its values make no sense")
+        raise SnapshotError(f"journal: {KIND}: {name}: inconsistent values")
 
 
 def check_partition(number: int, report: Snapshot, others: Mapping[int, Snapshot]) -> None:

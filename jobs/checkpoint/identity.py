@@ -19,7 +19,7 @@ from unskew.jobs.operators.registry import is_computed_by_spark
 FILE = "unskew.json"
 VERSION = 1
 _GROUPING = "grouping.type"
-_TAKE_ANOTHER = "name another checkpoint folder to begin anew"
+_TAKE_ANOTHER = "name another checkpoint folder to start over"
 
 
 def write_identity(job: Job, running: Job | None = None) -> None:
@@ -37,13 +37,16 @@ def write_identity(job: Job, running: Job | None = None) -> None:
 
 
 def has_routing_changed(job: Job) -> bool:
-    """Did grouping, partitions or seed change since the last run? An error if it cannot go on."""
+    """Did grouping, partitions or seed change since the last run?
+
+    An ExternalError if the job cannot continue from its checkpoint.
+    """
     before = check_identity(job)
     return before is not None and before["routing"] != make_identity(job)["routing"]
 
 
 def check_identity(job: Job) -> dict[str, Any] | None:
-    """The identity in the checkpoint, if any; an error if the job may not go on from there."""
+    """The identity in the checkpoint, if any; an ExternalError if the job cannot continue there."""
     before = _read(job) if _has_progress(job) else None
     if before is not None:
         _check_fixed(job, before["fixed"], make_identity(job)["fixed"])
@@ -53,14 +56,14 @@ def check_identity(job: Job) -> dict[str, Any] | None:
 def describe_changed_code(job: Job) -> str | None:
     """A sentence about an operator's file that changed since the last run; None if it did not.
 
-    Another state of the merge is an error: partial columns and aggregates are what is fixed.
+    An ExternalError if the partial columns or the merge changed: the merge's state depends on them.
     """
     before, now = check_identity(job), job.operator.code()
     if before is None or before.get("operator.code", now) == now:
         return None
     return (
         "operator.file: has changed since the last run; its partial columns and its merge have not,"
-        " so totals go on"
+        " so totals continue"
     )
 
 
@@ -74,16 +77,16 @@ def compare_identity(job: Job) -> list[str]:
     """What a restart in the job's checkpoint means; an ExternalError if it cannot go on there."""
     before = check_identity(job)
     if before is None:
-        return [f"checkpoint: {job.checkpoint}: no query was started there; the job begins anew"]
+        return [f"checkpoint: {job.checkpoint}: no query was started there; the job is a new one"]
     routing = _find_differences(before["routing"], make_identity(job)["routing"])
     return [
         *(
-            f"{name}: was {_show(old)}, is {_show(new)}; the sources start learning from zero, and"
-            " totals go on"
+            f"{name}: was {_show(old)}, is {_show(new)}; the sources lose what they learnt about"
+            " keys; totals continue"
             for name, old, new in routing
         ),
         *filter(None, [describe_changed_code(job)]),
-        f"checkpoint: {job.checkpoint}: the job goes on from there",
+        f"checkpoint: {job.checkpoint}: the job continues from there",
     ]
 
 
@@ -142,7 +145,7 @@ def _check_fixed(job: Job, before: dict[str, Any], now: dict[str, Any]) -> None:
             f' "{now["name"]}"; {_TAKE_ANOTHER}'
         )
     if isinstance(job.grouping, AutoGrouping):
-        now = {**now, _GROUPING: before.get(_GROUPING)}  # it takes what the checkpoint is for
+        now = {**now, _GROUPING: before.get(_GROUPING)}  # auto keeps what the checkpoint has
     changed = [name for name in now if before.get(name) != now[name]]
     if changed:
         raise ExternalError(

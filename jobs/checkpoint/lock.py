@@ -17,7 +17,7 @@ from unskew.jobs.checkpoint.identity import describe_unusable
 
 LOCK = ".unskew.lock"
 JVM_LOCK = ".unskew.jvm.lock"
-"""Held by the JVM itself: when its driver is killed it lives on for seconds, and may write."""
+"""Held by the JVM itself, which outlives a killed driver by seconds and may still write."""
 JVM_ENDS_SECONDS = 60.0
 _LOOK_SECONDS = 0.2
 
@@ -72,9 +72,9 @@ def _wait_for_jvm(checkpoint: str, folder: Path) -> None:
 
 
 def _is_held_by_jvm(path: Path) -> bool:
-    with suppress(OSError), open_regular(path, os.O_RDWR) as file:  # there may be none yet
+    with suppress(OSError), open_regular(path, os.O_RDWR) as file:  # no lock file yet
         try:
-            # The kind of lock that Java takes; closing the file gives it back.
+            # A POSIX lock, as Java's FileLock takes; closing the file releases it.
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError):
             return True

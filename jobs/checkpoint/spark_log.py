@@ -23,7 +23,7 @@ class SourceRange:
     """What a batch read from its source."""
 
     time_ms: int
-    """The batch's own time."""
+    """When the batch was triggered."""
     start: Mapping[str, Any]
     """Kafka's offsets, by topic and partition; nothing of files."""
     end: Mapping[str, Any]
@@ -58,7 +58,7 @@ def find_query_id(job: Job) -> str | None:
 
 
 def make_query_id(job: Job) -> str:
-    """The query's id, which is made up before the first start: Spark keeps one that it finds."""
+    """The query's id; before the first start it is made and written, and Spark keeps it."""
     if find_query_id(job) is None:
         write_bytes(_metadata_file(job), json.dumps({"id": str(uuid.uuid4())}).encode())
     return read_query_id(job)
@@ -122,7 +122,7 @@ def _read_newest(job: Job, log: str) -> int:
 
 
 def list_damaged_logs(checkpoint: str) -> list[str]:
-    """List files of Spark's logs that are no version followed by lines of JSON, newest first."""
+    """List the damaged files of Spark's logs, those that are no version and lines of JSON."""
     root = checkpoint.rstrip("/")
     damaged = []
     for log in ("offsets", "commits", "sources/0"):
@@ -142,7 +142,7 @@ def _is_damaged(file: str) -> bool:
     version, *lines = (read_bytes(file) or b"").removeprefix(b"\0").split(b"\n")
     if not _VERSION.fullmatch(version) or not any(lines):
         return True
-    # A source that has no offsets yet is a dash.
+    # A `-` stands for a source without offsets yet.
     return not all(_is_json(line) for line in lines if line not in {b"-", b""})
 
 

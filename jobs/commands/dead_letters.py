@@ -33,23 +33,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="PATH=VALUE", help="as for unskew run"
     )
-    parser.add_argument("--reason", metavar="REASON", help="only those rejected for this")
+    parser.add_argument("--reason", metavar="REASON", help="only those with this reason")
     parser.add_argument(
         "--limit",
         type=parse_whole_number(1, 10**9),
         metavar="N",
-        help="list or replay so many at most",
+        help="list or replay at most N",
     )
     parser.add_argument(
         "--from",
         dest="repaired",
         metavar="FILE",
-        help="replay these, which list --json printed and which were repaired, instead of all",
+        help="replay those in FILE (the output of list --json, repaired) instead of all",
     )
     parser.add_argument(
         "--ledger",
         metavar="FOLDER",
-        help="where replays are noted (default: unskew-replayed in the job's checkpoint)",
+        help="the ledger of replays (default: unskew-replayed in the job's checkpoint)",
     )
     parser.add_argument("--json", action="store_true", help="list: a line of JSON each")
 

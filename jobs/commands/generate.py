@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     from unskew.jobs.local.signals import Stop, call_on_signals  # noqa: PLC0415
 
     def report_unfinished() -> None:
-        print("generate: stopped before all that was handed over was written", file=sys.stderr)
+        print("generate: stopped while records were still unwritten", file=sys.stderr)
 
     stop = Stop(overdue_code=1, overdue=report_unfinished)
     with call_on_signals(stop):

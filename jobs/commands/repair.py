@@ -60,15 +60,15 @@ def _find_latest_past(checkpoint: str, files: Sequence["LogFile"]) -> int:
     past = [file.watermark for file in files if 0 < file.watermark <= now]
     if not past:
         raise UsageError(
-            f"repair: {checkpoint}: knows no watermark before now; name one with --watermark,"
-            f" e.g. {_EXAMPLE}"
+            f"repair: {checkpoint}: has no watermark earlier than now; name one with"
+            f" --watermark, e.g. {_EXAMPLE}"
         )
     return max(past)
 
 
 def _report_unchanged(files: Sequence["LogFile"]) -> Iterator[str]:
     newest = max(file.watermark for file in files)
-    yield f"watermark {_format_time(newest)}: is not later than that; nothing was changed"
+    yield f"watermark {_format_time(newest)}: not later than the one asked for; nothing was changed"
 
 
 def _report(files: Sequence["LogFile"], watermark: int) -> Iterator[str]:
@@ -85,11 +85,14 @@ def _report(files: Sequence["LogFile"], watermark: int) -> Iterator[str]:
         )
     yield (
         "- windows that the watermark closed: their results are written and their state is gone. A"
-        " record that comes for one now begins it anew, and its result, without what was counted"
+        " record that comes for one now opens it again, and its result, without what was counted"
         " before, comes out again: a second row in files; in Kafka and PostgreSQL it replaces the"
         " complete one"
     )
-    yield "- the record that did it: its own window stays in the state, or was written, far ahead"
+    yield (
+        "- the record whose time moved the watermark: its window, far in the future, stays in the"
+        " state, or was written"
+    )
 
 
 def _parse_time(text: str) -> int:

@@ -102,7 +102,7 @@ def _report_patterns(jobs: list[Any]) -> Iterator[str]:
 
     for job in jobs:
         if isinstance(job.source, KafkaSource) and job.source.pattern:
-            yield f"{job.source.pattern}: a pattern, so what it is to match is made by hand"
+            yield f"{job.source.pattern}: source.pattern names no topics; create its topics by hand"
 
 
 def _reject_secured(job: str, options: Mapping[str, Any]) -> None:
@@ -112,8 +112,8 @@ def _reject_secured(job: str, options: Mapping[str, Any]) -> None:
 
     if names := find_security_options(reveal(options)):
         raise UsageError(
-            f"topics: {job}: {names[0]}: brokers with TLS or a log-in are not served here;"
-            " make the topics with Kafka's own kafka-topics.sh"
+            f"topics: {job}: {names[0]}: unskew topics cannot use TLS or SASL; create the"
+            " topics with Kafka's kafka-topics.sh"
         )
 
 

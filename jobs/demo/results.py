@@ -41,7 +41,7 @@ class Outcome:
 
     @property
     def left_out(self) -> str:
-        """What the medians leave out."""
+        """The first batch's time, which the medians leave out; empty if it is the only one."""
         if len(self.warm) == len(self.batches):
             return ""
         return f"{self.grouping} {self.batches[0].seconds:.1f} s"
@@ -87,7 +87,7 @@ def describe_left_out(outcomes: Sequence[Outcome]) -> str:
         f" {len(outcomes[0].warm)} batches. Left out of the times is the first batch of each"
         f" ({first}), in which Spark opens its state and compiles its plan."
         if first
-        else "One batch each: its time has Spark's start of the query in it."
+        else "One batch each: its time includes the start of Spark's query."
     )
 
 

@@ -86,7 +86,7 @@ def estimate_seconds(groupings: list[str], lines: int) -> float:
 
 
 def describe_seconds(seconds: float) -> str:
-    """A time as it is told beforehand: roughly."""
+    """Format an estimated time, such as `3 minutes`."""
     return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} s"
 
 
@@ -164,10 +164,10 @@ def make_job(grouping: str, broker: Broker, folder: Path, lines: int) -> Job:
         "word_count",
         {
             "source.bootstrap_servers": broker.address,
-            # Spark rounds a batch's share of each Kafka partition down: so many more, and the last
-            # records do not make a batch of their own.
+            # Spark rounds a batch's share of each Kafka partition down: without a record more for
+            # each partition, the remainder would be a batch of its own.
             "source.records_per_batch": -(-lines // BATCHES) + _KAFKA_PARTITIONS,
-            "source.split": False,  # the lines are level already: fewer tasks for few cores
+            "source.split": False,  # the topic's partitions are equally full
             "operator": {"type": "paced", "text": "value", "cost": COST},
             "grouping": {"type": grouping},
             "partitions": PARTITIONS,
@@ -198,7 +198,7 @@ def _run_jobs(
             health = Health(compute_stall_seconds(job))
             board = make_board(job, health)
             page = LivePage(job, health)
-            # The second job's page is where the first one's was.
+            # Serve the second job's page on the port of the first one's.
             settings = job.metrics.model_copy(update={"port": port} if port else {})
             with MetricsServer(settings, board, health, page) as server:
                 port = server.port

@@ -49,12 +49,12 @@ class Run:
 
     @property
     def topic(self) -> str:
-        """Its records."""
+        """The topic with the run's records."""
         return f"calibrate-{self.records}-{self.keys}"
 
     @property
     def work(self) -> Work:
-        """It does none."""
+        """The operator's work: none."""
         return Work(0.0, partial_bytes=self.partial_bytes)
 
 
@@ -86,7 +86,7 @@ def measure_constants(report: Callable[[str], None]) -> Constants:
         }
         spark = stack.enter_context(session("calibrate", settings))
         report("Spark is up")
-        # The JVM compiles and the workers start; what this takes is no constant of a batch.
+        # Warm up: the JVM's compilation and the workers' start are no cost of each batch.
         list(_measure(spark, broker, folder / "warm-up", RUNS[0]))
         batches: list[Measured] = []
         for number, run in enumerate(RUNS):

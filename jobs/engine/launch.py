@@ -33,7 +33,7 @@ def launch(settings: Mapping[str, str]) -> None:
     options = _read_jvm_options(settings)
     with tempfile.TemporaryDirectory(prefix="unskew-") as folder:
         properties, arguments = Path(folder, "spark.properties"), Path(folder, "java.arguments")
-        # Empty, so that those of spark-defaults.conf do not come in their stead.
+        # Set to empty, so that the values of spark-defaults.conf are not used instead.
         of_spark = {name: "" if name in _JVM_OPTIONS else settings[name] for name in settings}
         write_private(properties, _format_properties(of_spark))
         write_private(arguments, "".join(f"{_quote_argument(word)}\n" for word in options))

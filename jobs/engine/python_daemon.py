@@ -43,7 +43,7 @@ def _prepare() -> None:
 _daemon: Any = daemon
 _work: Any = daemon.worker
 _DISCONNECTED = (BrokenPipeError, ConnectionResetError, EOFError)
-"""What a worker meets whose task was stopped, or whose JVM ended."""
+"""Errors of a worker whose task was stopped, or whose JVM ended."""
 
 
 def _quiet(sock: Any, authenticated: bool) -> int:

@@ -18,7 +18,7 @@ from unskew.jobs.query.pipeline import REJECTED_RECORDS, Pipeline
 from unskew.jobs.sinks import dead_letters
 
 _FORMER_QUERY = "unskew-refused"
-"""The folder, in a checkpoint of an earlier version, of the query that read what was rejected."""
+"""In a checkpoint of an earlier version: the folder of the query that read rejected records."""
 
 
 class RejectedBatches:
@@ -81,7 +81,7 @@ class RejectedBatches:
 
 
 def _has_none(progress: Mapping[str, Any] | None) -> bool:
-    """Does Spark's progress say that no record was rejected? A missing count says nothing."""
+    """Does Spark's progress say that no record was rejected? Not if the count is missing."""
     observed = (progress or {}).get("observedMetrics", {}).get(REJECTED_RECORDS)
     return observed is not None and observed["count"] == 0
 

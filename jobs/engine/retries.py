@@ -19,7 +19,7 @@ class Start(Protocol):
     """One start of a query."""
 
     made_progress: bool
-    """Did it finish a batch, or ask its source in vain?"""
+    """Did it finish a batch, or poll its source without new records?"""
 
     def run(self) -> None:
         """Run until the query ends or fails."""

@@ -47,7 +47,7 @@ from unskew.jobs.sinks.rejected_totals import TOTAL_REJECTED
 from unskew.jobs.sinks.result_writer import make_writer, read_last_written
 
 _TASKS_CHECK_SECONDS = 5.0
-_POLL_SECONDS: Any = 0.2  # declared a whole number by pyspark, used as any
+_POLL_SECONDS: Any = 0.2  # pyspark declares an int, and takes fractions
 
 
 class Service:

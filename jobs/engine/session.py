@@ -48,8 +48,8 @@ _JVM_STOP_SECONDS = 30.0
 # A killed JVM closes its connections a moment before its exit can be seen.
 _JVM_ENDS_SECONDS = 0.5
 JVM_ENDED = (
-    "the JVM ended (killed?); if it was not on purpose, look for the kernel's or the container's"
-    " out-of-memory killer. The next start goes on from the checkpoint"
+    "the JVM ended (killed?); unless you ended it, look in the log of the kernel or container for"
+    " the out-of-memory killer. The next start continues from the checkpoint"
 )
 # Only where everything runs on one machine. Loopback: executors elsewhere could not reach it.
 # Daemon: workers are forked with everything imported.
@@ -123,7 +123,7 @@ def session(
     chosen = {**_SETTINGS, **own, **(settings or {})}
     if chosen["spark.master"].startswith("local"):
         chosen = {**_LOCAL_SETTINGS, **chosen}
-        # Before Spark's own logging is configured it would greet with ten lines on every start.
+        # Without an address Spark looks one up, and warns of it, before its logging is configured.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     chosen = {**choose_authentication(chosen), **chosen}
     chosen[_DRIVER_OPTIONS] = f"{_AVRO_LIMITS} {chosen[_DRIVER_OPTIONS]}"
@@ -144,11 +144,11 @@ def session(
 
 
 class JvmEndedError(ExternalError):
-    """The JVM has ended, or is about to: this process did not stop Spark."""
+    """The JVM ended, or is ending, although this process did not stop Spark."""
 
 
 def choose_authentication(settings: Mapping[str, str]) -> dict[str, str]:
-    """What makes Spark's ports ask for its secret, where there is one without the user's doing."""
+    """Make Spark's ports ask for its secret, where Spark makes one itself or the user names one."""
     master = settings["spark.master"]
     if master.startswith("k8s://"):
         return {**_AUTHENTICATED, **_ENCRYPTED}

@@ -59,9 +59,9 @@ _KNOWN = (
             r"Fetch position .* is out of range|Cannot fetch offset"
         ),
         (
-            "records that the checkpoint expects are gone from Kafka: aged out, or their topic was"
-            " made anew. source.fail_on_data_loss: false goes on without them, and a new checkpoint"
-            " begins anew"
+            "records that the checkpoint expects are gone from Kafka: expired, or their topic was"
+            " deleted and created again. source.fail_on_data_loss: false continues without them; a"
+            " new checkpoint starts over"
         ),
     ),
     (
@@ -99,7 +99,7 @@ _KNOWN = (
         _NO_ROOM,
     ),
     (
-        # Not where another task of this process only holds the state for too long.
+        # UNRELEASED is left out: another task holds the state's lock, and nothing is damaged.
         re.compile(
             r"CANNOT_LOAD_STATE_STORE\.(?!UNRELEASED|\w*OUT_OF_MEMORY)|"
             r"STATE_STORE_UNEXPECTED_EMPTY_FILE|STATE_STORE_ROW_CHECKSUM"
@@ -107,7 +107,7 @@ _KNOWN = (
         (
             "checkpoint: {checkpoint}/state: the merge's state cannot be loaded: {cause}; if a file"
             " in it is damaged or missing, restore it from a copy, or name another checkpoint"
-            " folder to begin anew"
+            " folder to start over"
         ),
     ),
     (

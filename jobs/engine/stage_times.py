@@ -68,7 +68,7 @@ class SparkJobs:
         """Read the run times of a stage's tasks by partition, those of all its attempts."""
         seconds = {}
         for attempt in range(stage["attemptId"] + 1):
-            with suppress(Py4JError):  # an attempt may be in the store no more
+            with suppress(Py4JError):  # Spark may have dropped the attempt from its store
                 tasks = self._store().taskList(stage["stageId"], attempt, 2 * stage["numTasks"])
                 for task in self._to_data(tasks):
                     if task["status"] == "SUCCESS":
@@ -77,7 +77,7 @@ class SparkJobs:
         return seconds
 
     def _wait_for_listeners(self) -> bool:
-        """Wait a moment until all events have been heard of; were they?"""
+        """Wait briefly for Spark's listeners; True if they have handled all events."""
         with suppress(Py4JError):
             self._get_context().listenerBus().waitUntilEmpty(_LISTENERS_MS)
             return True
@@ -90,7 +90,7 @@ class SparkJobs:
         self._newest = max([self._newest, *self._unread])
         jobs: dict[int, Data] = {}
         for number in self._unread:
-            with suppress(Py4JError):  # it may be in the store no more
+            with suppress(Py4JError):  # Spark may have dropped the job from its store
                 jobs[number] = self._to_data(self._store().job(number))
         return {number: job for number, job in jobs.items() if job.get("jobGroup") == run}
 

@@ -18,7 +18,7 @@ from unskew.jobs.sinks.registry import make_sinks
 
 
 class TableWriters:
-    """The writers of a job's table; of a job without rows for one there is nothing to tell."""
+    """Reads what the writers of a job's table did; nothing if the job's operator is not `rows`."""
 
     def __init__(self, job: Job, spark_jobs: SparkJobs) -> None:
         sink = make_sinks(job)[0]

@@ -173,14 +173,14 @@ class LinesOutput(Output):
             raise ExternalError(f"generate: --out: {self.name}: {error.strerror}") from error
 
     def write(self, values: list[bytes], times: Int64s) -> None:
-        """Append; what does not fit whole is taken back."""
+        """Append the records; on an error remove what was written of them."""
         text = memoryview(b"\n".join(values) + b"\n")
         try:
             done = 0
             while done < len(text):
                 done += self._file.write(text[done:]) or 0
         except OSError as error:
-            with suppress(OSError):  # a device cannot be cut
+            with suppress(OSError):  # a device cannot be truncated
                 self._file.truncate(self._bytes)
             self._file.close()
             raise ExternalError(
@@ -190,7 +190,7 @@ class LinesOutput(Output):
         self._records += len(values)
 
     def close(self) -> None:
-        """Nothing is left to write."""
+        """Close the file; each write was complete."""
         self._file.close()
 
     @property

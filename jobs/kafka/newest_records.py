@@ -41,10 +41,13 @@ class RawSample:
     offsets: list[int] = field(default_factory=list)
     timestamps_ms: list[int] = field(default_factory=list)
     there: int = 0
-    """Records that the topic has."""
+    """Records of the topic, read or not."""
 
     def append(self, other: Self, number: int, topics: int) -> None:
-        """Add the records of one of so many topics; a task reads one partition of one topic."""
+        """Append another topic's records; a task reads one partition of one topic.
+
+        `number` of `topics` keeps the topics' partitions apart.
+        """
         self.keys += other.keys
         self.values += other.values
         self.partitions += [partition * topics + number for partition in other.partitions]
@@ -74,7 +77,7 @@ class Limits:
 
 
 def ignore_progress(_: str) -> AbstractContextManager[Progress | None]:
-    """Take no notice of progress."""
+    """Show no progress."""
     return nullcontext()
 
 

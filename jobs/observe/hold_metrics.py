@@ -31,7 +31,7 @@ def hold_metrics_after_failure(
         seconds = job.metrics.hold_after_failure.amount / 1e6
         if seconds and not stop.asked:
             health.on_state_changed("failed")
-            # If the checkpoint cannot be read at all, that is the failure.
+            # An unreadable checkpoint is the failure itself: there is nothing to count.
             with suppress(OSError, pa.ArrowException):
                 board.on_journal_unreadable(len(open_journal(job).list_unreadable_files()))
             status.write_event("failing", "error", metrics_stay_seconds=seconds)

@@ -48,7 +48,7 @@ def _check_names(results: list[ResultOptions]) -> list[ResultOptions]:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:
         raise make_rule_error(
-            f'results of different names ("{twice}" is there twice)', "rename one"
+            f'results of different names ("{twice}" is a duplicate)', "rename one"
         )
     return results
 

@@ -42,7 +42,7 @@ def _check_distinct(columns: dict[str, str] | None) -> dict[str, str] | None:
     names = [name.lower() for name in columns or ()]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:
-        raise make_rule_error(f'"{twice}" is there twice, and Spark takes no notice of case')
+        raise make_rule_error(f'"{twice}" is a duplicate: Spark ignores case in names')
     return columns
 
 

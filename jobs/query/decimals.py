@@ -20,7 +20,7 @@ _EXPONENT = r"[eE][,+-]*(?:,*\p{Nd}){4}"
 # The same where any character may be written as an escape.
 _EXPONENT_OR_ESCAPES = r"[eE](?:[,+-]|\p{Nd}|\\u\p{XDigit}{4}){4}|\\u00[46]5"
 
-# More than a number has that anybody writes; and a record that may hold one of very many.
+# Longer than any realistic number; and the size of a record that may hold such a number.
 _DIGITS_MAX = 1_000
 _LARGE_BYTES = 1 << 16
 _UNUSABLE = rf'{_EXPONENT}|"[^"]{{{_DIGITS_MAX}}}'
@@ -35,7 +35,7 @@ def without_vast_decimals(text: Column, ddl: str) -> Column:
     """A JSON text that Spark can read by this schema at once; null in place of any other.
 
     A variant's numbers are floats where they have exponents, its texts have no escapes that they
-    do not need, and a name that is there twice, of which Spark would read both, makes none.
+    do not need, and an object with a duplicate name, of which Spark would read both, makes none.
     """
     decimals = _find_decimals(_parse(ddl))
     if decimals is None:

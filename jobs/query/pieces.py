@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 _EVEN = 1.05
-"""A task with so many times the mean share is no slow task."""
+"""A task with up to this many times the mean share counts as even."""
 _PIECES_A_TASK = (1, 2, 4, 8, 16, 32)
 _PIECES_A_TASK_UNKNOWN = 4
 
@@ -32,8 +32,8 @@ def choose_pieces(sizes: Sequence[int], tasks: int) -> int:
 
 def _list_candidates(partitions: int, tasks: int) -> Iterator[int]:
     for pieces in _PIECES_A_TASK:
-        # Spark rounds for each Kafka partition. By half a piece less for each, the tasks are not
-        # joined of a piece more than they are meant to have.
+        # Spark rounds for each Kafka partition: asking for half a piece less for each keeps a task
+        # from being joined of one piece too many.
         for min_partitions in (pieces * tasks, pieces * tasks - partitions // 2):
             # Kafka partitions that need no cut have preferred executors, by which Spark's
             # `coalesce` makes groups of unequal size.

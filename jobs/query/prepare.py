@@ -115,10 +115,7 @@ def make_rejected_record(*more: Column) -> Column:
 def _evaluate(
     decoded: DataFrame, untyped: Operator, job: Job, now: Column | None
 ) -> tuple[DataFrame, Mapping[str, str]]:
-    """The operator's expressions, the event time, and the first reason to reject the record.
-
-    And the types of the operator's expressions.
-    """
+    """Evaluate keys, inputs, event time and first reject reason; also the expressions' types."""
     evaluated = evaluate(decoded, untyped, job)
     operator = evaluated.operator.with_types(evaluated.types)
     reason = sf.col(REJECT_REASON)

@@ -19,10 +19,12 @@ from unskew.jobs.sinks.stored_dead_letters import ANSWER_SECONDS
 CHUNK = 500
 """How many are sent before the ledger notes them; a kill in between sends these once more."""
 REPLAYED = "replayed"
-BEFORE = "replayed before, or here twice"
+BEFORE = "replayed already, or a duplicate"
 NO_RECORD = "no record of the source"
 NOT_READ = "of a topic that the job does not read"
-CUT_SHORT = "cut to fit the topic of dead letters: repair them from their own"
+CUT_SHORT = (
+    "truncated to fit the topic of dead letters: take the whole record from its source topic"
+)
 _HEADER = "replayed_from"
 
 

@@ -238,10 +238,7 @@ class Sink(Target):
         return None
 
     def skips(self, batch: int, job: "Job") -> bool:
-        """Does the writer of `stream` have the batch for good, so that it skips it from now on?
-
-        Spark runs no task of such a batch again.
-        """
+        """Did the writer of `stream` commit the batch, so that a replay of it runs no tasks?"""
         return False
 
     def read_batch_files(self, batch: int, query: str) -> "Sequence[TableFile] | None":

@@ -59,7 +59,7 @@ def _read_messages(consumer: Consumer, topic: str) -> Iterator[Message]:
         partition = TopicPartition(topic, number, OFFSET_BEGINNING)
         begin, end = consumer.get_watermark_offsets(partition, timeout=ANSWER_SECONDS)
         consumer.assign([partition])
-        # The end may be a marker of a transaction, which is no message: the position tells.
+        # The last offset may be a transaction's marker, not a message: go by the position.
         while begin < end and consumer.position([partition])[0].offset < end:
             messages = consumer.consume(_MESSAGES, timeout=_WAIT_SECONDS)
             for message in messages:

@@ -120,7 +120,7 @@ def test_explained_job_is_the_same_job() -> None:
 
 EXPECTED = """
 job.yaml:1:51: operator.threshold: at most 1 (got 2)
-job.yaml:1:54: operator.mode: unknown key; did you mean "model"? It is there already
+job.yaml:1:54: operator.mode: unknown key; did you mean "model"? That key is set already
 job.yaml:1:18: operator.type: unknown type (got "scor"); did you mean "score"?
 job.yaml:2:18: grouping.type: shuffle splits keys, and operator.type score forbids that; WHOLE
 job.yaml:1:56: operator.registry_login: SECRET

@@ -38,4 +38,4 @@ def test_a_stale_page_is_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert write_or_check(["--check"], lambda: new, "python -m unskew.jobs.x") == 0
     assert write_or_check(["--check"], lambda: newer, "python -m unskew.jobs.x") == 1
     assert write_or_check(["--nonsense"], lambda: new, "python -m unskew.jobs.x") == 2
-    assert "not fresh; run python -m unskew.jobs.x" in capsys.readouterr().err
+    assert "stale; run python -m unskew.jobs.x" in capsys.readouterr().err

@@ -88,18 +88,18 @@ def describe_job(job: Job) -> str:
 
 
 def _paint(text: str, colour: str, out: TextIO | None = None) -> str:
-    """In colour on a terminal that has not been told to do without."""
+    """Colour the text on a terminal, unless NO_COLOR is set."""
     if not (out or sys.stdout).isatty() or os.environ.get("NO_COLOR"):
         return text
     return f"\x1b[{colour}m{text}\x1b[0m"
 
 
 def _compare(checked: Checked, checkpoint: str) -> tuple[list[str], list[str]]:
-    """What of the job the checkpoint does not take, and what the job's restart there means."""
+    """Problems that keep the job from continuing at the checkpoint, and notes on its restart."""
     # On use: a lint alone must not wait for pyarrow.
     from unskew.jobs.checkpoint.identity import compare_identity  # noqa: PLC0415
 
-    assert checked.job is not None, "there would be a problem"
+    assert checked.job is not None, "a file without problems makes a job"
     job = checked.job.model_copy(update={"checkpoint": checkpoint})
     try:
         return [], compare_identity(job)

@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--check",
         action="store_true",
-        help="write nothing; exit 1 unless the schema that ships is the one of the models",
+        help="write nothing; exit 1 if the schema that ships is stale",
     )
 
 
@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Write, or check, the schema."""
     if arguments.check:
         if not is_schema_fresh():
-            raise UnskewError(f"{SCHEMA_FILE}: not fresh; run unskew schema --output {SCHEMA_FILE}")
+            raise UnskewError(f"{SCHEMA_FILE}: stale; run unskew schema --output {SCHEMA_FILE}")
         return 0
     text = write_schema(installed=arguments.installed)
     if not arguments.output:

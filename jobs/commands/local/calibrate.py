@@ -23,13 +23,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Measure what a batch costs on this machine beside an operator's work (reading, routing,"
         " moving, merging), with small jobs on a local Kafka and Spark: about a minute."
-        " `unskew compare` takes the constants from there. On a cluster they are other ones; this"
-        " is a start. Exit codes: 0 measured, 1 Kafka or Spark did not start, 2 the command line"
+        " `unskew compare` uses these constants. A cluster has others: take these as a first"
+        " guess there. Exit codes: 0 measured, 1 Kafka or Spark did not start, 2 the command line"
         " is wrong."
     )
     parser.epilog = "example: unskew calibrate && unskew compare --file keys.txt --cost 50us ..."
     parser.add_argument(
-        "--output", metavar="FILE", help="write the constants there, not for this user's compare"
+        "--output", metavar="FILE", help="write the constants to FILE, not to this user's own file"
     )
     parser.add_argument("--json", action="store_true", help="print the constants as JSON")
 

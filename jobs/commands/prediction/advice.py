@@ -6,7 +6,7 @@ from unskew.grouping.simulation.batch_cost import Prediction
 from unskew.grouping.simulation.loads import HASHED, LOCAL, Work
 
 CLOSE = 1.05
-"""Ways that are nearer than this are as good as each other."""
+"""Ways within this ratio of the fastest count as equally fast."""
 _BY_HAND = "By hand: mapInArrow on even splits, and a groupBy behind it."
 _SPARK = (
     "Sums, counts and Spark's own sketches need none of this: groupBy combines them before its"
@@ -15,7 +15,7 @@ _SPARK = (
 
 
 def choose(predictions: Sequence[Prediction]) -> Prediction:
-    """The least that is as good as the best: `none`, then `local`, then the fewest pairs."""
+    """The simplest way within CLOSE of the fastest: `none`, then `local`, then the fewest pairs."""
     best = min(each.seconds for each in predictions)
     close = [each for each in predictions if each.seconds <= CLOSE * best]
     by_way = {each.way: each for each in close}
@@ -23,7 +23,7 @@ def choose(predictions: Sequence[Prediction]) -> Prediction:
 
 
 def advise(predictions: Sequence[Prediction], work: Work, today: str = HASHED) -> str:
-    """The sentence."""
+    """Write one sentence of advice."""
     by_way = {each.way: each for each in predictions}
     chosen, now = choose(predictions), by_way[today]
     if chosen.way == HASHED:
@@ -55,7 +55,7 @@ def _describe_hashed(chosen: Prediction, work: Work) -> str:
 
 
 def _explain(chosen: Prediction, now: Prediction, local: Prediction) -> str:
-    """Why the others are slower."""
+    """Say why the others are slower."""
     fullest = (
         f"its fullest partition has {chosen.max_over_mean:.2f}x the mean instead of"
         f" {now.max_over_mean:.2f}x"

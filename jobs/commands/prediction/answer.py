@@ -15,7 +15,7 @@ from unskew.jobs.commands.prediction.options import Question
 from unskew.jobs.commands.prediction.sample_reader import PredictionInput
 
 BATCHES = 4
-"""Without a size for batches, the sample is cut into so many."""
+"""Into how many batches the sample is cut if no size of a batch is given."""
 
 
 @dataclass(frozen=True)
@@ -32,23 +32,23 @@ class Answer:
     """The fastest first."""
     profile: KeyProfile
     key_names: tuple[str, ...]
-    """The heaviest keys as they are shown: their hashes, unless their names were inputs for."""
+    """The heaviest keys as shown: their hashes, or with --show-keys themselves."""
     steps: tuple[Step, ...]
     notes: tuple[str, ...]
 
     @property
     def chosen(self) -> Prediction:
-        """What to take."""
+        """The recommended prediction."""
         return choose(self.predictions)
 
     @property
     def advice(self) -> str:
-        """The sentence."""
+        """One sentence of advice."""
         return advise(self.predictions, self.work, self.today)
 
     @property
     def knee(self) -> int | None:
-        """From where on more partitions hardly help the chosen way."""
+        """The first number of partitions which doubling hardly improves on, if there is one."""
         return find_knee(self.steps, self.chosen.way)
 
     def to_json(self) -> dict[str, Any]:
@@ -143,7 +143,7 @@ def _name_keys(sample: Sample, profile: KeyProfile, *, show: bool) -> tuple[str,
 
 
 def list_notes(sample: Sample) -> list[str]:
-    """What is to be known of the sample itself."""
+    """Notes on the sample: its own, and the records that are left out."""
     notes = list(sample.notes)
     if sample.without_key:
         notes.append(

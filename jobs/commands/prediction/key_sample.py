@@ -13,7 +13,7 @@ from unskew.grouping.simulation.streams.traces import Trace
 from unskew.jobs.kafka.newest_records import RawSample
 
 RECORDS_MIN = 1_000
-"""Fewer say nothing about a stream."""
+"""The smallest sample that is predicted from."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Sample:
     """What they are from, for messages."""
     hashes: UInt64s
     there: int
-    """Records that there are at all."""
+    """Records of the source, sampled or not."""
     without_key: int = 0
     text_of: Callable[[int], str] | None = None
     """The key of a record, by its number; None where only hashes are known."""
@@ -38,7 +38,7 @@ class Sample:
     """Bytes of the records, where they are rows of a table whose job balances those."""
 
     def check(self) -> "Sample":
-        """This sample; an error if it says nothing about a stream."""
+        """Return this sample; a UsageError if it is too small to predict from."""
         if not self.hashes.size and self.without_key:
             raise UsageError(
                 f"compare: {self.where}: none of {self.without_key:,} records has a key; name"
@@ -58,7 +58,7 @@ class Sample:
         return self.hashes if self.times is None else self.hashes[self.order()]
 
     def cut(self, batch_records: int) -> list[UInt64s]:
-        """Batches of so many records, each in the order in which its tasks read it."""
+        """Batches of `batch_records`, each in the order in which its tasks read it."""
         return [np.ascontiguousarray(self.hashes[batch]) for batch in self._batches(batch_records)]
 
     def cut_sizes(self, batch_records: int) -> list[Int64s] | None:
@@ -76,7 +76,7 @@ class Sample:
             if self.partitions is not None:
                 batch = batch[np.argsort(self.partitions[batch], kind="stable")]
             batches.append(batch)
-        # What is left over at the end is no batch of this size.
+        # The last batch is incomplete: drop it.
         left_over = len(batches) > 1 and batches[-1].size < batch_records
         return batches[:-1] if left_over else batches
 

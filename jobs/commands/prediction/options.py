@@ -42,7 +42,7 @@ _SIMULATION_ONLY = (
     "plot",
 )
 _SECONDS_ONLY = ("cost", "setup", "partial_bytes", "slots", "constants", "html")
-"""What a prediction of files has no use for."""
+"""Options without effect under --table."""
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         ("--setup", "T", "its time for each key that a task meets, such as 1ms"),
         ("--partial-bytes", "N", "size of one of its partial results"),
         ("--slots", "N", "partitions worked on at once (default: a local job's threads, else all)"),
-        ("--records", "N", f"sample at most so many (default: {_RECORDS:,})"),
-        ("--seconds", "N", f"read for at most so long (default: {_SECONDS})"),
+        ("--records", "N", f"sample at most N records (default: {_RECORDS:,})"),
+        ("--seconds", "N", f"stop reading after N seconds (default: {_SECONDS})"),
         ("--client-config", "FILE", "librdkafka's options, such as sasl.username=..., one a line"),
         ("--constants", "FILE", "a calibration (default: this user's; see unskew calibrate)"),
         ("--html", "FILE.html", "write a report"),
@@ -145,7 +145,7 @@ def read_question(arguments: argparse.Namespace) -> Question:
         "sources": reader.number("sources", SOURCES_MAX),
     }
     if values["partitions"] is None and arguments.job is None and not reader.problems:
-        reader.problems.append("--partitions: missing; how many partitions is it to be spread over")
+        reader.problems.append("--partitions: missing; the number of partitions to predict for")
     if reader.problems:
         raise UsageError(*dict.fromkeys(reader.problems))
     return Question(
@@ -169,7 +169,7 @@ class _Reader:
         self.problems: list[str] = []
 
     def attempt(self, read: Callable[[], Any]) -> Any:
-        """What `read` gives, or nothing and a problem more."""
+        """Call `read`; on an error keep its problems and return None."""
         try:
             return read()
         except (UsageError, SpecError) as error:
@@ -177,14 +177,14 @@ class _Reader:
         return None
 
     def check_sources(self) -> None:
-        """One source, and what belongs to it."""
+        """Check that exactly one source is given, with the options that it needs."""
         arguments = self._arguments
         named = [name for name in _SOURCES if getattr(arguments, name) is not None]
         flags = [name.upper() if name == "job" else f"--{name}" for name in named]
         if len(named) != 1:
             got = " and ".join(flags) or "none"
             self.problems.append(
-                f"compare: one of JOB, --topic, --file and --trace says whose keys (got {got})"
+                f"compare: give exactly one of JOB, --topic, --file and --trace (got {got})"
             )
         if arguments.topic is not None and not arguments.bootstrap_servers:
             self.problems.append("--bootstrap-servers: missing; the brokers of --topic")

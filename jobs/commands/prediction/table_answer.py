@@ -27,7 +27,7 @@ class TableAnswer:
 
     @property
     def advice(self) -> str:
-        """The sentence."""
+        """One sentence of advice."""
         return advise(self.predictions)
 
     def to_json(self) -> dict[str, Any]:

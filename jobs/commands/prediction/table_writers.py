@@ -22,9 +22,9 @@ from unskew.grouping.simulation.simulate import begin_all
 
 NO_SHUFFLE, HASHED, REBALANCE, LEVEL = "none", "hash", "REBALANCE", "level"
 EVEN = 1.05
-"""A slowest writer within this of the mean is as good as even."""
+"""Writers count as even if the slowest takes at most this times the mean."""
 CLOSE = 1.05
-"""Ways whose files are nearer than this are as good as each other."""
+"""Ways whose numbers of files are within this ratio count as equally good."""
 SHUFFLE_PARTITIONS = 200
 _SMALL, _MERGED = 0.2, 1.2
 """Spark's factors: what is smaller is merged anyway, what is not larger may be merged."""
@@ -107,8 +107,8 @@ def advise(predictions: Sequence[Writers]) -> str:
         return (
             "You may not need Unskew for this table: a hint REBALANCE in foreachBatch, with a"
             f" writer's share as its advisory size, makes {files}; grouping level"
-            f" {level.files:,.0f} and {level.slowest_over_mean:.2f}x. In foreachBatch it is yours"
-            " to write each row once."
+            f" {level.files:,.0f} and {level.slowest_over_mean:.2f}x. With foreachBatch"
+            " you must see to it yourself that a repeated batch writes each row once."
         )
     hashed, unshuffled = by_way[HASHED], by_way[NO_SHUFFLE]
     return (

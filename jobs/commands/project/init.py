@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     files[SCHEMA_FILE.name] = SCHEMA_FILE
     there = [name for name in files if (folder / name).exists()]
     if there:
-        raise UsageError(*(f"init: {folder / name}: is there already" for name in there))
+        raise UsageError(*(f"init: {folder / name}: exists already" for name in there))
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, path in files.items():

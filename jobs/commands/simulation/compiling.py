@@ -12,18 +12,18 @@ from unskew.grouping.simulation.scenario import Scenario
 from unskew.grouping.simulation.simulate import GroupingSpec, make_up_feedback
 
 _KEYS = 4096
-"""So many that tables of keys grow."""
+"""Enough for tables of keys to grow."""
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _LINE = "compiling kernels, once on this machine; it may take minutes"
 
 
 @contextmanager
 def tell_compiling() -> Iterator[None]:
-    """Say so on standard error, once, if a kernel is compiled; a terminal has a bar that does."""
+    """Print a line on standard error, once, if a kernel compiles; a terminal has a bar for it."""
     from numba.core import event  # noqa: PLC0415 - on use
 
     class FirstCompilation(event.Listener):
-        """Hears of what is not in the cache yet."""
+        """Prints at the first compilation of a kernel that is not in the cache."""
 
         said = sys.stderr.isatty()
 
@@ -40,10 +40,10 @@ def tell_compiling() -> Iterator[None]:
 
 
 def compile_kernels(spec: GroupingSpec, scenario: Scenario) -> None:
-    """Route made-up keys as the batches of a scenario do, also those that follow on others.
+    """Compile all kernels of a scenario by routing made-up keys, also with reports and a plan.
 
-    The simulator routes a few keys before its clock runs, but has no reports and no agreement of
-    sources then: what those call would be compiled within the time of routing.
+    The simulator's own warm-up has neither, so the kernels that use them would compile within the
+    measured time of routing.
     """
     router = spec.create(scenario, 0)
     keys = np.arange(_KEYS, dtype=np.uint64) * _SPREAD
@@ -52,7 +52,7 @@ def compile_kernels(spec: GroupingSpec, scenario: Scenario) -> None:
     reports = make_up_feedback(scenario.partitions) if router.wants_feedback else None
     for feedback, agrees in ((None, False), (reports, router.wants_agreement)):
         if agrees:
-            # They may agree on nothing: only a plan that is made up calls all that follows on one.
+            # The states may agree on nothing: a made-up plan compiles the kernels that follow one.
             router.agree([router.state] * scenario.sources)
         router.begin_batch(feedback, router.make_up_agreement(keys) if agrees else None)
         for _ in router.route_chunks([(keys, times if router.wants_timestamps else None)]):
@@ -71,5 +71,5 @@ def show_steps(doing: str) -> Iterator[Callable[[str], None]]:
         disable=not sys.stderr.isatty(),
     )
     with bar, tell_compiling():
-        task = bar.add_task(f"{doing} (the first time, kernels compile)", total=None)
+        task = bar.add_task(f"{doing} (kernels compile on first use)", total=None)
         yield lambda step: bar.update(task, description=f"{doing} {step}")

@@ -38,24 +38,24 @@ from unskew.jobs.query.source import make_file_settings
 
 
 class Chooser(Protocol):
-    """What the service asks."""
+    """Chooses the grouping of each start of the query; the service calls it."""
 
     why: str
     """Why the query has its grouping; empty where the job says it."""
     wants_change: bool
-    """Is the query to be started anew with another grouping?"""
+    """Is the query to be restarted with another grouping?"""
 
     def settle(self, spark: SparkSession, written: int) -> Job:
         """The job with the grouping of the batches after `written`."""
 
     def started(self) -> None:
-        """The query runs."""
+        """Called when the query has started."""
 
     def take_batch(self, done: BatchDone) -> BatchChoice | None:
-        """What a finished batch says; None where nothing is chosen."""
+        """Take a finished batch into account; return the choice, None where nothing is chosen."""
 
     def stopped(self, written: int) -> None:
-        """The query was stopped for a change, after this batch."""
+        """Called when the query was stopped for a change, after the batch `written`."""
 
 
 class GivenGrouping:
@@ -68,18 +68,18 @@ class GivenGrouping:
         self._job = job
 
     def settle(self, spark: SparkSession, written: int) -> Job:
-        """The job as it is."""
+        """Return the job unchanged."""
         return self._job
 
     def started(self) -> None:
-        """Nothing depends on it."""
+        """Do nothing: a fixed grouping keeps no state."""
 
     def take_batch(self, done: BatchDone) -> BatchChoice | None:
-        """Nothing is chosen."""
+        """Return None: the grouping is fixed."""
         return None
 
     def stopped(self, written: int) -> None:
-        """It never is."""
+        """Never called: a fixed grouping wants no change."""
 
 
 @dataclass
@@ -153,7 +153,7 @@ class AutoChooser:
                 spark.conf.unset(name)
 
     def started(self) -> None:
-        """Note what a change took."""
+        """Record how long the change took."""
         if self._change is not None:
             self._change.seconds = time.time() - self._change.decided
 
@@ -197,7 +197,7 @@ class AutoChooser:
         )
 
     def stopped(self, written: int) -> None:
-        """Count what of the next batch was done in vain; from now on the other way is taken."""
+        """Count the unfinished batch's records as discarded, and switch to the new way."""
         assert self._change is not None
         assert self._decider is not None
         self._change.discarded_records = _count_records_after(self._journal, written)

@@ -50,11 +50,11 @@ def choose_first(
     try:
         rows, batch_rows = _read_sample(job, spark, asked)
     except (UnskewError, PySparkException, Py4JError, OSError) as error:
-        # Whatever is wrong with the source or the records is said by the query itself.
+        # The query meets the same error, and reports it.
         return FirstChoice(LEVEL, f"no record could be sampled ({type(error).__name__})")
     if rows is None or rows.work is None or rows.hashes.size < _RECORDS_MIN:
-        there = 0 if rows is None else rows.hashes.size
-        return FirstChoice(LEVEL, f"{there:,} records to sample are too few to predict by")
+        sampled = 0 if rows is None else rows.hashes.size
+        return FirstChoice(LEVEL, f"only {sampled:,} records could be sampled, too few to predict")
     hashes = _repeat_keys(rows.hashes, batch_rows)
     slots = spark.sparkContext.defaultParallelism
     return choose_by_model(hashes, job.partitions, slots, rows.work, constants, spark_alone)
@@ -76,7 +76,7 @@ def choose_by_model(
     machine = Machine(slots, constants)
     seconds = {way: machine.batch_parts(way, loads[way], work).seconds for way in ways}
     said = ", ".join(f"{way} {each:.2f} s" for way, each in seconds.items())
-    begin = f"predicted of {hashes.size:,} sampled records a batch: {said}"
+    begin = f"predicted for a batch of {hashes.size:,} records like the sampled: {said}"
     if spark_alone and work.native and seconds[HASHED] <= CLOSE * min(seconds.values()):
         why = f"{begin}; Spark combines before its shuffle, and this choice is final"
         return FirstChoice(HASHED, f"{why} for the checkpoint", work)
@@ -84,7 +84,7 @@ def choose_by_model(
         {way: loads[way] for way in changing}, slots, work, constants
     )
     if saved <= deviation:
-        return FirstChoice(LEVEL, f"{begin}; no other is surely faster", work)
+        return FirstChoice(LEVEL, f"{begin}; no other way saves more than its deviation", work)
     why = f"{begin}; {way} saves {saved:.2f} s +- {deviation:.2f} s of level's"
     return FirstChoice(way, why, work)
 

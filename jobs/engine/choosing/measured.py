@@ -12,7 +12,7 @@ _PARTIAL_BYTES_MIN = 48
 
 
 def measure(done: BatchDone, way: str, slots: int) -> MeasuredBatch | None:
-    """None of a batch that says nothing: without rows, or without reports of this version."""
+    """Measure a batch; None if it has no rows, or no reports of this version."""
     stats = done.stats
     if stats is None or not stats.total or not stats.reported_keys:
         return None

@@ -1,4 +1,4 @@
-"""What a batch takes beside its work under its own grouping and others, by the cost model."""
+"""Predicts a batch's overhead, its time beside the work, under its own grouping and others."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ from unskew.jobs.operators.registry import make_operator
 
 
 class OtherWays:
-    """Of the batches of a job; where the machine is not calibrated, nothing is known."""
+    """Predicts batches of a job under other groupings; nothing if the machine is not calibrated."""
 
     def __init__(self, slots: int) -> None:
         try:

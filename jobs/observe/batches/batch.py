@@ -46,7 +46,7 @@ class Routing:
 
 @dataclass(frozen=True)
 class Accounts:
-    """What became of the records of a batch. Of a task that ran twice, both runs may have read."""
+    """What became of a batch's records. If a task ran twice, `read` may count both runs."""
 
     read: int
     counted: int
@@ -71,7 +71,7 @@ class BatchDone:
     journal_bytes: int = 0
     journal_batches: int = 0
     written: WrittenFiles | None = None
-    """What the batch added to a table; None if the job has none, or that is not known."""
+    """What the batch added to a table; None if the job has no table, or it is not known."""
     stages: BatchStages | None = None
     """When Spark's stages ran; None if that is not known."""
     samples: tuple[RejectedSample, ...] = ()
@@ -103,7 +103,7 @@ class BatchDone:
 
     @property
     def source_records(self) -> int:
-        """Records read, before keys are taken out of them; Spark may count a retry twice."""
+        """Records read, before keys are taken out of them; a retried task may count twice."""
         return int(self.progress.get("numInputRows", 0))
 
     @property
@@ -133,7 +133,7 @@ class BatchDone:
 
     @property
     def filtered_records(self) -> int:
-        """Records of which a `where` of the job is not true; Spark may count a retry twice."""
+        """Records of which a `where` of the job is not true; a retried task may count twice."""
         observed = self.progress.get("observedMetrics") or {}
         return int((observed.get(OBSERVED) or {}).get(FILTERED_RECORDS) or 0)
 

@@ -4,7 +4,7 @@ const ENDED = ['failed', 'stalled', 'stopped'];
 const ROUTED_BY = { none: 'by Spark’s hash of the key', local: 'as read, grouping local' };
 let head = null, entries = [], chosen = null, partition = null, heard = Date.now(), restarted = null, timer = 0, errorStatus = 0, asking = false, failing = false, drawn = null;
 
-// Asking: only for what is new, and for everything when the job has been started anew.
+// Asking: only for what is new, and for everything when the job has been restarted.
 async function ask() {
   if (asking) return;
   asking = true;
@@ -56,8 +56,8 @@ function tell() {
   } else if (state === 'stalled') why = 'The query has stalled: for five minutes or more it ended no batch, completed no task and polled no source. ' + of;
   else if (state === 'failed') why = 'The query has failed; its log says why. ' + of;
   else if (state === 'stopping' || state === 'stopped') why = `The query is ${state}. ${of}`;
-  else if (restarted && Date.now() - restarted * 1000 < NEWS_MS + silent) why = `The job was started anew at ${clock(restarted)}.`;
-  else if (head && !last) why = state === 'starting' ? 'The job starts; its first batch is to come.' : 'The query waits for its first records.';
+  else if (restarted && Date.now() - restarted * 1000 < NEWS_MS + silent) why = `The job restarted at ${clock(restarted)}.`;
+  else if (head && !last) why = state === 'starting' ? 'The job starts; no batch is done yet.' : 'The query waits for its first records.';
   document.body.classList.toggle('stale', stale);
   document.body.classList.toggle('not-running', !['running', 'starting', 'connecting'].includes(state));
   $('note').hidden = !why;
@@ -160,7 +160,7 @@ function tiles(entry) {
   say('file-size', written && written.files ? `${short.format(written.bytes / written.files)}B each in the mean` : 'no file in this batch');
   const behind = entry.watermark === null ? null : entry.at - entry.watermark;
   say('watermark', behind === null ? '–' : `${age(Math.abs(behind))} ${behind < 0 ? 'ahead' : 'behind'}`);
-  say('watermark-at', behind === null ? 'no windows, or not moved yet' : new Date(entry.watermark * 1000).toISOString().slice(0, 19) + 'Z');
+  say('watermark-at', behind === null ? 'no windows, or no watermark yet' : new Date(entry.watermark * 1000).toISOString().slice(0, 19) + 'Z');
   say('dead', short.format(head.dead_letters));
   const reasons = refusals.flatMap(([reason, count], r) => [r ? ', ' : '', ['reason', reason], ` ${whole.format(count)}`]);
   put('lost', ...(reasons.length ? reasons : [['late partials'], ` ${whole.format(head.late_partials)}`]));

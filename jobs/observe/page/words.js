@@ -32,10 +32,10 @@ const TERMS = {
   waiting: 'Asking the source what is new, planning the batch, and the gaps between Spark’s stages.',
   read: 'Reading records from the source, decoding them, and writing them to the shuffle.',
   route: 'Choosing a partition for each record: the grouping’s share of the tasks that read.',
-  work: 'From the first partition’s start to the last one’s end, with starting tasks and fetching rows. What the slowest was busy for beyond the mean is lost to skew.',
+  work: 'From the first partition’s start to the last one’s end, with starting tasks and fetching rows. The slowest partition’s busy time above the mean is lost to skew.',
   merge: 'Spark’s own aggregation of the partial results, with its state, and the sinks.',
   commit: 'The offsets’ log before the batch, and all that follows its last stage.',
-  rest: 'Reading, merging and writing, where Spark does not say when its stages ran.',
+  rest: 'Reading, merging and writing, where Spark reports no times of its stages.',
   'under key': 'The same batch, had each key been sent to one partition by its hash, as groupBy does. Each record is taken to cost what it cost here in the mean.',
   skew: 'The time of the batch beyond what it would take with all partitions equal.',
   throughput: 'Records of the source that the batch read, over its time. Below: how many arrive in the source, by the change of its newest offsets.',
@@ -56,7 +56,7 @@ const TERMS = {
   replication: '(Key, partition) pairs over distinct keys: 1 means that no key was split.',
   files: 'Files that the batch added to the table. Each writer adds one for each value of the columns that the table is partitioned by.',
   watermark: 'Event time behind which windows are closed: records for those are late.',
-  result: 'What became of the records that the batch read, for each result of the job: each has them all.',
+  result: 'What became of the records that the batch read, for each result of the job: each result has all of them.',
   counted: 'Records that are in totals of the result.',
   filtered: 'Records of which a condition (where) of the job or of the result is not true.',
   rejected: 'Records that the result could not use: they are dead letters.',
@@ -73,7 +73,7 @@ const TERMS = {
   'fair shares': 'Records of the key over the mean load of a partition: above 1, a partition alone with it is too full.',
 };
 
-// A term's meaning is shown while the pointer or the focus is on it, and told to screen readers.
+// A term's meaning is shown while the pointer or the focus is on it; screen readers read it out.
 function explain(term) {
   term.tabIndex = 0;
   term.setAttribute('aria-describedby', 'tip');

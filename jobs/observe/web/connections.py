@@ -29,7 +29,7 @@ class BoundedServer(ThreadingHTTPServer):
     """A server with a thread a connection, and bounds for all of them."""
 
     daemon_threads = True
-    # So many may wait to be accepted; the kernel drops more.
+    # How many connections may wait to be accepted; the kernel drops those beyond.
     request_queue_size = 128
     tls: ssl.SSLContext | None = None
 

@@ -187,7 +187,7 @@ class AggregateOptions(OperatorOptions):
         for name in self.columns:
             if name.lower() in seen:
                 yield Contradiction(
-                    ("columns", name), f'the column "{name}" is there twice', "rename one"
+                    ("columns", name), f'the column "{name}" is a duplicate', "rename one"
                 )
             seen.add(name.lower())
 

@@ -44,7 +44,7 @@ def _partition_by(texts: list[str]) -> list[str]:
             raise make_rule_error("a column, or EXPRESSION AS NAME", f'write "{text} AS a_name"')
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:
-        raise make_rule_error(f'columns of different names ("{twice}" is there twice)')
+        raise make_rule_error(f'columns of different names ("{twice}" is a duplicate)')
     return texts
 
 
@@ -120,8 +120,8 @@ class TableSink(Sink):
         if OPERATORS.load(operator.type)(operator).top is not None:
             yield Contradiction(
                 ("format",),
-                "parquet contradicts operator.top: the choice of a batch's rows is made outside of"
-                " Spark's own sink, and after a crash it would be there twice",
+                "parquet contradicts operator.top: only Spark's own sink writes each batch once,"
+                " and top is applied outside of it: after a crash a batch would be written twice",
                 "write format: delta, or remove top",
             )
 
@@ -179,8 +179,8 @@ class TableSink(Sink):
         if has_batch(self.path, begun + 1):
             yield (
                 f"table: {self.path}: has batches of another checkpoint, and {job.checkpoint} has"
-                f" begun none after {begun}: Spark would skip what it takes for written;"
-                f" {elsewhere}"
+                f" begun none after {begun}: Spark would skip batches of these"
+                f" numbers as written already; {elsewhere}"
             )
         elif owner is not None and owner.query is not None and has_batch(self.path, 0):
             query = find_query_id(job)

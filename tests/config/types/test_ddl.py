@@ -133,7 +133,7 @@ def test_suggestion(text: str, suggestion: str) -> None:
 
 
 def test_columns_that_differ_in_case_alone_are_refused() -> None:
-    with pytest.raises(DdlError, match='the column "A" is there twice'):
+    with pytest.raises(DdlError, match='the column "A" is a duplicate'):
         parse_columns("a INT, A STRING")
 
 

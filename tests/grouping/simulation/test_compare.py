@@ -25,7 +25,7 @@ def test_no_skew_needs_no_grouping() -> None:
     rows = reports("uniform:keys=100000,records=200000", "key", "shuffle", partitions=4)
 
     assert verdict(rows).startswith(
-        "You do not need us: with plain key grouping the fullest partition has 1.0"
+        "You do not need Unskew: with plain key grouping the fullest partition has 1.0"
     )
 
 
@@ -40,7 +40,7 @@ def test_spare_time_needs_no_grouping() -> None:
     )
 
     assert verdict(rows) == (
-        "You do not need us: no grouping is more than 10 % faster than plain key grouping here."
+        "You do not need Unskew: no grouping is more than 10 % faster than plain key grouping here."
     )
 
 

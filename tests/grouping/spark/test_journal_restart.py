@@ -162,7 +162,7 @@ def test_a_start_that_was_taken_over_writes_nothing_more(tmp_path: Path) -> None
     second.take_over()
     sent = pickle.loads(pickle.dumps(first))  # noqa: S301 - as Spark sends it to tasks
     for frozen in (first, sent):
-        with pytest.raises(TakenOverError, match="another start of the job works on it since"):
+        with pytest.raises(TakenOverError, match="another start of the job took it over"):
             frozen.write_routing(1, 0)
     assert first.batches() == [0]
     assert second.write_routing(1, 0)

@@ -66,7 +66,7 @@ def test_every_module_of_a_command_is_in_the_table(root: Path) -> None:
         (["lint", "a", "--jsn=1"], "--jsn: unknown option; one of -h, --help, --debug"),
         (["lint", "--agianst", "a"], '--agianst: unknown option; did you mean "--against"?'),
         (["--vrsion"], '--vrsion: unknown option; did you mean "--version"?'),
-        (["schema", "more"], 'schema: "more": one word too many'),
+        (["schema", "more"], 'schema: "more": unexpected argument'),
         (
             ["run", "a", "--log", "jsno"],
             '--log: one of auto, json, console (got "jsno"); did you mean "json"?',

@@ -136,11 +136,11 @@ def test_each_is_replayed_once_with_its_key_time_and_partition(
     code, lines, _ = run(capsys, "replay", *words)
     assert sorted(lines) == [
         "no record of the source: 1",
-        "replayed before, or here twice: 2",
+        "replayed already, or a duplicate: 2",
         "replayed: 1",
     ]
     code, lines, _ = run(capsys, "replay", *words, "--reason", "not_decoded")
-    assert (code, lines) == (0, ["replayed before, or here twice: 3"])
+    assert (code, lines) == (0, ["replayed already, or a duplicate: 3"])
 
     records = topic_records(broker, "mended", 3)
     assert [

@@ -371,7 +371,7 @@ def test_what_cannot_be_finished_after_a_stop_is_no_success(tmp_path: Path) -> N
         process.kill()
         os.close(pipe)
     assert process.returncode == 1
-    assert errors == "generate: stopped before all that was handed over was written\n"
+    assert errors == "generate: stopped while records were still unwritten\n"
 
 
 def test_a_file_that_gets_full_keeps_whole_records(tmp_path: Path) -> None:

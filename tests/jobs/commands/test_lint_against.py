@@ -47,11 +47,11 @@ def test_edits_of_the_routing_are_said_and_taken(
     tmp_path: Path, checkpoint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, lines = lint(capsys, edited(tmp_path), "--against", checkpoint)
-    assert (code, lines) == (0, [f"checkpoint: {checkpoint}: the job goes on from there"])
+    assert (code, lines) == (0, [f"checkpoint: {checkpoint}: the job continues from there"])
     file = edited(tmp_path, ("type: level", "type: fish"), ("partitions: 16", "partitions: 9"))
     code, lines = lint(capsys, file, "--against", checkpoint)
     assert code == 0
-    means = "the sources start learning from zero, and totals go on"
+    means = "the sources lose what they learnt about keys; totals continue"
     assert lines[:2] == [
         f"grouping.type: was level, is fish; {means}",
         f"partitions: was 16, is 9; {means}",
@@ -63,7 +63,7 @@ def test_a_checkpoint_that_is_not_there_is_begun(
 ) -> None:
     code, (line,) = lint(capsys, edited(tmp_path), "--against", f"{tmp_path}/none")
     assert code == 0
-    assert line.endswith("no query was started there; the job begins anew")
+    assert line.endswith("no query was started there; the job is a new one")
     assert main(["lint", "word_count", "vwap", "--against", f"{tmp_path}/none"]) == 2
     assert "compares one FILE with a checkpoint" in capsys.readouterr().err
 
@@ -76,7 +76,7 @@ def test_standard_input_and_a_folder_of_one_file_are_compared_too(
 ) -> None:
     (tmp_path / "jobs").mkdir()
     text = Path(edited(tmp_path / "jobs")).read_bytes()
-    goes_on = f"checkpoint: {checkpoint}: the job goes on from there"
+    goes_on = f"checkpoint: {checkpoint}: the job continues from there"
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
     assert lint(capsys, "-", "--against", checkpoint) == (0, [goes_on])
     assert lint(capsys, f"{tmp_path}/jobs", "--against", checkpoint) == (0, [goes_on])

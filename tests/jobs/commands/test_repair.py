@@ -100,7 +100,7 @@ def test_only_the_watermark_changes(tmp_path: Path, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
-        ([], 2, "knows no watermark before now; name one with --watermark"),
+        ([], 2, "has no watermark earlier than now; name one with --watermark"),
         (["--watermark", "2026-01-01"], 2, "--watermark: a time with its zone"),
         (["--watermark", "soon"], 2, "--watermark: a time with its zone"),
     ],

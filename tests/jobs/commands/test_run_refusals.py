@@ -90,7 +90,7 @@ def test_a_checkpoint_of_another_job(
     (line,) = problems_of(name="other")
     assert line == (
         f'checkpoint: {tmp_path}/refusals: belongs to the job "word_count", not to "other"; name'
-        " another checkpoint folder to begin anew"
+        " another checkpoint folder to start over"
     )
 
 
@@ -217,7 +217,7 @@ def test_a_wrong_value_names_the_flag_that_brought_it(capsys: pytest.CaptureFixt
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == '--set partitions: a whole number (got "none")'
     assert sorted(lines[1:]) == [
-        '--set sinks[0].topik: unknown key; did you mean "topic"? It is there already',
+        '--set sinks[0].topik: unknown key; did you mean "topic"? That key is set already',
         '--set source.type: unknown type (got "kafak"); did you mean "kafka"?',
         '--set wehre: unknown key; did you mean "where"?',
     ]

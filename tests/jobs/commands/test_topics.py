@@ -114,7 +114,7 @@ def test_brokers_with_tls_are_refused_before_they_are_asked(options: str, tmp_pa
     done = topics(str(tmp_path / "job.yaml"))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(
-        "topics: word_count: kafka.security.protocol: brokers with TLS or a log-in are not served"
+        "topics: word_count: kafka.security.protocol: unskew topics cannot use TLS or SASL"
     )
 
 
@@ -134,4 +134,4 @@ def test_a_pattern_names_no_topic_that_could_be_made(tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(head + rest)
     done = topics(str(tmp_path / "job.yaml"))
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "lines-.*: a pattern, so what it is to match is made by hand\n"
+    assert done.stdout == "lines-.*: source.pattern names no topics; create its topics by hand\n"

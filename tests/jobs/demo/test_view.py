@@ -81,7 +81,7 @@ def test_what_the_medians_leave_out_is_said() -> None:
     )
     alone = [Outcome("key", True, 6, batches[:1])]
     assert describe_left_out(alone) == (
-        "One batch each: its time has Spark's start of the query in it."
+        "One batch each: its time includes the start of Spark's query."
     )
 
 

@@ -139,7 +139,7 @@ def test_a_silent_job_is_shown_with_its_age_and_a_new_start_is_recognised(runnin
     assert "another port" not in seen.text("why")
     again = job(**{"metrics.port": port}, grouping={"type": "key"})
     with served(followed(again, range(5, 7)), again):
-        seen.wait("why", r"The job was started anew at \d\d:\d\d:\d\d\.")
+        seen.wait("why", r"The job was restarted at \d\d:\d\d:\d\d\.")
         assert seen.text("state") == "running"
         assert seen.text("title") == "Batch 6"
         assert seen.text("cost").startswith("Skew costs ")
@@ -171,7 +171,7 @@ def test_what_is_wrong_with_the_query_is_shown(running: Browser, state: str, exp
     page = LivePage(settings, health)
     with served(page, settings) as server:
         seen = Seen(running, server.page_url)
-        seen.wait("why", "The job starts; its first batch is to come")
+        seen.wait("why", "The job starts; no batch is done yet")
         assert seen.page.locator("main").is_hidden()
         page.on_batch_done(skewed(0))
         health.reset_stall_timer()

@@ -277,8 +277,8 @@ def test_all_that_is_wrong_is_said_at_once(capsys: pytest.CaptureFixture[str]) -
     [
         (["--trace", "zipf", "--setup", "1ms"], "--cost: missing, but --setup"),
         (["--file", "a", "--trace", "zipf", "--cost", "1us"], "(got --file and --trace)"),
-        ([], "one of JOB, --topic, --file and --trace says whose keys (got none)"),
-        (["--cost", "1us"], "says whose keys (got none)"),
+        ([], "give exactly one of JOB, --topic, --file and --trace (got none)"),
+        (["--cost", "1us"], "--file and --trace (got none)"),
         (["--topic", "t", "--cost", "1us"], "--bootstrap-servers: missing"),
         (["--file", "a"], "--cost: missing; an operator's time for a record"),
         (["--file", "/no/such", "--cost", "1us"], "--file: /no/such: No such file or directory"),

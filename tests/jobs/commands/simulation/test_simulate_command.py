@@ -116,7 +116,7 @@ def test_compare_says_when_nothing_is_needed(capsys) -> None:
         *("--partitions", "2", "--batch-records", "100000"),
     )
 
-    assert out.splitlines()[-1].startswith("You do not need us: ")
+    assert out.splitlines()[-1].startswith("You do not need Unskew: ")
 
 
 def test_plot_is_written(capsys, tmp_path) -> None:
