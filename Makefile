@@ -67,10 +67,10 @@ containers: setup
 format: setup ## Format the code
 	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .
 
-golden: setup ## Write the golden files anew; review them as a diff
+golden: setup ## Write the golden files again; review them as a diff
 	@$(RUN) -m pytest -q tests/grouping/simulation/test_golden.py --golden
 
-references: setup ## Write the schema, pages, dashboards and manifests that follow from code anew
+references: setup ## Regenerate the schema, pages, dashboards and manifests that follow from code
 	@.venv/bin/unskew schema --output config/schema.json && $(RUN) -m docs.reference.metrics && $(RUN) -m docs.reference.configuration && \
 	$(RUN) -m docs.reference.groupings && $(RUN) -m docs.reference.counts && $(RUN) -m dashboards && $(RUN) deploy/prometheus_rule.py
 
@@ -105,7 +105,7 @@ papers-quick: setup ## The papers' figures that have a band, in shorter streams;
 bench-tables: setup ## Writers of a partitioned table: time, files and balance, against what users write instead (long)
 	@exec $(RUN) -m benchmarks.table_writers $(ARGS)
 
-lock: setup ## Pin the packages anew
+lock: setup ## Pin the packages again
 	$(UV) $(LOCKS)/build.in -o $(LOCKS)/build.txt
 	$(UV) pyproject.toml -c $(LOCKS)/build.txt -o $(LOCKS)/runtime.txt
 	$(UV) pyproject.toml --extra plot -c $(LOCKS)/runtime.txt -o $(LOCKS)/plot.txt
@@ -113,7 +113,7 @@ lock: setup ## Pin the packages anew
 	$(UV) pyproject.toml --extra plot --group dev -c $(LOCKS)/plot.txt -c $(LOCKS)/build.txt -o $(LOCKS)/dev.txt
 	cd $(LOCKS)/editor && npm install --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts --no-audit --no-fund
 
-jars-lock: setup ## Pin the JVM artifacts anew
+jars-lock: setup ## Pin the JVM artifacts again
 	@exec $(RUN) deploy/lock_jars.py
 
 wheel: setup ## Build the wheel into dist/

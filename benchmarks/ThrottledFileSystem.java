@@ -10,7 +10,7 @@ import org.apache.hadoop.util.Progressable;
 
 /**
  * The local disk with files of data as slow as those of an object store: each is a stream of its
- * own that takes so many bytes a second, after a round trip.
+ * own that takes a fixed number of bytes a second, after a round trip.
  */
 public class ThrottledFileSystem extends LocalFileSystem {
   @Override

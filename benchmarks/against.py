@@ -70,7 +70,7 @@ def measure(checkout: Path, groupings: Sequence[str]) -> dict[str, float]:
 
 
 def run_pairs(other: Path, count: int, measure: Callable[[Path], Figures]) -> list[Pair]:
-    """Measure so many pairs (other, this), each side first in turn."""
+    """Measure pairs (other, this), each side first in turn."""
     pairs: list[Pair] = []
     for number in range(count):
         order = (other, ROOT) if number % 2 == 0 else (ROOT, other)

@@ -23,7 +23,7 @@ trust files and bytes, which are counted, before seconds.
 
 
 class KeptRows:
-    """The rows of `tables.json` in a folder; a row measured anew replaces its older self."""
+    """The rows of `tables.json` in a folder; a row measured again replaces its older self."""
 
     def __init__(self, folder: Path, columns: Sequence[str]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -38,7 +38,7 @@ class KeptRows:
         return {self._key(row) for row in self._rows}
 
     def keep(self, rows: Iterable[Row], line: str, minutes: float | None) -> Iterator[Row]:
-        """Pass rows on, each kept; none is begun after so many minutes."""
+        """Pass rows on, each kept; none is begun after `minutes`."""
         deadline = time.monotonic() + 60 * minutes if minutes else float("inf")
         about = {
             "line": line,

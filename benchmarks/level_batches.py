@@ -47,7 +47,7 @@ def play(
     seed: int,
     **options: object,
 ) -> Iterator[Batch]:
-    """Route so many batches with `level`; records are dealt round robin."""
+    """Route batches with `level`; records are dealt round robin."""
     opened = open_trace(f"{trace},records={records * batches},seed={seed + 1}")
     cursor = Cursor(opened.chunks(), opened.records)
     routers = [

@@ -190,7 +190,7 @@ def find_machine(calibration: Sequence[Case]) -> str | None:
     if len(machines) > 1:
         raise SystemExit(
             f"the calibration cells are of several machines ({'; '.join(machines)}): measure those"
-            " of one anew with python -m benchmarks.engine where --cells NAME... --again"
+            " of one again with python -m benchmarks.engine where --cells NAME... --again"
         )
     return machines[0] if machines else None
 

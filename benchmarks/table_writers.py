@@ -150,7 +150,7 @@ def by_job(spark: SparkSession, job: Job) -> list[Written]:
 
 
 def by_hand(case: Case, spark: SparkSession, job: Job, shuffle: By | None) -> list[Written]:
-    """The same rows by a query as one would write it."""
+    """The same rows, by a query as a user would write it."""
     rows = source.read(spark, job.source).select(
         sf.col("value").cast("string").alias("country"),
         sf.col("offset").alias("number"),
@@ -182,7 +182,10 @@ def table_of(job: Job) -> Path:
 
 @contextmanager
 def as_a_user_would_set(spark: SparkSession, name: str, size: Size) -> Iterator[None]:
-    """Of REBALANCE and of Delta's optimized write: a writer's share as the size of a partition."""
+    """Set the sizes that a user would choose for REBALANCE and Delta's optimized write.
+
+    It is the share of a writer.
+    """
     share = str(size.records * _ROW_BYTES // size.writers)
     changes = {
         "REBALANCE": {
@@ -337,7 +340,7 @@ FORMATS = {
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The options."""
+    """Parse the options."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.table_writers")
     parser.add_argument("--records", type=int, default=1_000_000, help="a batch")
     parser.add_argument("--batches", type=int, default=4)
@@ -350,7 +353,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--throttle", type=int, metavar="KB/S", help="of each stream of the store")
     parser.add_argument("--open-millis", type=int, default=50, help="of each stream, throttled")
     parser.add_argument("--resume", action="store_true", help="keep the rows that are there")
-    parser.add_argument("--minutes", type=float, help="begin no row after so long")
+    parser.add_argument("--minutes", type=float, help="begin no row later than this")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder for results")
     return parser
 

@@ -1,5 +1,5 @@
 """A store whose every stream is throttled, as an object store's is: Hadoop's local file system,
-with files of data that take so many bytes a second each, after a round trip.
+with files of data that take a fixed number of bytes a second each, after a round trip.
 
 The class is compiled with the JDK's `javac`, and must be in the JVM before its first file is
 opened: so a process measures either the plain disk or the throttled store.

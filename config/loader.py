@@ -53,7 +53,7 @@ class Loaded:
     """Warnings about a job that can be used all the same."""
     hidden: set[str] = field(default_factory=set)
     text: str = ""
-    """The whole file."""
+    """The file's whole text."""
     flag: str = SET_FLAG
 
     def lines(self) -> list[str]:

@@ -47,7 +47,7 @@ def _changes() -> list[Any]:
     counters = (
         (
             "Changes",
-            "How often auto started the query anew with another grouping",
+            "How often auto restarted the query with another grouping",
             "changes_total",
         ),
         ("Seconds of changes", "What the changes took in all", "change_seconds_total"),

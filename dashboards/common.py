@@ -127,7 +127,7 @@ def fixed(colour: str) -> dict[str, str]:
 def single_value(
     title: str, description: str, expression: str, unit: str, steps: Steps, width: int = 4
 ) -> stat.Panel:
-    """One large number."""
+    """A panel with one large number."""
     reduce = common.ReduceDataOptions().calcs(["lastNotNull"]).values(False)
     return (
         stat.Panel()

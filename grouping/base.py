@@ -66,8 +66,8 @@ class Setting:
 class Feedback:
     """What the partitions reported of the last batch, the same for every source.
 
-    `records` and `busy_seconds` have one entry a partition. The other four are rows: so many
-    records of this key took so long in this partition; empty where an operator measures no rows.
+    `records` and `busy_seconds` have one entry a partition. The other four are rows: a key's
+    records in a partition and the seconds they took; empty where an operator measures no rows.
     """
 
     records: Int64s

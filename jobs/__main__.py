@@ -15,7 +15,7 @@ from unskew.grouping.errors import GroupingError
 from unskew.grouping.options.printed import show
 from unskew.grouping.options.suggestions import suggest_nearest
 
-# Modules are imported on use: `unskew lint` must not wait for Spark, nor `--help` for numba.
+# A command's module is imported when it runs: `lint` loads no Spark, `--help` no numba.
 COMMANDS = {
     "init": ("project.init", "write a small project: a job, its operator, its samples"),
     "test": ("project.try_out", "run a job over sample records and compare with what is expected"),

@@ -20,8 +20,8 @@ _DEADLINE = pytest.StashKey[float]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--golden` writes golden files; `--minutes` and `--turn` run a part of the tests."""
-    parser.addoption("--golden", action="store_true", help="write the golden files anew")
-    parser.addoption("--minutes", type=float, help="begin no test after so many minutes")
+    parser.addoption("--golden", action="store_true", help="write the golden files again")
+    parser.addoption("--minutes", type=float, help="begin no test later than this")
     parser.addoption("--turn", default="", help="a word, by which the order of the files is drawn")
 
 

@@ -8,7 +8,7 @@ replaces its tables in `benchmarks/results/engine.json`, from which `engine.md`,
 `docs/when.md` with its picture follow. `where` and `aggregate` can be measured in pieces:
 `--resume` keeps the rows that are there, `--cells` measures those it names and keeps all others,
 with `--again` also those that are there already, `--minutes` ends it after the cell under way;
-`--pages` writes the pages anew and measures nothing.
+`--pages` writes the pages again and measures nothing.
 """
 
 import argparse
@@ -93,9 +93,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--resume", action="store_true", help="keep the rows there are")
     parser.add_argument("--cells", nargs="+", default=[], metavar="NAME", help="names, or 'z1.4-*'")
     parser.add_argument("--again", action="store_true", help="measure --cells that are there, too")
-    parser.add_argument("--minutes", type=float, help="begin no cell after so long")
+    parser.add_argument("--minutes", type=float, help="begin no cell later than this")
     parser.add_argument("--out", type=Path, default=None, help="folder for results")
-    parser.add_argument("--pages", action="store_true", help="write the pages anew, no more")
+    parser.add_argument("--pages", action="store_true", help="write the pages again, no more")
     return parser
 
 
@@ -121,7 +121,7 @@ def rows_kept(rows: Sequence[Row], chosen: argparse.Namespace) -> list[Row]:
 
 
 def _until(rows: Iterable[Row], seconds: float) -> Iterator[Row]:
-    """The rows, of which none is begun after so long."""
+    """Measure the rows; none is begun after `minutes`."""
     deadline = time.monotonic() + seconds
     for row in rows:
         yield row

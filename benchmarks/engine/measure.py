@@ -125,7 +125,7 @@ class Meter(StreamingQueryListener):
             self._running += 1
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        """Nothing to do."""
+        """Do nothing."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
         """Note its end, which comes after all of its batches."""
@@ -206,7 +206,7 @@ class Bench:
     _number: int = 0
 
     def checkpoint(self) -> str:
-        """A new folder."""
+        """Make a new folder."""
         self._number += 1
         return str(self.folder / f"checkpoint-{self._number}")
 
@@ -246,7 +246,7 @@ class Bench:
             raise RuntimeError(f"{topic}: the broker did not take all records")
 
     def last(self, topic: str, records: int) -> dict[str, dict[int, int]]:
-        """Where to start so that so many records of a topic are left."""
+        """Where to start to have this many records of a topic left."""
         consumer = Consumer({"bootstrap.servers": self.broker.address, "group.id": "bench"})
         try:
             partitions = consumer.list_topics(topic, timeout=20).topics[topic].partitions
@@ -260,7 +260,7 @@ class Bench:
         return {topic: {number: round(end * (1 - left)) for number, end in ends.items()}}
 
     def job(self, topic: str, records: int, grouping: Mapping[str, Any], **more: Any) -> Job:
-        """The shipped word count of one topic, so many records a batch, with a sink of its own."""
+        """The shipped word count of one topic, with this size of batch and a sink of its own."""
         checkpoint = self.checkpoint()
         out = f"{topic}-{Path(checkpoint).name}"
         self.broker.create_topics([out, f"{out}-dead"])
@@ -320,5 +320,5 @@ def settle(meter: Meter) -> Run:
 
 
 def middle(values: Iterable[float]) -> float:
-    """The median."""
+    """Compute the median."""
     return float(median(values))

@@ -41,7 +41,7 @@ def rows_of(tables: Mapping[str, Any], title: str) -> list[Any]:
 
 
 class Results:
-    """The folder of results; a table measured anew replaces its older self, row by row."""
+    """The folder of results; a table that is measured again replaces its older self, row by row."""
 
     def __init__(self, folder: Path) -> None:
         self._json = folder / "engine.json"

@@ -3,7 +3,7 @@
 Runs that are kept in `benchmarks/results/papers.json` and whose sources have not changed since are
 not repeated, so it may be cut off at any time (`--minutes`) and goes on where it was. What is
 there becomes `docs/papers.md` and its plots. `--quick` measures the rows that have a band, in
-shorter streams and always anew, and fails when a figure is outside.
+shorter streams and always again, and fails when a figure is outside.
 """
 
 import argparse
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="make papers", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="only the rows with a band; no page")
-    parser.add_argument("--minutes", type=float, help="begin no run after so long")
+    parser.add_argument("--minutes", type=float, help="begin no run later than this")
     parser.add_argument(
         "--only", default="*", help="papers or figures that match: '004', '001 fig. 1*'"
     )

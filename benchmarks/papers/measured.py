@@ -2,7 +2,7 @@
 
 A run goes through the very options of `unskew simulate`, so that its command repeats it. What is
 kept is one line of JSON a run, under its command, with the digest of the sources it follows from:
-a line whose digest is another's is measured anew, all others never again.
+a line whose digest is another's is measured again, all others never.
 """
 
 import argparse

@@ -35,7 +35,7 @@ or it does not.
 
 `make papers` measures what is missing or whose sources have changed, in under an hour on two
 cores, and may be cut off (`ARGS="--minutes 10"`); `make papers-quick` measures the rows with a band
-anew, in shorter streams. All streams are made from a seed, so figures other than rates of routing
+again, in shorter streams. All streams are made from a seed, so figures other than rates of routing
 are the same on any machine.
 """
 _STATE = """

@@ -1,4 +1,4 @@
-"""A whole job."""
+"""The model of a whole job file."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
@@ -127,7 +127,7 @@ class Job(Model):
     dead_letters: DeadLetters
     """Where records go that cannot be processed."""
     metrics: Metrics = Metrics()
-    """The page that Prometheus reads."""
+    """The metrics that Prometheus reads, and the live page."""
     trigger: Trigger = IntervalTrigger(type="interval")
     """When micro-batches begin; a text is their interval, as in `trigger: 10 s`, or a type."""
     retry_for: DurationOrOff = Duration.parse("10 minutes")

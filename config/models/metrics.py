@@ -1,4 +1,4 @@
-"""The page that Prometheus reads."""
+"""The section `metrics`: the address of the metrics and the live page."""
 
 import re
 from ipaddress import ip_address

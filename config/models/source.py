@@ -81,7 +81,7 @@ class KafkaSource(Model):
     the batch and the cores. With `grouping: local`, whose tasks read several pieces each, a
     piece."""
     fail_on_data_loss: bool = True
-    """Stop when records are gone that the checkpoint expects (retention, a topic made anew)."""
+    """Stop when records are gone that the checkpoint expects (retention, a topic made again)."""
     options: KafkaOptions
     """Options for the Kafka client by their own names with `kafka.` before them, such as
     `kafka.security.protocol`; secrets only as references."""

@@ -83,7 +83,7 @@ def folder_sizes() -> dict[str, int]:
 
 
 def counts(page: str) -> dict[str, int | str]:
-    """What is counted, by what it is."""
+    """Count each row of the table; the counts by the row's name."""
     way, whole = measure(read_way(page).values()), read_whole(page)
     sizes = folder_sizes()
     largest = max(sizes, key=lambda folder: sizes[folder])

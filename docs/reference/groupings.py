@@ -109,7 +109,7 @@ learnt from, since workers start and load code in it; a job with one batch a sta
 the batch's time, and when what it is expected to save over the next 50 batches is more than what a
 change takes, the chance of being wrong counted in. Each change doubles what the next must gain,
 which wears off by a twentieth a batch. The query is stopped and started from its checkpoint; the
-batch under way begins anew, without what it left in the journal. Totals are the same under each.
+batch under way starts over, without what it left in the journal. Totals are the same under each.
 The journal has the way of every batch before it is routed, so a retry, a killed job and a restart
 have the same; routing states of the last batches are kept for each grouping.
 

@@ -106,7 +106,7 @@ class DStreamParams(GroupingParams):
     """Tosses that do not count: one record in 2^r touches the synopsis. By default 6, and one less
     (but at least 1) for each doubling of the sources, since each source then sees half as much."""
     l: int = Field(default=16, ge=2, le=32)  # noqa: E741 - the paper's name
-    """Bits of a key's vector; a key that stopped leaves after at most so many shifts."""
+    """Bits of a key's vector; a key that stopped leaves after at most this many shifts."""
     zeta: int = Field(default=2, ge=2, le=32)
     """Set bits from which a key is hot; at most `l`."""
     p: float = Field(default=P_DEFAULT, ge=P_MIN, le=P_MAX)
@@ -129,11 +129,11 @@ class DStreamParams(GroupingParams):
         return self
 
     def skipped(self, sources: int) -> int:
-        """The r that counts for so many sources."""
+        """The r to use with this number of sources."""
         return max(1, R_DEFAULT - round(math.log2(sources))) if self.r is None else self.r
 
     def decline(self, partitions: int) -> float:
-        """The p that counts for so many partitions."""
+        """The p to use with this number of partitions."""
         if self.p_times_n is None:
             return self.p
         return min(P_MAX, max(P_MIN, self.p_times_n / partitions))

@@ -128,8 +128,8 @@ class DynamicKeyParams(GroupingParams):
     warm_up_seconds: float = Field(default=15.0, ge=0, le=1e9)
     """Stream time after the first record before which no key gets a further partition."""
     check_seconds: float = Field(default=0.0, ge=0, le=1e9)
-    """At least so much stream time between two looks at the thresholds for a key; 60 is what the
-    authors' code does, 0 what the paper's algorithms say."""
+    """The least stream time between two checks of a key against the thresholds; the authors' code
+    has 60, the paper's algorithms 0."""
     sample_records: int | None = Field(default=None, ge=1, le=1_000_000_000, examples=[1_000])
     """Records of all sources since a source's last change before it compares shares with
     thresholds; it counts its own, a fair part of them. Default: 100 a partition, at least 1000."""

@@ -31,7 +31,7 @@ Departures, and why:
 - A partition also serves the other sources, of which this one knows nothing: T / (P_w * sources).
 - T runs in stream time: by the records' own times (the latest so far; an earlier one changes
   nothing), or by records, so that a replay routes the same. By records it is the time in which all
-  partitions together serve so many records, and so it is by time until there is a report.
+  partitions together serve as many records, and so it is by time until there is a report.
 - With `memory: batch` backlogs are zero at a batch's start and nothing is served until its end, as
   a batch's partitions start when it is routed.
 - P_w is the last report's busy time per record; a partition without one has the mean of the others.

@@ -89,7 +89,7 @@ nothing is drawn, and keys that need not move do not.
 | surplus, room | work of a partition above, below its capacity | `levelling` |
 | gift, giver | records that a key gives away, and the key | `give` |
 | draw | a hash of the giver and a counter: where to look for room | `_find_room` |
-| segment | so many records of a giver go to this partition | `move_surplus`, `assign` |
+| segment | records of a giver that go to this partition | `move_surplus`, `assign` |
 | cursor | of a giver: its segment that is being filled | `move_surplus`, `assign` |
 | plan | agreed homes and shared keys of a batch | `agreed_homes` |
 | cost, speed | seconds a record of a key; of a partition, relative to the mean | `key_costs` |
@@ -169,7 +169,7 @@ class LevelParams(GroupingParams):
     target_file_bytes: Annotated[int, Field(ge=1, le=2**50)] | None = Field(
         None, examples=[134_217_728]
     )
-    """With `balance: bytes`: a key with at most so many bytes in a batch goes whole to one
+    """With `balance: bytes`: a key with at most this many bytes in a batch goes whole to one
     partition, and so into one file; one with more fills several files anyway, and may go to several
     partitions. Each source takes its share for an equal part of the batch. Default: every key may
     go to several."""

@@ -7,7 +7,7 @@ the next record to the one with the least. Whenever matrices arrive, a synchroni
 the estimates have drifted from the real busy time.
 
 Instance: START until N records are executed, then STABILIZING with a snapshot of all ratios; after
-each N more either the ratios are stable (sent, reset, START) or the snapshot is taken anew.
+each N more either the ratios are stable (sent, reset, START) or a new snapshot is taken.
 Scheduler: ROUND_ROBIN until every instance has sent once; SEND_ALL asks each instance, by round
 robin, for its real time; WAIT_ALL and RUN schedule greedily, RUN once all answers are added.
 Matrices that arrive later lead from any state but ROUND_ROBIN to SEND_ALL.
@@ -42,9 +42,9 @@ Departures and why:
   without `lift`. Without `lift` it is
   the paper's rule to the letter; busy time made equal then takes an instance that idled for one
   that owes work, and near 100 % load that is worse than round robin.
-- `synchronise: reports` asks all instances anew with each report, since reports come anyway: the
+- `synchronise: reports` asks all instances again with each report, since reports come anyway: the
   drift between two matrices, thousands of records apart, is most of what is left to gain.
-- `synchronise_records: N` asks all instances anew when N records were sent since they were asked,
+- `synchronise_records: N` asks all instances again when N records were sent since they were asked,
   by the records themselves, as when matrices arrive.
 - The paper scans all k instances for the least; a tournament tree gives the same one.
 - Round robin goes on where it was when SEND_ALL begins again, else the first instances would get
@@ -140,7 +140,7 @@ class PosgParams(GroupingParams):
     delta: float = Field(0.1, ge=1e-6, lt=1)
     """Chance of a worse estimate: ceil(log2(1 / delta)) rows."""
     window: int = Field(1024, ge=1, le=10**9)
-    """N: an instance checks whether its matrices are stable after so many records."""
+    """N: an instance checks whether its matrices are stable each time it had this many records."""
     tolerance: float = Field(0.2, ge=0)
     """mu: matrices are stable when their ratios changed by at most this, relative to their sum.
 
@@ -149,13 +149,13 @@ class PosgParams(GroupingParams):
     with 1 they too are nearly always sent after two.
     """
     memory: Literal["batch", "stream"] = "batch"
-    """Do estimated times begin anew with each batch (all partitions idle), or go on?"""
+    """Do estimated times start at zero in each batch (all partitions idle), or continue?"""
     lift: bool = True
     """With `memory: stream`: lift partitions that ran dry to the latest timestamp?"""
     synchronise: Literal["matrices", "reports"] = "matrices"
     """Remove the drift of the estimates when matrices arrive (the paper), or with each report?"""
     synchronise_records: Annotated[int, Field(ge=1, le=10**9)] | None = Field(None, examples=[64])
-    """With `memory: stream`: ask the instances also after so many records of this source, by the
+    """With `memory: stream`: ask the instances also after this many records of this source, by the
     next record to each as when matrices arrive. Default: not by records, as in the paper."""
 
     @model_validator(mode="after")

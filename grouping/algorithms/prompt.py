@@ -2,7 +2,7 @@
 
 A source counts the keys of its whole share, as `level` does, and sorts them by frequency. Each key
 is dealt to the partitions in turn, there and back; but of a key with more records than the mean
-key, m / K for m records of K keys, only so many: a *fragment*. So partitions get equal numbers of
+key, m / K for m records of K keys, only m / K: a *fragment*. So partitions get equal numbers of
 keys, and nearly equal numbers of records. Then what is left of the frequent keys, the most frequent
 first, goes to the partition of the key's fragment if there is room for it, else where it fits best,
 and where it fits nowhere the partition with most room is filled with a part of it.

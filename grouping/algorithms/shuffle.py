@@ -26,7 +26,7 @@ from unskew.grouping.base import Grouping, GroupingParams, Int32s, Int64s, Setti
 from unskew.grouping.kernels import kernel
 
 _PATTERN_MIN = 1024
-"""The turns are copied from a pattern at least so long: few partitions would make short copies."""
+"""The least length of the pattern of turns: few partitions would make short copies."""
 
 
 class ShuffleParams(GroupingParams):

@@ -97,7 +97,7 @@ COUNTED_KEYS_A_PARTITION = 32
 BUCKETS_A_PARTITION = 32
 DEFAULT_MOST = 16_384
 SURE = 4
-"""A key is assigned by its count if so many times the count's error is not more than that."""
+"""A key is assigned by its count if this many times the count's error is not above the count."""
 
 
 class WholeParams(GroupingParams):
@@ -233,7 +233,7 @@ class Whole(Grouping):
 
     def _update_active(self) -> None:
         super()._update_active()
-        # What is looked up follows from the state: it is made anew when that is.
+        # What is looked up follows from the state: it is rebuilt when that changes.
         known = int(self.state["assigned_known"][0])
         self._assigned.clear()
         self._assigned.count(self.state["assigned_keys"][:known])

@@ -207,7 +207,7 @@ class Decider:
     def from_json(
         cls, data: Mapping[str, Any], gain_min: float, ways: tuple[str, ...] = WAYS
     ) -> "Decider | None":
-        """What `to_json` made; a ValueError, TypeError or LookupError if that is no such thing.
+        """What `to_json` made; a ValueError, TypeError or LookupError for anything else.
 
         None where another version estimated other things: what it knew is not known here.
         """

@@ -26,7 +26,7 @@ class Unevenness:
     """The slowest partition's work over what is expected of the slowest."""
 
     def seen(self, busy: Float64s, expected: Float64s) -> "Unevenness":
-        """After a batch in which partitions were busy for so long."""
+        """Learn from a batch how long its partitions were busy."""
         if busy.max() < _BUSY_SECONDS_MIN or not expected.any():
             return self
         now = np.where(expected > 0, busy / np.maximum(expected, 1e-9), 1.0)

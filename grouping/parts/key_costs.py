@@ -1,6 +1,6 @@
 """Seconds a record by key, and speeds of partitions, learnt from the reports of batches.
 
-A report row says: so many records of this key took so long in this partition. A key's cost and a
+A report row has the records of a key in a partition, and the seconds they took. A key's cost and a
 partition's speed explain it together, seconds = records x cost / speed, so they are fitted in turn,
 a few rounds a batch: costs with the speeds given, then speeds with the costs given. What a
 partition did beside its rows counts with one common cost, that of all records without a row.

@@ -34,7 +34,7 @@ _EMPTY = np.int32(-1)
 
 
 def compute_bounds(expected_keys: int, baby_keys_max: int) -> Int64s:
-    """The ends of the three spaces, for so many keys to keep and so many babies."""
+    """The ends of the three spaces, for the numbers of keys to keep and of babies."""
     elders = expected_keys // 2
     return np.array([0, expected_keys // 10, elders, elders + baby_keys_max], np.int64)
 

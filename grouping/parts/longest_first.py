@@ -7,7 +7,7 @@ that is possible.
 load there is at most `1 + slack` times the largest that the rule alone gives, and else goes where
 the load is least; should a load then be larger than that, the rule alone decides. So the largest
 load is never more than `1 + slack` times the rule's. And a bound on moves: of the jobs that are to
-move only so many do, those out of the fullest partitions first, and no more of them than make the
+move only that many do, those out of the fullest partitions first, and no more of them than make the
 largest load least.
 
 Costs: a path of a tournament tree for each job and pass, and n comparisons a bounded move. Loads

@@ -31,7 +31,7 @@ STATE, TURN, UNASKED, SYNCHRONISATIONS, RECEIVED = range(5)
 MATCHED, DRIFT, REPORTED = range(3)
 FIRST, LATEST = range(2)
 UNSET = np.iinfo(np.int64).min
-# Shares of several sources are fractions: so much may be missing from a whole record.
+# Shares of several sources are fractions: the part of a record that rounding may leave out.
 _SLACK = 1e-6
 
 
@@ -109,7 +109,7 @@ def lifted(at: Scheduler, op: int, estimated: float, time: np.int64) -> float:
 def records_until_due(at: Scheduler, every: int) -> int:
     """How many records are sent in RUN until the instances are asked again.
 
-    They are asked every so many records of this source, counted from the requests of before.
+    They are asked after `every` records of this source, counted from the requests before.
     """
     sent = 0
     for op in range(at.sent.size):

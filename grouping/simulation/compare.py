@@ -17,7 +17,7 @@ WORTHWHILE = 1.1
 
 
 def ranked(reports: Sequence[SimulationReport]) -> list[SimulationReport]:
-    """The best first."""
+    """Sort the reports, the best first."""
     slowest = [_slowness(report) for report in reports]
     least = [min(column) for column in zip(*slowest, strict=True)]
 

@@ -73,7 +73,7 @@ class Queues:
 
 @dataclass(frozen=True)
 class ClosedLoop:
-    """Sources that have at most so many records under way, and a least time between two."""
+    """Sources that have at most `pending` records under way, `gap` seconds between two at least."""
 
     sources: int
     pending: int

@@ -29,12 +29,12 @@ class Scenario(GroupingParams):
     arrival_per_second: float | None = Field(None, ge=0.01, le=1e9)
     """Records that arrive in a second; without it all of them are there from the start."""
     utilisation: float | None = Field(None, gt=0, le=100)
-    """Instead of `arrival_per_second`: so fast that all partitions together are busy for this part
-    of the time, at the speeds they begin with."""
+    """Instead of `arrival_per_second`: the part of the time that all partitions together are busy,
+    at the speeds they begin with."""
     batch_records: int | None = Field(None, ge=1)
-    """Micro-batches of so many records; without it the whole trace is one batch."""
+    """Records of a micro-batch; without it the whole trace is one batch."""
     batch_seconds: float | None = Field(None, gt=0, le=1e6)
-    """Micro-batches of so many seconds of stream time."""
+    """Seconds of stream time of a micro-batch."""
     feedback_seconds: float | None = Field(None, gt=0, le=1e6)
     """Without micro-batches: stream time between two reports of the partitions; 1 by default."""
     feedback_records: int | None = Field(None, ge=1)
@@ -51,19 +51,19 @@ class Scenario(GroupingParams):
     source_per_second: float | None = Field(None, ge=0.01, le=1e9)
     """With `pending`: the most that a source sends in a second."""
     active: tuple[Annotated[int, Field(ge=1, le=PARTITIONS_MAX)], ...] = ()
-    """How many partitions are active, the first so many; one number for each of `active_from`."""
+    """How many partitions are active, from the first on; one number for each of `active_from`."""
     active_from: tuple[Annotated[int, Field(ge=0)], ...] = ()
     """From which record on each entry of `active` holds; before the first, all are active."""
     hot_share: float | None = Field(None, gt=0, le=1)
-    """A key with so much of the records between two points over time is really hot: how many of
-    the keys that the first source treats as hot are that, and how many of those it knows."""
+    """A key with at least this share of the records between two points over time is really hot:
+    how many of the keys that the first source treats as hot are, and how many of those it knows."""
     predictor: str | None = Field(None, min_length=1)
     """With `hot_share`: a sketch whose hot keys are judged in the place of the grouping's, such as
     `count_min:rows=4,columns=1024,share=0.01` or `ada_count_min:decay=0.5`."""
     head_theta: float | None = Field(None, gt=0, le=1)
-    """A key with so much of all records is of the head: how many of each partition's records are of
-    such keys; also the keys of the partition with the most, over the mean. Needs 8 bytes of memory
-    for each key and partition."""
+    """A key with at least this share of all records is of the head: how many of each partition's
+    records are of such keys; also the keys of the partition with the most, over the mean. Needs 8
+    bytes of memory for each key and partition."""
     keys_moved: bool = False
     """With `active`: how many keys of the records before its last change went to a partition that
     was new to them after it. Needs as much memory."""
@@ -71,7 +71,7 @@ class Scenario(GroupingParams):
     """Also serve every record by the partition that is done with it first, known exactly: what no
     grouping is expected to beat."""
     memory_pairs: int | None = Field(None, ge=1, le=10**12)
-    """All partitions together hold so many pairs of key and partition in memory; give `miss_us`."""
+    """Pairs of key and partition that all partitions together hold in memory; give `miss_us`."""
     miss_us: float | None = Field(None, gt=0, le=1e9)
     """With `memory_pairs`: what a record costs more times the part of all pairs that is not in
     memory, as if every pair were met equally often."""
@@ -80,7 +80,7 @@ class Scenario(GroupingParams):
     points: int = Field(50, ge=1, le=POINTS_MAX)
     """How many points the figures over time have."""
     point_seconds: float | None = Field(None, gt=0, le=1e6)
-    """Instead of `points`: a point over time after so many seconds of stream time."""
+    """Instead of `points`: seconds of stream time between two points over time."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

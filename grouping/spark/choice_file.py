@@ -39,7 +39,7 @@ def read_choices(journal: Journal) -> tuple[Choice, ...]:
     except (ValueError, TypeError, LookupError, RecursionError) as error:
         raise SnapshotError(
             f"journal: {root}/{CHOICES}: cannot be read ({error}); restore the file from a copy,"
-            " or remove it: totals stay exact, and grouping auto chooses anew"
+            " or remove it: totals stay exact, and grouping auto chooses again"
         ) from error
 
 

@@ -284,7 +284,7 @@ class Journal:
             )
         return (
             f"{begin}routing cannot go on as it began. Restore the file from a copy, or remove the"
-            " journal's folder: totals stay exact, and the groupings begin anew"
+            " journal's folder: totals stay exact, and the groupings start over"
         )
 
     def batches(self) -> list[int]:
@@ -306,7 +306,7 @@ class Journal:
             delete_folder(system, f"{root}/{number:012d}")
 
     def drop_states(self) -> None:
-        """Remove every routing state, so that the sources begin anew."""
+        """Remove every routing state, so that the sources start over."""
         system, root = self._open()
         for number in self.batches():
             for name in self._list(f"{number:012d}"):

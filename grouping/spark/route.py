@@ -8,7 +8,7 @@
 Only the key's 64-bit hash crosses into Python (and the time, where a grouping asks for it). In a
 stream, a task starts from the state that its source left in the journal, and leaves the next; so a
 retried or speculated task routes as the first attempt did. Without a journal every batch begins
-anew: right for `key` and `shuffle`, a loss for groupings that learn over batches. `level` is as
+again: right for `key` and `shuffle`, a loss for groupings that learn over batches. `level` is as
 even, but its sources do not agree: up to 1.9 pairs a key where keys are alike, 1.05 with a journal.
 
 The records of one key in the same batch may meet in several partitions (that is the point), so what

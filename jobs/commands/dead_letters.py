@@ -56,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """List or replay."""
-    # On use: --help must not wait for them.
+    # Imported here to keep --help fast.
     from unskew.config.loader import load  # noqa: PLC0415
     from unskew.jobs.commands.run import parse_overrides  # noqa: PLC0415
     from unskew.jobs.replay.ledger import FOLDER, Ledger  # noqa: PLC0415

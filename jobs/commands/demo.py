@@ -38,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run it and print the summary; 1 if a total is wrong."""
     lines, png = _read_options(arguments)
-    from unskew.jobs.demo import run as demo  # noqa: PLC0415 - on use: --help must not wait
+    from unskew.jobs.demo import run as demo  # noqa: PLC0415 - keeps --help fast
     from unskew.jobs.demo.results import describe_left_out, draw, make_summary  # noqa: PLC0415
 
     quiet_spark(debug=arguments.debug)

@@ -32,10 +32,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print, or draw, what there is."""
+    """Print, or draw, the batches that the checkpoint has."""
     if arguments.plot and importlib.util.find_spec("matplotlib") is None:
         raise ExternalError("inspect: --plot needs matplotlib: install unskew[plot]")
-    # On use: --help must not wait.
+    # Imported here to keep --help fast.
     from unskew.jobs.observe import inspection_output as output  # noqa: PLC0415
     from unskew.jobs.observe.inspection import inspect  # noqa: PLC0415
 

@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the watermark, and print what that means."""
-    # On use: --help must not wait for them.
+    # Imported here to keep --help fast.
     from unskew.jobs.checkpoint.lock import lock_checkpoint  # noqa: PLC0415
     from unskew.jobs.checkpoint.watermark import log_files, set_back  # noqa: PLC0415
 

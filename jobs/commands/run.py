@@ -70,7 +70,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the job; the exit code."""
-    from unskew.config.loader import load  # noqa: PLC0415 - on use: --help must not wait for it
+    from unskew.config.loader import load  # noqa: PLC0415 - keeps --help fast
     from unskew.config.types.secrets import redact  # noqa: PLC0415
 
     loaded = load(

@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print each file, and how many there are."""
-    # On use: --help must not wait for it.
+    # Imported here to keep --help fast.
     from unskew.jobs.sinks.tables.orphans import find_orphans, remove  # noqa: PLC0415
 
     folder, age = arguments.folder, arguments.older_than

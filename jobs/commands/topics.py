@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Make what is missing."""
-    # On use: --help must not wait for them.
+    # Imported here to keep --help fast.
     from unskew.config.loader import load  # noqa: PLC0415
     from unskew.jobs.kafka.admin import NoBrokerError, admin, describe_no_answer  # noqa: PLC0415
 

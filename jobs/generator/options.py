@@ -96,9 +96,9 @@ _SHARE = number(0, 1)
 OPTIONS = {
     "seed": Option("N", parse_whole_number(0, 2**63 - 1), "1", "same seed, same stream"),
     "rate": Option("R", number(0.01, 1e7), "1000", "records a second, also of event time"),
-    "records": Option("N", parse_whole_number(1, 10**12), None, "end after so many records"),
+    "records": Option("N", parse_whole_number(1, 10**12), None, "end after N records"),
     "duration": Option(
-        "TIME", _parse_positive_duration, None, "end after so much time of the stream"
+        "TIME", _parse_positive_duration, None, "end after this much time of the stream"
     ),
     "keys": Option(
         "N",
@@ -146,8 +146,9 @@ OPTIONS = {
         "TIME",
         _parse_moment,
         None,
-        f"event time of the first record, such as {_FILE_START}; a topic keeps records for so long"
-        " after it (default: now, with --fast such that the last one's is now; in a file that)",
+        f"event time of the first record, such as {_FILE_START}; a topic keeps records for its"
+        " retention after it (default: now, with --fast such that the last one's is now; in a file"
+        " that)",
     ),
     "words": Option(
         "N", parse_whole_number(2, 1000), "10", "words a line on average, half as many or more"

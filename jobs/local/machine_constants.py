@@ -13,7 +13,7 @@ from unskew.grouping.cache import cache_folder
 from unskew.grouping.simulation.batch_cost import Constants
 
 FORMAT = 1
-_AGAIN = "measure anew with unskew calibrate"
+_AGAIN = "measure again with unskew calibrate"
 
 
 @dataclass(frozen=True)

@@ -30,4 +30,4 @@ class Follower:
         """A query starts with what `grouping: auto` has taken."""
 
     def on_retry(self, reason: str, seconds: float) -> None:
-        """The query failed for a reason that may pass; it starts once more after so long."""
+        """The query failed for a reason that may pass; it starts again after `seconds`."""

@@ -121,7 +121,7 @@ class Line(Follower):
             self._show_text("waiting for records")
 
     def time_passed(self) -> None:
-        """Show the age of the text anew."""
+        """Refresh the age of the text."""
         self._show()
 
     def on_grouping_chosen(self, grouping: str, why: str) -> None:

@@ -187,7 +187,7 @@ class Operator(ABC):
 
     @property
     def top(self) -> tuple[str, int] | None:
-        """Keep only so many results a window, those with the most of this column."""
+        """Column and number: keep only that many results a window, those with the most of it."""
         return None
 
 

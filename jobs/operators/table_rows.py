@@ -150,7 +150,7 @@ class RowsOptions(OperatorOptions):
     def partition_columns_are_values(
         self, decode: Any, sinks: list[Any], select: Mapping[str, str] | None
     ) -> Iterator[Contradiction]:
-        """A folder's name holds one value: no list, map or struct. Of expressions Spark says so."""
+        """A folder's name holds no list, map or struct; the types of expressions Spark checks."""
         types = {name.lower(): kind for name, kind in decode.types.items()}
         for name, expression in _partition_columns(sinks):
             column = _source_of(expression or name, self.columns, select)

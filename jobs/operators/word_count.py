@@ -12,7 +12,7 @@ _WORD = r"[\\p{L}\\p{M}\\p{N}\\x27\\u2019]+"
 
 def split_words(text: str) -> str:
     """Split a text into words, both as SQL expressions."""
-    # Not `split`: it compiles its pattern anew for every row, which takes five times as long.
+    # Not `split`: it compiles its pattern for every row, which takes five times as long.
     return f"regexp_extract_all(lower({text}), '{_WORD}', 0)"
 
 

@@ -4,7 +4,7 @@ Spark writes a decimal out to its last digit before it looks whether it fits: `1
 bytes of a record, is a number of a hundred million digits, which a task does not finish. A text
 of a million digits takes it many seconds. So the few JSON texts that might have such a number are
 read in another way first, one which takes it for a float; and the decimals of CSV are read as
-texts, of which one with such an exponent or so many digits is no number.
+texts, of which one with such an exponent or as many digits is no number.
 """
 
 from functools import lru_cache

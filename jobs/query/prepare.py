@@ -244,7 +244,7 @@ def _reject_future(most: Duration | None, now: Column | None) -> list[Column]:
         return []
     at, ahead = sf.unix_micros(sf.col(EVENT_TIME)), sf.lit(most.microseconds)
     # In a lambda, which Spark interprets: elsewhere the time of a batch would stand in the code
-    # that Spark generates, which would be compiled anew, and run cold, in each batch.
+    # that Spark generates, which would be compiled, and run cold, in each batch.
     times = sf.array(sf.current_timestamp() if now is None else now)
     after_batch = sf.exists(times, lambda time: at > sf.unix_micros(time) + ahead)
     after_arrival = at > sf.unix_micros(sf.col(ARRIVED)) + ahead

@@ -78,7 +78,7 @@ def read_partition_columns(job: Job) -> Sequence[PartitionColumn]:
 
 
 def _spell(columns: Sequence[PartitionColumn], names: Sequence[str]) -> list[PartitionColumn]:
-    """What the table is partitioned by, as its rows spell it: Spark takes no notice of case."""
+    """What the table is partitioned by, as its rows spell it: Spark ignores case."""
     spelled = {name.lower(): name for name in names}
     return [
         column._replace(name=spelled.get(column.name.lower(), column.name)) for column in columns

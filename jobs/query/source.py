@@ -122,7 +122,7 @@ def _load_kafka(
 def make_kafka_options(
     source: KafkaSource, spark: SparkSession, tasks: int | None = None
 ) -> dict[str, str]:
-    """The connector's options; with `tasks`, to read in pieces that make so many equal shares."""
+    """The connector's options; with `tasks`, to read in pieces that make equal shares for them."""
     options = {**make_connection_options(source.bootstrap_servers, source.options)}
     options["startingOffsets"] = _format_start(source.start)
     options["failOnDataLoss"] = str(source.fail_on_data_loss).lower()
@@ -153,7 +153,7 @@ def _split_partitions(source: KafkaSource, cores: int) -> dict[str, str]:
 
 
 def _cut_pieces(source: KafkaSource, tasks: int) -> dict[str, str]:
-    """Read a batch of any size in pieces of which so many tasks get equal shares."""
+    """Read a batch of any size in pieces of which `tasks` tasks get equal shares."""
     topics = source.subscribe or []
     if find_security_options(reveal(source.options)):
         topics = []  # they are for Kafka's Java client

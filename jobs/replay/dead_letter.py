@@ -15,7 +15,7 @@ _T = TypeVar("_T")
 
 
 class Coordinates(NamedTuple):
-    """Where the record was read; with its time, since a topic that is made anew counts anew."""
+    """Where the record was read; with its time, since a topic that is made again counts from 0."""
 
     topic: str
     partition: int

@@ -243,7 +243,7 @@ class Destination:
                 self._copy(connection, rows)
         except (psycopg.DataError, psycopg.IntegrityError, _get_too_large_error()) as error:
             if most == 0:
-                # So many are a table that does not fit the job, which is for a person to mend.
+                # So many rejected totals mean that the table does not fit the job: it fails.
                 raise
             if rows.num_rows == 1:
                 return [{"key": self._describe_key(rows), "reason": _read_first_line(error)}]

@@ -94,7 +94,7 @@ def _write_batch(
 
 
 def _forget_order(results: DataFrame) -> DataFrame:
-    """The same rows, of which Spark no longer knows by what they are sorted.
+    """The same rows, without Spark's knowledge of their sort order.
 
     A merge that Spark sorts leaves results sorted by columns that they do not have any more, and
     `persist` fails on those.

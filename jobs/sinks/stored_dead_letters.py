@@ -18,7 +18,7 @@ from unskew.jobs.kafka.native_options import is_of_the_group, translate_options
 
 ANSWER_SECONDS = 15.0
 _MESSAGES = 1000
-# `consume` waits all of this time, unless there are so many.
+# `consume` waits all of this time, unless it gets `_MESSAGES` before.
 _WAIT_SECONDS = 0.1
 
 

@@ -125,7 +125,7 @@ class Dry:
         return [*java, "kafka.Kafka", str(properties)]
 
     def _image_of_grafana(self, name: str) -> dict[str, str]:
-        """What the image sets by itself."""
+        """The settings that the image has by itself."""
         return {
             "GF_SERVER_HTTP_ADDR": "127.0.0.1",
             "GF_SERVER_HTTP_PORT": str(self.native.port(name, 3000)),
@@ -136,7 +136,7 @@ class Dry:
         }
 
     def wait(self, name: str, condition: str) -> None:
-        """Until a service is as another wants it."""
+        """Wait until a service is in the condition that another asks for."""
         if name not in self.children:
             return  # its program is not on this machine, which is reported already
         began = time.monotonic()
@@ -247,7 +247,7 @@ def check_alertmanager(dry: Dry, prometheus: str) -> None:
 
 
 def wait_for_data(dry: Dry, prometheus: str) -> None:
-    """Until Prometheus has records of every job that runs, from where its file says they are."""
+    """Wait until Prometheus has records of every job that runs, from the targets in its file."""
     waiting = {
         name: job for name, job in job_services(dry.services).items() if name in dry.children
     }
@@ -306,7 +306,7 @@ def check_that_prometheus_can_be_asked(services: dict[str, Service], order: list
 
 
 def wait_for_all(dry: Dry) -> None:
-    """Until what ends has ended, the rest is healthy, and the data is where it belongs."""
+    """Wait until what ends has ended, the rest is healthy, and the data has arrived."""
     for name in dry.children:
         dry.wait(name, "completed" if ends_by_itself(dry.services[name]) else "healthy")
     if "prometheus" in dry.children:

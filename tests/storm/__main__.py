@@ -70,11 +70,11 @@ def _arguments(words: list[str] | None) -> argparse.Namespace:
         default=3.0,
         help="then no fault is begun: the case under way runs to its end, and counts (default: 3)",
     )
-    parser.add_argument("--cases", type=int, default=10**6, help="at most so many cases")
+    parser.add_argument("--cases", type=int, default=10**6, help="at most this many cases")
     parser.add_argument(
         "--record", action="store_true", help="add each case's counts to the ledger"
     )
-    parser.add_argument("--page", action="store_true", help="only write docs/reliability.md anew")
+    parser.add_argument("--page", action="store_true", help="only write docs/reliability.md again")
     return parser.parse_args(words)
 
 

@@ -131,5 +131,5 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> str:
 
 
 def write_page() -> None:
-    """Write the page anew from the ledger."""
+    """Write the page again from the ledger."""
     PAGE.write_text(page(read()))

@@ -11,7 +11,7 @@ ROUND_ROBIN, SEND_ALL, WAIT_ALL, RUN = range(4)
 def executed(
     partitions: int, rows: list[tuple[int, int, float]], records: int = 1, rest: float = 0.0
 ) -> Feedback:
-    """Rows of (partition, key, seconds), each of so many records; `rest` seconds without a row."""
+    """Rows of (partition, key, seconds), each of `records`; `rest` seconds without a row."""
     where = np.array([row[0] for row in rows], np.int32)
     seconds = np.array([row[2] for row in rows], np.float64)
     return Feedback(

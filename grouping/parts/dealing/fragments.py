@@ -97,7 +97,7 @@ def _position(order: Order, rooms: Int64s, slot: np.int32, room: np.int64) -> in
 
 @kernel
 def _shrink(order: Order, rooms: Int64s, at: int, by: np.int64) -> None:
-    """The slot at this position has so much less room: it moves down; equals are in order."""
+    """Take `by` from the room of the slot at this position; move it down; equals are in order."""
     slot, room = order[at], rooms[at] - by
     while at > 0 and (rooms[at - 1] > room or (rooms[at - 1] == room and order[at - 1] > slot)):
         order[at] = order[at - 1]

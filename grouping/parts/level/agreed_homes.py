@@ -213,7 +213,7 @@ def hash_each(keys: UInt64s, salt: np.uint64) -> UInt64s:
 
 @kernel
 def spread(sizes: Int64s, active: Int32s, salt: np.uint64) -> Int32s:
-    """For each size so many different partitions, those in use least first, hashes between equals.
+    """Choose `size` different partitions for each size: the least used first, then by hash.
 
     A size is at most the number of active partitions.
     """

@@ -43,9 +43,9 @@ WAIT_MAX = 63
 _CHANCE = 1.7
 """About how many standard deviations a plan leaves the fullest of 100 partitions above the mean."""
 _SPREAD = 0.1, 8.0
-"""How far apart chance leaves all partitions, in the same unit: so much, and so much times what it
-does to a source's own partitions, relative to their part. Measured; shared keys even out more of
-what is small."""
+"""How far apart chance leaves all partitions, in the same unit: the first, and the second times
+what it does to a source's own partitions, relative to their part. Measured; shared keys even out
+more of what is small."""
 _SPREAD_CHANCE = 3.0
 _WORTH = 0.95
 """A plan is used if it makes at most this part of the pairs that being exact makes."""

@@ -54,7 +54,7 @@ class Filter(NamedTuple):
 
 
 def sizes(expected_keys: int, false_positive_rate: float) -> tuple[int, int]:
-    """How many hashes, and how many cells (a power of two), keep the rate at so many keys."""
+    """How many hashes, and how many cells (a power of two), keep the rate with this many keys."""
     hashes = max(1, math.ceil(math.log2(1 / false_positive_rate)))
     cells = math.ceil(expected_keys * hashes / math.log(2))
     return hashes, 1 << max(3, (cells - 1).bit_length())

@@ -83,7 +83,7 @@ def decay(counters: Counters, epoch: Float64s, alpha: float) -> None:
 
 @borrowing_kernel
 def _order(heap: Int32s, heap_counts: Float64s, counts: Float64s, used: np.int64) -> None:
-    """Make the heap anew with the counts of now.
+    """Make the heap again with the counts of now.
 
     Left as they are, its entries would fade while their counters go on: each would have to be sunk
     again every few epochs, at a time, which costs more than all at once here.

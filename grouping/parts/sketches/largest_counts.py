@@ -49,9 +49,9 @@ class LargestCounts(NamedTuple):
 
     keys: UInt64s
     records: Int64s
-    """At least so many records of the key were counted."""
+    """A lower bound of the key's records."""
     errors: Int64s
-    """And at most so many more."""
+    """The key has at most this many records more."""
     unlisted: int
     """The most work that a key may have which is not listed."""
 

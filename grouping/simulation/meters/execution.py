@@ -25,7 +25,7 @@ class FullKnowledge:
         _serve_greedily(records, arrivals, costs, speeds, self._free_at, self._totals)
 
     def mean_ms(self, records: int) -> float:
-        """The mean latency of so many records."""
+        """The mean latency, over this number of records."""
         return float(self._totals[0]) / records * 1e3
 
     @property

@@ -29,7 +29,7 @@ class PairLoads:
         _add(numbers, routes, self._counts)
 
     def mark(self, keys: int) -> None:
-        """From here on the first so many keys may move."""
+        """Remember where the first `keys` keys went until now: later they may move."""
         self._before = self._counts[:keys] > 0
 
     def moved(self) -> int:
@@ -38,7 +38,7 @@ class PairLoads:
         return int((later & ~self._before).any(axis=1).sum())
 
     def count_head_records(self, counts: Int64s, records_min: float) -> Int64s:
-        """Each partition's records of the keys with at least so many of all."""
+        """Each partition's records of the keys that have at least `records_min` in all."""
         head = self._counts[: counts.size][counts >= records_min]
         loads: Int64s = head.sum(axis=0, dtype=np.int64)
         return loads

@@ -32,7 +32,7 @@ class CountMinParams(GroupingParams):
 
 
 class AdaCountMinParams(CountMinParams):
-    """One that forgets."""
+    """A sketch that forgets."""
 
     decay: float = Field(0.5, ge=0, le=1)
     """What all cells are multiplied by at each point over time."""

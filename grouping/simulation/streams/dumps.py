@@ -33,7 +33,7 @@ def open_dump(path: Path) -> BufferedIOBase:
 
 
 def read_blocks(path: Path, block_bytes: int, *, skip_first: bool = False) -> Iterator[bytes]:
-    """What the file says in blocks of at most so many bytes, without its first line if asked."""
+    """Read the file in blocks of at most this many bytes, without its first line if asked."""
     try:
         with open_dump(path) as file:
             if skip_first:

@@ -69,7 +69,7 @@ class JsonLinesParams(DumpParams):
     """A field of a JSON object a line."""
 
     field: str = Field(min_length=1)
-    """Its name."""
+    """The field's name."""
 
 
 FORMATS: dict[str, type[DumpParams]] = {

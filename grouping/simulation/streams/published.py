@@ -73,7 +73,7 @@ class MemetrackerLikeParams(PublishedParams):
     turnover: float = Field(0.5, ge=0, le=1)
     """The part of the ranks whose keys are replaced."""
     life_records: int = Field(4_921_000, ge=1, le=10**12)
-    """After so many records of the stream a key is replaced by one that was never there."""
+    """Records of the stream after which a key is replaced by a new one."""
 
 
 class AmazonLikeParams(PublishedParams):
@@ -86,7 +86,7 @@ class AmazonLikeParams(PublishedParams):
     turnover: float = Field(0.5, ge=0, le=1)
     """The part of the ranks whose keys are replaced."""
     life_records: int = Field(791_000, ge=1, le=10**12)
-    """After so many records of the stream a key is replaced by one that was never there."""
+    """Records of the stream after which a key is replaced by a new one."""
 
 
 class DStreamWordsLikeParams(PublishedParams):

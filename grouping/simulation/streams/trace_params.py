@@ -37,7 +37,7 @@ class ZipfTurnoverParams(ZipfParams):
     turnover: float = Field(0.5, ge=0, le=1)
     """The part of the ranks whose keys are replaced."""
     life_records: int = Field(100_000, ge=1, le=10**12)
-    """After so many records of the stream a key is replaced by one that was never there."""
+    """Records of the stream after which a key is replaced by a new one."""
 
 
 class HotKeyParams(ZipfParams):

@@ -96,7 +96,7 @@ def _paint(text: str, colour: str, out: TextIO | None = None) -> str:
 
 def _compare(checked: Checked, checkpoint: str) -> tuple[list[str], list[str]]:
     """Problems that keep the job from continuing at the checkpoint, and notes on its restart."""
-    # On use: a lint alone must not wait for pyarrow.
+    # Imported here: lint alone loads no pyarrow.
     from unskew.jobs.checkpoint.identity import compare_identity  # noqa: PLC0415
 
     assert checked.job is not None, "a file without problems makes a job"

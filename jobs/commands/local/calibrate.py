@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     output = None if arguments.output is None else Path(arguments.output)
     if output is not None and not output.absolute().parent.is_dir():
         raise UsageError(f"--output: {output.parent}: no such folder")
-    # On use: Spark, numba and Kafka's client.
+    # Imported here to keep --help fast.
     from unskew.jobs.commands.run import quiet_spark  # noqa: PLC0415
     from unskew.jobs.engine.calibration_runs import measure_constants  # noqa: PLC0415
     from unskew.jobs.local import machine_constants  # noqa: PLC0415

@@ -117,7 +117,7 @@ def sample_texts(where: str, keys: Sequence[bytes | None], raw: RawSample) -> Sa
 
 
 def _describe_bytes(texts: Sequence[bytes]) -> tuple[str, ...]:
-    """Says so if some keys are no text; a look at some of them is enough."""
+    """Note that keys are no text, if some are not; a look at some of them is enough."""
     looked = texts[:: max(1, len(texts) // 10_000)]
     binary = sum(not _is_text(text) for text in looked)
     if not binary:

@@ -67,7 +67,7 @@ Work: {cost} s a record, {setup} s a key that a task meets, {carried} bytes a pa
 
 
 def make_page(answer: Answer) -> str:
-    """The whole page."""
+    """Write the page's text."""
     sample, profile, work = answer.sample, answer.profile, answer.work
     return _PAGE.format(
         palette=write_css(),

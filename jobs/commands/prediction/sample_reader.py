@@ -78,7 +78,7 @@ def _evaluate(
 ) -> Sequence[bytes | None]:
     if expression is not None:
         return expression.evaluate(raw)
-    from unskew.jobs.commands.run import quiet_spark  # noqa: PLC0415 - on use: Spark
+    from unskew.jobs.commands.run import quiet_spark  # noqa: PLC0415 - loads Spark
     from unskew.jobs.engine.samples.sample_rows import evaluate_keys  # noqa: PLC0415
 
     _say(f"starting Spark to evaluate --key {text}")
@@ -99,7 +99,7 @@ def _read_lines(path: Path, records: int) -> RawSample:
 
 
 def _sample_job(question: Question, name: str) -> PredictionInput:
-    from unskew.jobs.commands.run import quiet_spark  # noqa: PLC0415 - on use: Spark
+    from unskew.jobs.commands.run import quiet_spark  # noqa: PLC0415 - loads Spark
     from unskew.jobs.engine.samples.sample_rows import sample_job  # noqa: PLC0415
 
     loaded = load(name)

@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Try the job; the exit code says whether all is as expected."""
-    from unskew.jobs.commands.run import quiet_spark  # noqa: PLC0415 - on use, as there
+    from unskew.jobs.commands.run import quiet_spark  # noqa: PLC0415 - loads Spark
     from unskew.jobs.engine.samples.try_out import try_out  # noqa: PLC0415
 
     folder = resolve_job(arguments.job).parent
@@ -69,7 +69,7 @@ def _read_expected(file: Path) -> list[dict[str, Any]]:
         try:
             rows.append(json.loads(line))
         except ValueError as error:
-            problems.append(f"test: {file}:{number}: no JSON: {error}; --write makes it anew")
+            problems.append(f"test: {file}:{number}: no JSON: {error}; --write makes it again")
     if problems:
         raise UsageError(*problems)
     return rows

@@ -43,7 +43,7 @@ def _predict(arguments: argparse.Namespace) -> int:
     question = options.read_question(arguments)
     if question.table:
         return _predict_writers(question, as_json=arguments.json)
-    # On use: Kafka's client.
+    # Imported here to keep --help fast.
     from unskew.jobs.commands.prediction.answer import answer  # noqa: PLC0415
     from unskew.jobs.commands.prediction.report_page import make_page  # noqa: PLC0415
     from unskew.jobs.commands.prediction.sample_reader import take_sample  # noqa: PLC0415
@@ -62,7 +62,7 @@ def _predict(arguments: argparse.Namespace) -> int:
 
 
 def _predict_writers(question: options.Question, *, as_json: bool) -> int:
-    # On use: Kafka's client.
+    # Imported here to keep --help fast.
     from unskew.jobs.commands.prediction.sample_reader import take_sample  # noqa: PLC0415
     from unskew.jobs.commands.prediction.table_answer import answer, print_answer  # noqa: PLC0415
 

@@ -20,7 +20,7 @@ _LINE = "compiling kernels, once on this machine; it may take minutes"
 @contextmanager
 def tell_compiling() -> Iterator[None]:
     """Print a line on standard error, once, if a kernel compiles; a terminal has a bar for it."""
-    from numba.core import event  # noqa: PLC0415 - on use
+    from numba.core import event  # noqa: PLC0415 - loads numba
 
     class FirstCompilation(event.Listener):
         """Prints at the first compilation of a kernel that is not in the cache."""

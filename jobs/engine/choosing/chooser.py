@@ -167,7 +167,7 @@ class AutoChooser:
         if self.wants_change:
             choice = BatchChoice(self._way, self._decider.way, self.why)
         elif self._first_of_start:
-            # Its workers start and load code: it says nothing about the next ones.
+            # Its workers start and load code: the next batches are not like it.
             late = max(0.0, done.seconds - self._decider.expect(measured))
             choice = self._report_change(late)
         else:

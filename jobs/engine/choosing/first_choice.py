@@ -103,7 +103,7 @@ def _find_surest(
 
 
 def _repeat_keys(hashes: UInt64s, rows: int) -> UInt64s:
-    """Repeat the keys up to about so many rows: a batch is larger than its sample."""
+    """Repeat the keys up to about `rows` rows: a batch is larger than its sample."""
     times = round(min(rows, _ROUTED_MAX) / hashes.size)
     return np.tile(hashes, max(1, times))
 

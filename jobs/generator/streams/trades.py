@@ -17,7 +17,7 @@ from unskew.jobs.generator.stream import (
 from unskew.jobs.generator.streams import names
 
 TICKS = 10_000
-"""A price is a whole number of ticks, so many to one: four decimals."""
+"""A price is a whole number of ticks of 1/TICKS: four decimals."""
 _SWING_SECONDS = 600
 _POINTS = 10_000
 _PRICES = 1_000_004  # sets the draws of prices apart from those of chunks

@@ -58,7 +58,7 @@ def estimate_seconds_level(done: BatchDone) -> float | None:
 
 
 def _replace_work(done: BatchDone, way: str, busy_seconds: list[float]) -> float:
-    """The batch's time under another way if its partitions had been busy for so long instead."""
+    """The batch's time under another way, with these busy times of its partitions instead."""
     assert done.stats is not None
     expected = done.choice.expected if done.choice else {}
     if done.choice and {way, done.choice.way} <= expected.keys():

@@ -219,7 +219,7 @@ def _split_levels(values: Float64s, height: int) -> list[Float64s]:
 
 
 def _compute_kll_capacity(k: int, levels: int) -> int:
-    """Compute how many values a sketch of so many levels has room for."""
+    """Compute how many values a sketch with this number of levels has room for."""
     return sum(_compute_kll_level_capacity(k, depth) for depth in range(levels))
 
 

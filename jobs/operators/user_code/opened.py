@@ -45,7 +45,7 @@ class OpenedKeys:
         return key in self._open
 
     def begin_task(self, limit: int) -> None:
-        """Count anew, and try keys again that could not be opened."""
+        """Reset the counts, and let keys that could not be opened be tried again."""
         self.limit, self.counts = limit, OpenCounts()
         self._failed.clear()
         self._close_beyond(limit)

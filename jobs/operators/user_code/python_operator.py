@@ -80,7 +80,7 @@ class PythonOptions(OperatorOptions):
 
     @cached_property
     def implementation(self) -> type[Operator]:
-        """The class."""
+        """Load the operator's class."""
         module = load_user_module(self.file, self.module)
         where = self.file or self.module
         chosen = getattr(module, self.class_name, None)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from unskew.config.models.job import Job
 
-# Readers take no notice of names that begin with an underscore.
+# Readers ignore names that begin with an underscore.
 OWNER_FILE = "_unskew_table.json"
 _VERSION = 1
 

@@ -72,7 +72,7 @@ def hash_seeds_change_nothing(where: str, folder: Path) -> None:
 
 
 def kernels_stay_within_their_arrays(where: str, folder: Path) -> None:
-    """Compiled anew with checks of every index, no kernel leaves its arrays, nor routes otherwise.
+    """Compiled again with checks of every index, no kernel leaves its arrays, nor routes otherwise.
 
     Machine code with and without checks must not share a cache: `folder` is that of this run.
     """

@@ -1,6 +1,6 @@
 """Golden reports of the simulator: every registered grouping on every trace, and some options.
 
-They follow the registry by themselves. `make golden` writes them anew; the diff is to be reviewed.
+They follow the registry by themselves. `make golden` writes them again; the diff is to be reviewed.
 """
 
 import json
@@ -14,7 +14,7 @@ from unskew.grouping.simulation.simulate import GroupingSpec, simulate
 from unskew.grouping.simulation.streams.traces import TRACES, open_trace
 
 FOLDER = Path(__file__).parents[2] / "golden" / "simulate"
-REPAIR = "if the change is meant, write it anew with `make golden` and review the diff"
+REPAIR = "if the change is meant, write it again with `make golden` and review the diff"
 RECORDS = 12_000
 SCENARIO = Scenario(partitions=8, sources=3, seed=2, cost_us=100.0, batch_records=4000, points=3)
 DIGITS = 9

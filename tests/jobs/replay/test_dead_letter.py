@@ -44,7 +44,7 @@ def test_the_ledger_keeps_what_was_added(tmp_path: Path) -> None:
     again = Ledger(f"{tmp_path}/ledger/")
     assert WHERE in again
     assert WHERE._replace(offset=8) in again
-    assert WHERE._replace(timestamp_ms=1) not in again, "a topic that was made anew"
+    assert WHERE._replace(timestamp_ms=1) not in again, "a topic that was made again"
     # Two at once, where there are no locks: the second write fails.
     first.add([WHERE._replace(offset=9)])
     with pytest.raises(ExternalError, match="another replay writes to it"):

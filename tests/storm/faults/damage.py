@@ -28,7 +28,7 @@ _UNSYNCED_NS = 30 * 10**9
 UNHARMED = "no damage"
 DAMAGED = "file damaged, then restart"
 Damage = Callable[[Path, random.Random, int], str]
-"""What harms a checkpoint, the so-and-so-many'th of all; what it did."""
+"""Damages a checkpoint, the n-th of all; returns what it did."""
 
 
 def storm_crashes(case: Case, jvm: Jvm) -> None:

@@ -91,7 +91,7 @@ def lose_executors(
     *,
     with_shuffle_files: bool = False,
 ) -> int:
-    """Kill so many while all stand still, so that the batch cannot pass the point meanwhile.
+    """Kill `count` while all stand still, so that the batch cannot pass the point meanwhile.
 
     One that has not begun its work is left alone: nothing would be lost. Return how many.
 

@@ -95,7 +95,7 @@ def _with_outages(case: Case, stage: Stage, jvm: Jvm, rng: random.Random, outage
 
 
 def fill(path: Path, left: int) -> None:
-    """Leave about so many bytes of the disk."""
+    """Leave about this many bytes of the disk."""
     block = bytes(1 << 16)
     with path.open("wb", buffering=0) as file:
         try:

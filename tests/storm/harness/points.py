@@ -19,7 +19,7 @@ POINTS = (
     "results written",
 )
 """The points of a batch in their order."""
-# A point lasts tens of milliseconds; every look costs half of one, of a machine that is busy.
+# A point lasts tens of milliseconds; on a busy machine every poll takes half as long.
 _POLL_SECONDS = 0.01
 
 

@@ -151,7 +151,7 @@ def messages_of(address: str, topic: str) -> list[Any]:
         read: list[Any] = []
         deadline = time.monotonic() + _READ_SECONDS
         while end and (not read or read[-1].offset() + 1 < end):
-            # It waits for so many messages or for so long, whichever comes first.
+            # It waits for this number of messages or this time, whichever comes first.
             messages = consumer.consume(10_000, timeout=0.5)
             assert messages or time.monotonic() < deadline, f"{topic} ends early"
             assert all(message.error() is None for message in messages)

@@ -140,7 +140,7 @@ def _agreeing(world: World, rng: random.Random) -> World:
 
 
 def routing_of(world: World, rng: random.Random) -> Routing:
-    """One way to route, drawn anew for a start."""
+    """One way to route, drawn for each start."""
     names = [name for name in _CHANGEABLE if world.merges or name not in _MERGED_ONLY]
     grouping = "none" if world.native else rng.choice(names)
     return Routing(grouping, rng.randint(1, 6), rng.randint(0, 9), rng.choice((40, 150, 1000)))

@@ -73,7 +73,7 @@ def texts_of_the_checkout() -> dict[str, str]:
 
 
 def parsed(words: list[str]) -> argparse.Namespace | str:
-    """The command line as `unskew` reads it, or its error message."""
+    """Parse a command line as `unskew` does; the error message if it is wrong."""
     try:
         return _parser(words).parse_args(words)
     except UsageError as error:
@@ -81,7 +81,7 @@ def parsed(words: list[str]) -> argparse.Namespace | str:
 
 
 def loaded_jobs(compose: Compose) -> dict[str, Any]:
-    """By service, its job as its command says, with its environment and nothing else of ours."""
+    """Load each service's job, as its command and its environment alone make it."""
     jobs = {}
     for service, job in job_services(compose.services).items():
         with pytest.MonkeyPatch.context() as patch:
@@ -96,7 +96,7 @@ def loaded_jobs(compose: Compose) -> dict[str, Any]:
 
 
 def commands_are_understood(compose: Compose) -> list[str]:
-    """By the command line's own parser; a generator's values too."""
+    """Check that the command line's own parser accepts every command, and a generator's values."""
     problems = []
     for name, service in compose.ours().items():
         arguments = parsed(service["command"])
@@ -108,7 +108,7 @@ def commands_are_understood(compose: Compose) -> list[str]:
 
 
 def jobs_lint_in_their_environment(compose: Compose) -> list[str]:
-    """Nothing is wrong with a job where it runs, and jobs read every variable they are given."""
+    """Check that each job lints in its environment, and that jobs read every variable of it."""
     loaded = loaded_jobs(compose)
     problems = [f"{name}: {line}" for name, job in loaded.items() for line in job.lines()]
     given = {variable for name in loaded for variable in compose.services[name]["environment"]}
@@ -118,7 +118,7 @@ def jobs_lint_in_their_environment(compose: Compose) -> list[str]:
 
 
 def brokers_are_the_broker(compose: Compose) -> list[str]:
-    """Every client asks an address that the broker advertises to containers."""
+    """Check that every client has an address that the broker advertises to containers."""
     problems = []
     kafka = next(each for each in compose.services.values() if repository(each) == KAFKA)
     advertised = re.findall(r"://([^,]+)", kafka["environment"]["KAFKA_ADVERTISED_LISTENERS"])
@@ -172,7 +172,7 @@ def ports_are_listened_on(compose: Compose) -> list[str]:
 
 
 def mounts_are_there(compose: Compose) -> list[str]:
-    """What is mounted exists; what a job keeps is in a volume of its own."""
+    """Check that what is mounted exists, and that what a job keeps is in a volume of its own."""
     problems, volumes = [], []
     for name, service in compose.services.items():
         targets = [mount["target"] for mount in service.get("volumes", [])]
@@ -192,7 +192,7 @@ def mounts_are_there(compose: Compose) -> list[str]:
 
 
 def services_are_confined(compose: Compose) -> list[str]:
-    """No capability, no root, bounded memory, processors and processes; images with a version."""
+    """Check capabilities, users, bounds of memory, processors and processes, images' versions."""
     problems = []
     for name, service in compose.services.items():
         image = service["image"]
@@ -215,7 +215,7 @@ def services_are_confined(compose: Compose) -> list[str]:
 
 
 def health_orders_the_start(compose: Compose) -> list[str]:
-    """A service waits for another's health, or for its end; what is waited for has that."""
+    """Check that a service waits for another's health or end, and that the other has that."""
     problems = []
     for name, service in compose.services.items():
         check = service.get("healthcheck") or {}
@@ -242,12 +242,12 @@ def health_orders_the_start(compose: Compose) -> list[str]:
 
 
 def generators(compose: Compose) -> list[str]:
-    """The services that generate."""
+    """List the services that generate."""
     return [name for name, service in compose.ours().items() if service["command"][0] == "generate"]
 
 
 def targets_are_services(compose: Compose) -> list[str]:
-    """Prometheus scrapes every job, knows Alertmanager, and reads rules that are mounted."""
+    """Check that Prometheus scrapes every job, knows Alertmanager, and has its rules mounted."""
     problems, scraped = [], set()
     settings = yaml.safe_load(compose.texts["prometheus"])
     ports = {name: set(known) for name, known in PORTS.items()}
@@ -276,7 +276,7 @@ def targets_are_services(compose: Compose) -> list[str]:
 
 
 def failures_are_scraped(compose: Compose) -> list[str]:
-    """A job that fails serves its metrics for three scrapes, so that the reason is recorded."""
+    """Check that a failed job serves its metrics for three scrapes, so that they are recorded."""
     problems = []
     interval = seconds(yaml.safe_load(compose.texts["prometheus"])["global"]["scrape_interval"])
     for name, loaded in loaded_jobs(compose).items():
@@ -312,7 +312,7 @@ def grafana_is_provisioned(compose: Compose) -> list[str]:
 
 
 def the_image_is_built_once(compose: Compose) -> list[str]:
-    """Of this checkout and this Dockerfile, in a service that every profile has."""
+    """Check that the image is built of this Dockerfile, once, in a service of every profile."""
     builders = {name: each["build"] for name, each in compose.services.items() if "build" in each}
     problems = [] if list(builders) == ["topics"] else [f"built by {list(builders)}"]
     for build in builders.values():
@@ -324,7 +324,7 @@ def the_image_is_built_once(compose: Compose) -> list[str]:
 
 
 def secrets_are_asked_for(compose: Compose) -> list[str]:
-    """Each variable is required, in the example, and a password has no value in a file."""
+    """Check that each variable is required and in the example, and passwords are in no file."""
     problems = []
     example = dict(re.findall(r"^(\w+)=(.*)$", compose.texts["example"], re.MULTILINE))
     named = re.findall(r"(?<!\$)\$\{(\w+)([^}]*)\}", compose.texts["compose"])

@@ -119,7 +119,7 @@ def _make_stages(began: float, slowest: float, busy: float) -> tuple[StageTime, 
 
 @contextmanager
 def served(followed: LivePage, settings: Job) -> Iterator[MetricsServer]:
-    """The page of a job at its metrics port."""
+    """Serve the page of a job at its metrics port."""
     health = followed._health
     with MetricsServer(settings.metrics, Board(settings.name, health), health, followed) as server:
         yield server
@@ -169,7 +169,7 @@ class Seen:
         return self.page.locator(f"#{name}").inner_text()
 
     def wait(self, name: str, text: str) -> None:
-        """Until the element holds it."""
+        """Wait until the element holds the text."""
         element = self.page.locator(f"#{name}").filter(has_text=re.compile(text))
         element.wait_for(state="attached", timeout=20_000)
 
@@ -179,7 +179,7 @@ class Seen:
         return [row.split("\t")[:columns] for row in texts]
 
     def wait_for_rows(self, table: str, expected: list[list[str]]) -> None:
-        """Until a table holds these rows: the page fills it some time after its other parts."""
+        """Wait until a table holds these rows: the page fills it after its other parts."""
         columns, deadline = len(expected[0]), time.monotonic() + 20
         while (rows := self.rows(table, columns)) != expected:
             assert time.monotonic() < deadline, rows

@@ -58,22 +58,22 @@ class Running:
         self._log = log
 
     def events(self) -> list[dict[str, Any]]:
-        """What it logged so far."""
+        """The events that the job has logged."""
         lines = self._log.read_text().splitlines()
         return [json.loads(line) for line in lines if line.startswith("{")]
 
     def text(self) -> str:
-        """All of its standard error."""
+        """All of the job's standard error."""
         return self._log.read_text()
 
     @property
     def url(self) -> str:
-        """Where its metrics are."""
+        """The address of its metrics."""
         self.wait(lambda: bool(self.events()))
         return str(self.events()[0]["url"])
 
     def get(self, path: str) -> tuple[int, str]:
-        """The page's answer."""
+        """Ask for a page; its status and text."""
         try:
             where = self.url.replace("/metrics", path)
             with urllib.request.urlopen(where, timeout=20) as answer:  # noqa: S310 - ours
@@ -92,7 +92,7 @@ class Running:
         return samples
 
     def wait(self, done: Callable[[], bool]) -> None:
-        """Until `done()`; the job must not end before."""
+        """Wait until `done()`; the job must not end before."""
         deadline = time.monotonic() + WAIT_SECONDS
         while not done():
             assert self.process.poll() is None, self.text()
@@ -100,12 +100,12 @@ class Running:
             time.sleep(0.3)
 
     def wait_for_records(self, count: int) -> Samples:
-        """The metrics, once so many records are done and none wait."""
+        """Wait until `count` records are done; the metrics then."""
         self.wait(lambda: self.metrics().get(("unskew_records_total", ""), 0) >= count)
         return self.metrics()
 
     def stop(self, how: signal.Signals, group: bool = False) -> tuple[int, float]:
-        """Signal it, or its JVM too as `timeout` does; its exit code, and how long that took."""
+        """Signal it, or its JVM too as `timeout` does; its exit code, and the seconds to its end."""
         started = time.monotonic()
         (os.killpg if group else os.kill)(self.process.pid, how)
         code = self.process.wait(60)

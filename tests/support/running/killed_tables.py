@@ -104,7 +104,7 @@ def write_records(folder: Path, records: Records) -> None:
 
 
 def write_job(folder: Path, how: str, rng: np.random.Generator, *, routed: bool) -> None:
-    """The job's file; grouping and writers are drawn anew at each start."""
+    """The job's file; grouping and writers are drawn at each start."""
     table = {"type": "table", "format": how, "path": str(folder / "table")}
     job = {
         "name": f"killed-{folder.name}",

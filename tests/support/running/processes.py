@@ -15,7 +15,7 @@ def default_signals() -> None:
 
 
 def end_process(process: "subprocess.Popen[Any]", seconds: float) -> bool:
-    """Terminate a process; False if it had to be killed after so many seconds."""
+    """Terminate a process; False if it had to be killed after `seconds`."""
     process.terminate()
     try:
         process.wait(seconds)

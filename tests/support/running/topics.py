@@ -27,6 +27,6 @@ def _read(consumer: Consumer, topic: str, partition: int) -> list[Any]:
     deadline = time.monotonic() + _ANSWER_SECONDS
     while end and (not records or records[-1].offset() + 1 < end):
         assert time.monotonic() < deadline, f"{topic} ends early"
-        # It waits all of the time that it is given, unless there are so many.
+        # It waits all of the time that it is given, unless this number of messages comes before.
         records += consumer.consume(10_000, timeout=0.1)
     return records

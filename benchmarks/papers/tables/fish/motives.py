@@ -10,7 +10,7 @@ _COUNTED = {
     for counters in (100, 1000)
     for name, label in (("d_choices", "D-C"), ("w_choices", "W-C"))
 }
-"""SpaceSaving with so many counters; `caution=0` is the paper's test."""
+"""SpaceSaving with this number of counters; `caution=0` is the paper's test."""
 _ALL = {"FG": "key", "PKG": "partial_key", "SG": "shuffle", **_COUNTED}
 _GUARANTEED = (
     "ours tests the guaranteed count (count - error), so only keys that are surely hot are spread;"

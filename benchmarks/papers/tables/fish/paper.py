@@ -46,7 +46,7 @@ def zf(grouping: str, n: int, z: float, speeds: str = "") -> Run:
 
 
 def time_of(grouping: str, n: int, z: float) -> Value:
-    """The execution time."""
+    """The execution time of a run."""
     return Value(zf(grouping, n, z), "execution_seconds")
 
 
@@ -196,7 +196,7 @@ def _decays() -> tuple[Row, ...]:
 
 
 def threshold(times: float, n: int) -> str:
-    """FISH with the threshold so many times 1/n; a quarter of it is the default."""
+    """FISH with the threshold this many times 1/n; a quarter of it is the default."""
     return "fish" if times == 1 / 4 else f"fish:threshold={times / n:.7g}"
 
 

@@ -51,7 +51,7 @@ def over(name: str, top: str, bottom: str) -> tuple[Measure, ...]:
 
 
 def worker_mean(percent: float, figures: Figures) -> float:
-    """The mean latency of records that so many percent of the workers do not exceed."""
+    """The mean latency that this percentage of the workers does not exceed."""
     means = sorted(figures[f"{_MEANS}.{worker}"] for worker in range(WORKERS))
     return means[max(1, math.ceil(WORKERS * percent / 100)) - 1]
 

@@ -50,7 +50,9 @@ def test_a_file_that_is_no_calibration_is_one_line(
     asked = ("--file", "a", "--partitions", "4", "--cost", "1us", "--constants", str(file))
     assert main(["compare", *asked]) == 2
 
-    expected = f"{file}: is not a calibration of this version; measure anew with unskew calibrate\n"
+    expected = (
+        f"{file}: is not a calibration of this version; measure again with unskew calibrate\n"
+    )
     assert capsys.readouterr().err == expected
 
 
