@@ -105,7 +105,7 @@ class Running:
         return self.metrics()
 
     def stop(self, how: signal.Signals, group: bool = False) -> tuple[int, float]:
-        """Signal it, or its JVM too as `timeout` does; its exit code, and the seconds to its end."""
+        """Signal it, or its JVM too as `timeout` does; its exit code and the seconds taken."""
         started = time.monotonic()
         (os.killpg if group else os.kill)(self.process.pid, how)
         code = self.process.wait(60)
