@@ -86,7 +86,7 @@ def _seconds(call: Callable[[], object]) -> float:
 
 
 def agreement(sources: Sequence[int], records: int, repeat: int) -> Table:
-    """Both groupings that agree."""
+    """Measure both groupings that agree."""
     return Table(
         "agreement: what sources read before a batch",
         f"{PARTITIONS} partitions, batches of {records} records of 10^4 keys, a journal on a local"

@@ -198,8 +198,8 @@ def find_machine(calibration: Sequence[Case]) -> str | None:
 def _list_others(cases: Sequence[Case]) -> str:
     """How many cells of which other machine are not judged."""
     counted = Counter((case.machine, case.table) for case in cases)
-    said = [f"{count} of `{table}` on {machine}" for (machine, table), count in counted.items()]
-    return f"; those of another machine, {', '.join(said)}" if said else ""
+    listed = [f"{count} of `{table}` on {machine}" for (machine, table), count in counted.items()]
+    return f"; those of another machine, {', '.join(listed)}" if listed else ""
 
 
 def describe(

@@ -6,7 +6,7 @@ paper's section V-A (32,768 records of 4,096 keys, 64 costs from 1 to 64 ms give
 the paper's figure, where its text names one. Single records are reported every 64 records, as
 completed.
 
-`letter` is the paper's rule with its mu = 0.05; `lift` knows when instances idle. `mu 1` sends the
+`literal` is the paper's rule with its mu = 0.05; `lift` knows when instances idle. `mu 1` sends the
 matrices at the first check: the paper's figure 10 enters RUN at record 10,690, after two windows of
 each instance, where the relative error as it defines it is still 0.09, and sparse matrices (skewed
 streams, small epsilon) never come down to 0.05 within a stream. `reports` synchronises with every
@@ -26,7 +26,7 @@ from unskew.grouping.kernels import kernel
 from unskew.grouping.registry import create
 
 VARIANTS: dict[str, dict[str, Any]] = {
-    "letter": {"tolerance": 0.05, "lift": False},
+    "literal": {"tolerance": 0.05, "lift": False},
     "lift": {"tolerance": 0.05},
     "mu 1": {"tolerance": 1.0, "lift": False},
     "mu 1, lift": {"tolerance": 1.0},

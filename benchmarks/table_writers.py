@@ -176,7 +176,7 @@ def by_hand(case: Case, spark: SparkSession, job: Job, shuffle: By | None) -> li
 
 
 def table_of(job: Job) -> Path:
-    """The table's folder."""
+    """Read the folder of the job's table."""
     return Path(job.sinks[0].model_dump()["path"])
 
 

@@ -63,16 +63,16 @@ def sort_by_partition(expression: str) -> str:
     return expression
 
 
-def target(expression: str, legend: str = "", letter: str = "A") -> prometheus.Dataquery:
+def target(expression: str, legend: str = "", ref_id: str = "A") -> prometheus.Dataquery:
     """A query over the dashboard's time range."""
-    query = prometheus.Dataquery().datasource(DATASOURCE).expr(expression).ref_id(letter)
+    query = prometheus.Dataquery().datasource(DATASOURCE).expr(expression).ref_id(ref_id)
     query = query.range().format(PromQueryFormat.TIME_SERIES)
     return query.editor_mode(QueryEditorMode.CODE).legend_format(legend)
 
 
-def table_target(expression: str, letter: str = "A") -> prometheus.Dataquery:
+def table_target(expression: str, ref_id: str = "A") -> prometheus.Dataquery:
     """A query of one moment, one row a series."""
-    query = prometheus.Dataquery().datasource(DATASOURCE).expr(expression).ref_id(letter)
+    query = prometheus.Dataquery().datasource(DATASOURCE).expr(expression).ref_id(ref_id)
     return query.instant().format(PromQueryFormat.TABLE).editor_mode(QueryEditorMode.CODE)
 
 

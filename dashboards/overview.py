@@ -51,7 +51,7 @@ _SKEW_SHARE_HELP = (
 
 
 def page() -> dashboard.Dashboard:
-    """The dashboard."""
+    """Build the dashboard."""
     empty = empty_page(
         OVERVIEW_UID,
         "Unskew: overview",
@@ -160,11 +160,11 @@ def _jobs() -> table.Panel:
         .min_width(80)
     )
     names = {"query": "job"}
-    for letter, (name, expression, by, look) in zip(ref_ids, _COLUMNS, strict=True):
+    for ref_id, (name, expression, by, look) in zip(ref_ids, _COLUMNS, strict=True):
         query = f"max by ({by}) ({expression})" if by else expression
-        panel = panel.with_target(table_target(query, letter))
+        panel = panel.with_target(table_target(query, ref_id))
         if by in ("query", ""):
-            names[f"Value #{letter}"] = name
+            names[f"Value #{ref_id}"] = name
             panel = panel.override_by_name(name, _look(**look))
     state = [
         {"type": "value", "options": {"running": {"color": GREEN, "index": 0}}},

@@ -32,7 +32,7 @@ NO_STEPS: Any = ((None, BLUE),)
 
 
 def page() -> dashboard.Dashboard:
-    """The dashboard."""
+    """Build the dashboard."""
     empty = empty_page(
         PARTITIONS_UID,
         "Unskew: partitions of one job",

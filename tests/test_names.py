@@ -13,10 +13,14 @@ ROOTS = ("jobs", "config", "grouping")
 BANNED = {"place", "places", "found", "one", "told", "facts", "linger", "rehearsal"}
 BANNED |= {"bad", "malformed", "faults", "refused", "letters", "owned", "outsideerror"}
 PRODUCT = ("jobs/", "config/", "grouping/", "unskew/", "deploy/", "dashboards/", "benchmarks/")
+PRODUCT += ("docs/",)
 # As parts of names in the product: `write_refused`, `BadRecord`, `--bad` and `oddState` have one.
 BANNED_PARTS = {"bad", "malformed", "faults", "faulty", "refused", "untaken", "odd", "found"}
 BANNED_PARTS |= {"law", "laws", "facts", "linger", "owned", "place", "places", "rehearsal", "told"}
-# Names of Python, Spark and Arrow, and a number that is odd.
+BANNED_PARTS |= {"fault", "refuse", "refuses", "refusal", "refusals", "said", "tell", "tells"}
+# A dead letter is no letter by another name.
+ONLY_AFTER_DEAD = {"letter", "letters"}
+# Names of Python, Spark, Arrow and CSS, a number that is odd, and a signal that dashboards show.
 EXCEPTIONS = {
     "BadGzipFile",
     "BadZipFile",
@@ -24,9 +28,19 @@ EXCEPTIONS = {
     "NotFound",
     "allow_not_found",
     "_ODD",
+    "letter-spacing",
+    "synopsis_refused",
 }
 BANNED_PHRASES = ("signs? of life", "somebody", "nobody", "someone", "held to the law")
 BANNED_PHRASES += ("(?:bad|broken|faulty) records?", "could not take")
+# Texts that are read twice: an old word, a number that is not there, a sentence without its fact.
+BANNED_PHRASES += ("anew", "in vain", "(?:here|there) twice", "is no such thing", "on use(?=:)")
+BANNED_PHRASES += ("takes? no notice", "makes? no sense", "in (?:its|their) stead", "it never is")
+BANNED_PHRASES += ("(?:after|about|at least|at most|for|only) so (?:many|much|long)",)
+BANNED_PHRASES += ("so (?:many|much) at most", "told (?:to|of|by|beforehand)", "do not need us")
+# Docstrings of functions that name a thing and not what is done with it: `The page.`
+_VERBLESS = re.compile(r"(?:The|An?|It|Its|Those|Both|All|None|One)(?: [^\s.]+){0,2}\.")
+_THE_SAME = re.compile(r"The same,")
 PHRASES_ALLOWED_IN = ("tests/", "benchmarks/results/", "CHANGELOG.md")
 WITH_BARE_NAMES = ("tests/test_names.py", "tests/test_wheel.py")
 """Tests with programs of users, who may have modules of these names."""
@@ -40,6 +54,8 @@ _ENTRY_POINT = re.compile(rf"(?<![\w./-])(?:{_BARE})(?:\.\w+)*:[A-Za-z_]\w*\b(?!
 _MODULE = re.compile(rf"(?:{_BARE})(?:\.\w+)+")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _JS_SAID = re.compile(r"//[^\n]*|/\*.*?\*/|'[^'\n]*'|\"[^\"\n]*\"|`[^`]*`", re.DOTALL)
+_JS_TEMPLATE = re.compile(r"`[^`]*`", re.DOTALL)
+_JS_FILLED = re.compile(r"\$\{([^}]*)\}")
 _CSS_SAID = re.compile(r"/\*.*?\*/", re.DOTALL)
 _PHRASE = re.compile(rf"\b(?:{'|'.join(BANNED_PHRASES)})\b".replace(" ", r"\s+"), re.IGNORECASE)
 
@@ -98,22 +114,59 @@ def identifiers(text: str) -> set[str]:
     return names
 
 
+def dict_keys(text: str) -> set[str]:
+    """Keys of a Python file's dictionaries that are names, such as those of its JSON."""
+    keys = [
+        key.value
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Dict)
+        for key in node.keys
+        if isinstance(key, ast.Constant)
+    ]
+    return {key for key in keys if isinstance(key, str) and key.isidentifier()}
+
+
 def names_in(file: str, text: str) -> set[str]:
-    """What a Python file, a script or a style of the page names, the file itself included."""
+    """What a file of Python, YAML, or of the live page names, the file itself included."""
     stem = {Path(file).stem}
     if file.endswith(".py"):
-        return identifiers(text) | stem
+        return identifiers(text) | dict_keys(text) | stem
     if file.endswith(".js"):
+        text = _JS_TEMPLATE.sub(lambda template: " ".join(_JS_FILLED.findall(template[0])), text)
         return set(re.findall(r"[A-Za-z_$][\w$]*", _JS_SAID.sub(" ", text))) | stem
     if file.endswith(".css"):
         return set(re.findall(r"[A-Za-z_-][\w-]*", _CSS_SAID.sub(" ", text))) | stem
+    if file.endswith(".html"):
+        values = re.findall(r"(?:class|for|id|name)=\"([^\"]*)\"", text)
+        return set(" ".join(values).split()) | stem
+    if file.endswith((".yaml", ".yml")):
+        return set(re.findall(r"^\s*(?:- )?([A-Za-z_][\w-]*):", text, re.MULTILINE)) | stem
     return set()
 
 
 def banned_parts(name: str) -> set[str]:
     """The parts of a name that the product does not use."""
     parts = {part.lower() for part in _PART.findall(name)}
-    return set() if name in EXCEPTIONS else parts & BANNED_PARTS
+    banned = BANNED_PARTS if "dead" in parts else BANNED_PARTS | ONLY_AFTER_DEAD
+    return set() if name in EXCEPTIONS else parts & banned
+
+
+def find_verbless(text: str) -> list[str]:
+    """Docstrings of functions without a verb, and any that begins with `The same,`."""
+    texts = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module):
+            first = (ast.get_docstring(node) or "").partition("\n")[0]
+            names_a_thing = isinstance(node, ast.FunctionDef) and not _is_value(node)
+            if _THE_SAME.match(first) or (names_a_thing and _VERBLESS.fullmatch(first)):
+                texts.append(first)
+    return texts
+
+
+def _is_value(function: ast.FunctionDef) -> bool:
+    """Is it read like a variable: a property or a fixture?"""
+    decorators = {ast.unparse(each).partition("(")[0] for each in function.decorator_list}
+    return bool(decorators & {"property", "cached_property", "pytest.fixture"})
 
 
 def banned_phrases(text: str) -> list[str]:
@@ -217,9 +270,15 @@ def test_no_name_in_the_product_has_a_banned_part(root: Path) -> None:
         ("a.py", "CSV_TYPES_REFUSED = 1"),
         ("a.py", "class BadRecord: ..."),
         ("a.py", "def check_law(): ..."),
+        ("a.py", "fault = _LETTER_BYTES = 1"),
+        ("a.py", "{'place': 1}"),
+        ("a.py", "def tell_compiling(): ..."),
         ("told_errors.py", ""),
         ("a.js", "// why\nlet refused = 0;"),
         ("a.js", "const oddState = 1;"),
+        ("a.js", "say(`no ${refusals.length} 'of' them`);"),
+        ("a.html", '<p id="state" class="note bad">good</p>'),
+        ("a.yaml", "job:\n  - told: 1"),
         ("a.css", ".odd #state { color: red; }"),
         ("a.css", ":root { --bad: red; }"),
     ],
@@ -231,7 +290,9 @@ def test_a_banned_part_is_seen(file: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("file", "text"),
     [
-        ("a.py", "lawful = foundation = badge = write_one = dead_letters = 1"),
+        ("a.py", "lawful = foundation = badge = write_one = dead_letters = DeadLetter = 1"),
+        ("a.html", '<p id="note">told in place</p>'),
+        ("a.yaml", "# a bad place: none\nname: told"),
         ("a.py", "import zipfile\nzipfile.BadZipFile, FileNotFoundError"),
         ("a.py", '"""Zipf\'s law, found in place."""'),
         ("a.js", "say('found'); // told to screen readers"),
@@ -261,7 +322,57 @@ def test_prose_help_and_messages_have_no_banned_phrase(root: Path) -> None:
         "# Bad records as files",
         "a total that a sink could not take",
         "Nobody waits.",
+        "the query was started anew",
+        "records worked on in vain",
+        "'the column is there twice'",
+        "# On use: --help must not wait.",
+        'help="end after so many records"',
+        "list so many at most",
+        "a LookupError if that is no such thing",
     ],
 )
 def test_a_banned_phrase_is_seen(text: str) -> None:
     assert banned_phrases(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["so many keys that tables grow", "Renewed.", "how it was told apart", "twice there"]
+)
+def test_other_texts_have_no_banned_phrase(text: str) -> None:
+    assert not banned_phrases(text)
+
+
+def test_docstrings_of_functions_say_what_is_done(root: Path) -> None:
+    verbless = [
+        f"{file}: {docstring}"
+        for file, text in _files(root)
+        if file.endswith(".py") and file.startswith((*PRODUCT, "tests/support/", "tests/storm/"))
+        for docstring in find_verbless(text)
+    ]
+    assert verbless == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'def write_page():\n    """The page."""',
+        'def write_page():\n    """The page\'s text."""',
+        'def stop():\n    """It never is.\n\n    More.\n    """',
+        'class Sums:\n    """The same, by key."""',
+    ],
+)
+def test_a_docstring_without_a_verb_is_seen(text: str) -> None:
+    assert find_verbless(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'def write_page():\n    """Write the page."""',
+        '@property\ndef page(self):\n    """The page\'s text."""',
+        'class Page:\n    """The page."""',
+        'def done():\n    """A batch is done."""',
+    ],
+)
+def test_other_docstrings_are_taken(text: str) -> None:
+    assert find_verbless(text) == []

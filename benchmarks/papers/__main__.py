@@ -26,7 +26,7 @@ from benchmarks.papers.tables.every_grouping import every_run
 from unskew.grouping.errors import GroupingError
 from unskew.grouping.simulation.streams.traces import open_trace
 
-_CHANGES_SAID = 5
+_CHANGES_SHOWN = 5
 RESULTS = ROOT / "benchmarks" / "results" / "papers.json"
 
 
@@ -113,10 +113,10 @@ def _check_only(
 def _say_moved(before: Kept | None, after: Kept) -> None:
     """Say what another measurement changed, the first figures of it."""
     changes = [] if before is None else list(moved(before, after))
-    for change in changes[:_CHANGES_SAID]:
+    for change in changes[:_CHANGES_SHOWN]:
         print(f"  moved: {change}")
-    if len(changes) > _CHANGES_SAID:
-        print(f"  moved: {len(changes) - _CHANGES_SAID} more figures")
+    if len(changes) > _CHANGES_SHOWN:
+        print(f"  moved: {len(changes) - _CHANGES_SHOWN} more figures")
 
 
 def _run_quick(jobs: int, pattern: str) -> int:

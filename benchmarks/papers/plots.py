@@ -57,7 +57,7 @@ class _Axis:
 
 
 def draw(plot: Plot, results: Results) -> str:
-    """The picture."""
+    """Draw the picture."""
     lines = {
         label: [(x, measure.of(results)) for x, measure in points]
         for label, points in plot.lines.items()

@@ -116,9 +116,9 @@ def expression(text: str) -> str:
     """An SQL expression over the decoded columns: not empty, brackets and quotes closed."""
     if not text.strip():
         raise make_rule_error("an SQL expression over the decoded columns", "name a column")
-    fault = _find_unclosed(text)
-    if fault:
-        raise make_rule_error(f"an SQL expression over the decoded columns: {fault}")
+    unclosed = _find_unclosed(text)
+    if unclosed:
+        raise make_rule_error(f"an SQL expression over the decoded columns: {unclosed}")
     called = _JAVA.search(_TEXT_LITERAL.sub("''", text))
     if called:
         raise make_rule_error(

@@ -49,7 +49,7 @@ class Node:
     height: int = 0
 
     def data(self) -> object:
-        """The plain Python value."""
+        """Return the plain Python value."""
         if isinstance(self.value, dict):
             return {key: child.data() for key, child in self.value.items()}
         if isinstance(self.value, list):

@@ -140,7 +140,7 @@ def _targets(field: dict[str, Any]) -> list[str]:
 
 
 def page() -> str:
-    """The page's text."""
+    """Write the page's text."""
     return _HEAD + "\n".join(_section(section) for section in sections())
 
 

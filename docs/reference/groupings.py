@@ -125,7 +125,7 @@ again, so `auto` is slow to leave a way whose keys are open.""",
 
 
 def page() -> str:
-    """The page's text."""
+    """Write the page's text."""
     whole = " or ".join(f"[`{n}`](#{n})" for n in GROUPINGS if not GROUPINGS[n].splits)
     head = _HEAD.replace("WHOLE_GROUPINGS", whole)
     parts = [

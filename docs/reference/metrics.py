@@ -34,7 +34,7 @@ minutes, three times its trigger's interval or ten times its slowest batch, whic
 
 
 def page() -> str:
-    """The page's text."""
+    """Write the page's text."""
     rows = [
         f"| `{metric.exported}` | {metric.kind} |"
         f" {', '.join(f'`{label}`' for label in metric.labels)} | {metric.help} |"

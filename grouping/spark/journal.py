@@ -9,7 +9,7 @@ starts from exactly what the first attempt started from.
 
 Files are `grouping.snapshot` bytes: plain arrays with a checksum, fsynced before they get their
 name, on any filesystem that pyarrow opens (`whole_files`). A file that cannot be read, or whose
-content makes no sense, stops the job with an error that names it; it never silently changes the
+content is inconsistent, stops the job with an error that names it; it never silently changes the
 routing.
 """
 

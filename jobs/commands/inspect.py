@@ -12,7 +12,7 @@ _BATCHES_MAX = 1_000_000_000
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+    """Add the command's arguments."""
     parser.description = (
         "Show batches, load of each partition, imbalance, hot keys and sizes from the journal in a"
         " job's checkpoint. Neither Spark nor the job needs to run. The journal keeps the newest"

@@ -20,7 +20,7 @@ _SPARK_LEVELS = ("off", "error", "warn", "info")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+    """Add the command's arguments."""
     parser.description = (
         "Run a job. On a terminal one line shows the latest batch, otherwise each batch is a line"
         " of the log, on standard error. Ctrl-C and SIGTERM let the batch under way finish, or"

@@ -43,15 +43,15 @@ def run_with_retries(
                 ever, failing_since, wait = True, time.monotonic(), WAIT_SECONDS_MIN
             passed = time.monotonic() - failing_since
             if not ever or _is_over(job, passed + wait) or stop.asked or has_jvm_ended():
-                _tell(followers, lambda follower: follower.on_state_changed("failed"))
+                _notify(followers, lambda follower: follower.on_state_changed("failed"))
                 raise
             reason, seconds = error.problems[0], wait
-            _tell(followers, lambda follower: follower.on_retry(reason, seconds))  # noqa: B023
+            _notify(followers, lambda follower: follower.on_retry(reason, seconds))  # noqa: B023
         else:
             return
-        _tell(followers, lambda follower: follower.on_state_changed("starting"))
+        _notify(followers, lambda follower: follower.on_state_changed("starting"))
         if not _wait(wait, followers, stop):
-            _tell(followers, lambda follower: follower.on_state_changed("stopped"))
+            _notify(followers, lambda follower: follower.on_state_changed("stopped"))
             return
         wait = min(2 * wait, WAIT_SECONDS_MAX)
 
@@ -65,10 +65,10 @@ def _wait(seconds: float, followers: Sequence[Follower], stop: Stop) -> bool:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and not stop.asked:
         time.sleep(_LOOK_SECONDS)
-        _tell(followers, lambda follower: follower.time_passed())
+        _notify(followers, lambda follower: follower.time_passed())
     return not stop.asked
 
 
-def _tell(followers: Sequence[Follower], event: Callable[[Follower], None]) -> None:
+def _notify(followers: Sequence[Follower], event: Callable[[Follower], None]) -> None:
     for follower in followers:
         event(follower)

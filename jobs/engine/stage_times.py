@@ -95,7 +95,7 @@ class SparkJobs:
         return {number: job for number, job in jobs.items() if job.get("jobGroup") == run}
 
     def _read_stage(self, number: int) -> Data | None:
-        """A stage as it was tried last; None if another job's result was used in its stead."""
+        """A stage as it was tried last; None if another job's result was used instead."""
         with suppress(Py4JError):
             stage: Data = self._to_data(self._store().lastStageAttempt(number))
             return stage

@@ -121,7 +121,7 @@ def sample_topic(
     So they are about of the same time, and a partition with a hot key has its weight. No offset is
     committed.
     """
-    said: list[str] = []
+    errors: list[str] = []
     settings: dict[str, Any] = {
         "bootstrap.servers": servers,
         "group.id": "unskew-compare",
@@ -132,7 +132,7 @@ def sample_topic(
         "queued.max.messages.kbytes": _MESSAGE_BYTES >> 10,
         "log_level": 0,
         **client_options,
-        "error_cb": lambda error: said.append(error.str()),
+        "error_cb": lambda error: errors.append(error.str()),
     }
     try:
         consumer = Consumer(settings)
@@ -140,7 +140,7 @@ def sample_topic(
         raise ExternalError(f"compare: --client-config: {error.args[0].str()}") from error
     try:
         sample = RawSample()
-        starts, ends = _find_range(consumer, topic, servers, limits.records, sample, said)
+        starts, ends = _find_range(consumer, topic, servers, limits.records, sample, errors)
         _read(consumer, topic, starts, ends, limits, sample, progress)
     except KafkaException as error:
         raise ExternalError(_describe(topic, servers, error.args[0])) from error
@@ -150,14 +150,14 @@ def sample_topic(
 
 
 def _find_range(
-    consumer: Consumer, topic: str, servers: str, records: int, sample: RawSample, said: list[str]
+    consumer: Consumer, topic: str, servers: str, records: int, sample: RawSample, errors: list[str]
 ) -> tuple[dict[int, int], dict[int, int]]:
     """Find, for each partition with records, the offset to begin with and that after the last."""
     try:
         cluster = consumer.list_topics(topic, timeout=ANSWER_SECONDS)
     except KafkaException as error:
-        consumer.poll(0)  # hands over what was said before the call gave up
-        reason = f" ({said[0]})" if said else ""
+        consumer.poll(0)  # hands over errors from before the call gave up
+        reason = f" ({errors[0]})" if errors else ""
         where = f"compare: {servers}"
         problem = describe_no_answer(where, ANSWER_SECONDS, reason, "--bootstrap-servers")
         raise ExternalError(problem) from error

@@ -65,14 +65,14 @@ class Child:
         """Return when `ready()`; if the child ends or time is up, stop it and raise the reason."""
         deadline = time.monotonic() + seconds
         while not ready():
-            fault = ""
+            problem = ""
             if not self.running:
-                fault = f"ended with {self.wait()}"
+                problem = f"ended with {self.wait()}"
             elif time.monotonic() > deadline:
-                fault = f"is not ready within {seconds:.0f} s"
-            if fault:
+                problem = f"is not ready within {seconds:.0f} s"
+            if problem:
                 self.stop()
-                raise ExternalError(f"{what}: {fault}", *self.log_tail())
+                raise ExternalError(f"{what}: {problem}", *self.log_tail())
             time.sleep(0.05)
 
     def log_tail(self, lines: int = 8) -> list[str]:

@@ -45,7 +45,7 @@ _TOO_LARGE = "RecordTooLargeException"
 CUT_FROM_BYTES = "cut_from_bytes"
 """A header of a dead letter that was too large for its topic: the bytes of its key and value."""
 # Beside key, value and headers' values; of the rest a key that was cut has this part at most.
-_LETTER_BYTES = 1024
+_DEAD_LETTER_BYTES = 1024
 _KEY_PART = 4
 _OVERHEAD_BYTES = 128
 # A key is in a record's key and value, and JSON may write six bytes for one; the rest has columns
@@ -263,7 +263,7 @@ def _cut(records: "DataFrame", most: int) -> "DataFrame":
 
     others = [name for name in records.columns if name not in _OF_RECORD]
     texts = records.select("*", *[sf.col(name).cast("string").alias(f"_{name}") for name in others])
-    room = sf.lit(most - _LETTER_BYTES) - sum((size(f"_{name}") for name in others), sf.lit(0))
+    room = sf.lit(most - _DEAD_LETTER_BYTES) - sum((size(f"_{name}") for name in others), sf.lit(0))
     whole = size("key") + size("value")
     key_room = sf.least(size("key"), (room / _KEY_PART).cast("int"))
     is_cut = whole > room

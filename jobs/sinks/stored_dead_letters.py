@@ -27,14 +27,14 @@ def read_topic(
 ) -> Iterator[dict[str, Any]]:
     """Read what is in a topic now, oldest first in each partition; a few may come twice."""
     options = translate_options(client_options, client)
-    said: list[str] = []
+    errors: list[str] = []
     consumer = Consumer(
         {
             **options,
             "group.id": "unskew-dead-letters",
             "enable.auto.commit": False,
             "log_level": 0,
-            "error_cb": lambda error: said.append(error.str()),
+            "error_cb": lambda error: errors.append(error.str()),
         }
     )
     try:
@@ -43,7 +43,7 @@ def read_topic(
     except KafkaException as error:
         # A refused log-in, or a certificate, is said before the call gives up: `poll` has it.
         consumer.poll(0)
-        reason = said[0] if said else error.args[0].str() if error.args else str(error)
+        reason = errors[0] if errors else error.args[0].str() if error.args else str(error)
         where = f"{topic} on {options['bootstrap.servers']}"
         raise ExternalError(f"dead_letters.topic: {where}: {reason}") from error
     finally:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.config.test_bad_jobs import with_the_rest
+from tests.config.test_wrong_jobs import with_the_rest
 from tests.support.running.programs import find_program
 from tests.support.yaml_server import YamlServer, install_server, running_server
 from unskew.config.shipped import JOBS_FOLDER, SCHEMA_FILE, list_shipped_names

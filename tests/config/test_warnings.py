@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.config.test_bad_jobs import with_the_rest
+from tests.config.test_wrong_jobs import with_the_rest
 from unskew.config.lint import check
 from unskew.config.loader import load_job
 from unskew.jobs.__main__ import main

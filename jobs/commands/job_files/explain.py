@@ -9,7 +9,7 @@ from unskew.config.explain import explain, write_yaml
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+    """Add the command's arguments."""
     parser.description = (
         "Print the effective job: defaults filled in, references as they are written: what they"
         " bring may be a secret."

@@ -15,7 +15,7 @@ _RED, _YELLOW, _GREEN, _DIM = "31;1", "33;1", "32;1", "2"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+    """Add the command's arguments."""
     parser.description = (
         "Check job files and print every problem as FILE:LINE:COLUMN: PATH: PROBLEM; SUGGESTION,"
         " with the line of the file below it; and on standard error what was checked."

@@ -10,7 +10,7 @@ from unskew.config.shipped import SCHEMA_FILE
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+    """Add the command's arguments."""
     parser.description = "Write the JSON schema of job files, for editors and other checkers."
     parser.add_argument("--output", metavar="FILE", help="write to FILE instead of the terminal")
     parser.add_argument(

@@ -19,7 +19,7 @@ _UNITS = {"seconds": "s a batch", "us": "us", "ns": "ns"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+    """Add the command's arguments."""
     parser.description = (
         "Measure what a batch costs on this machine beside an operator's work (reading, routing,"
         " moving, merging), with small jobs on a local Kafka and Spark: about a minute."

@@ -54,7 +54,7 @@ class Sample:
         return self
 
     def in_time(self) -> UInt64s:
-        """The hashes by time."""
+        """Sort the hashes by time."""
         return self.hashes if self.times is None else self.hashes[self.order()]
 
     def cut(self, batch_records: int) -> list[UInt64s]:

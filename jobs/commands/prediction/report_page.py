@@ -27,7 +27,7 @@ _MEANING = {
 }
 _LINES = ("key", "read", "routed")
 _WIDTH = 860
-_LETTER_WIDTH = 7
+_CHARACTER_WIDTH = 7
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -124,7 +124,7 @@ def _draw_bars(answer: Answer) -> str:
     for name, meaning in _MEANING.items():
         parts.append(f'<rect x="{x}" y="{y}" width="11" height="11" class="{_COLORS[name]}"/>')
         parts.append(_draw_label(x + 15, y + 10, meaning))
-        x += 36 + _LETTER_WIDTH * len(meaning)
+        x += 36 + _CHARACTER_WIDTH * len(meaning)
     return "".join([*parts, "</svg>"])
 
 

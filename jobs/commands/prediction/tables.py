@@ -53,7 +53,7 @@ def _print_keys(console: Console, answer: Answer) -> None:
     heaviest = zip(answer.key_names, answer.profile.heaviest, strict=True)
     rows = []
     for name, key in list(heaviest)[:_KEYS_SHOWN]:
-        shown = "".join(letter if letter.isprintable() else "?" for letter in name)
+        shown = "".join(character if character.isprintable() else "?" for character in name)
         if len(shown) > _KEY_WIDTH:
             shown = f"{shown[: _KEY_WIDTH - 1]}\N{HORIZONTAL ELLIPSIS}"
         fair = key.share * answer.partitions

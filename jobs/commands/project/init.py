@@ -11,7 +11,7 @@ TEMPLATE = Path(__file__).parent / "template"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+    """Add the command's arguments."""
     parser.description = (
         "Write a small project: a job, an operator in a Python file beside it, sample records, the"
         " results that they must give, and the schema by which editors check the job. Nothing that"

@@ -19,7 +19,7 @@ _VIOLATIONS_MAX = 3
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+    """Add the command's arguments."""
     parser.description = (
         "Run a job over sample records, a line each, with a Spark of its own: no broker; nothing"
         " outside is written. Its results are compared with the expected ones; the"

@@ -18,19 +18,19 @@ _LINE = "compiling kernels, once on this machine; it may take minutes"
 
 
 @contextmanager
-def tell_compiling() -> Iterator[None]:
+def announce_compiling() -> Iterator[None]:
     """Print a line on standard error, once, if a kernel compiles; a terminal has a bar for it."""
     from numba.core import event  # noqa: PLC0415 - loads numba
 
     class FirstCompilation(event.Listener):
         """Prints at the first compilation of a kernel that is not in the cache."""
 
-        said = sys.stderr.isatty()
+        printed = sys.stderr.isatty()
 
         def on_start(self, _event: object) -> None:
-            if not self.said:
+            if not self.printed:
                 print(_LINE, file=sys.stderr, flush=True)
-            self.said = True
+            self.printed = True
 
         def on_end(self, _event: object) -> None:
             pass
@@ -70,6 +70,6 @@ def show_steps(doing: str) -> Iterator[Callable[[str], None]]:
         transient=True,
         disable=not sys.stderr.isatty(),
     )
-    with bar, tell_compiling():
+    with bar, announce_compiling():
         task = bar.add_task(f"{doing} (kernels compile on first use)", total=None)
         yield lambda step: bar.update(task, description=f"{doing} {step}")

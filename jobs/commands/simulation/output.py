@@ -17,7 +17,7 @@ from rich.progress import (
 from unskew.grouping.simulation.meters.streams import simulate_streams
 from unskew.grouping.simulation.reports import SimulationReport
 from unskew.grouping.simulation.simulate import Progress as Report_Progress
-from unskew.jobs.commands.simulation.compiling import compile_kernels, tell_compiling
+from unskew.jobs.commands.simulation.compiling import announce_compiling, compile_kernels
 from unskew.jobs.commands.simulation.options import Experiment
 from unskew.jobs.local.terminal_tables import make_console, print_fitting
 
@@ -27,7 +27,7 @@ _NAME = "grouping"
 def run_all(experiment: Experiment) -> list[SimulationReport]:
     """Simulate every grouping in turn, with a live bar on a terminal."""
     reports = []
-    with _bars(len(experiment.groupings)) as bars, tell_compiling():
+    with _bars(len(experiment.groupings)) as bars, announce_compiling():
         for spec in experiment.groupings:
             update = _add_task(bars, spec.name, experiment.trace.records)
             compile_kernels(spec, experiment.scenario)
@@ -45,7 +45,7 @@ def run_all(experiment: Experiment) -> list[SimulationReport]:
 
 
 def print_table(experiment: Experiment, reports: Sequence[SimulationReport]) -> None:
-    """One row a grouping."""
+    """Print a row for each grouping."""
     first = reports[0]
     console = make_console()
     console.print(

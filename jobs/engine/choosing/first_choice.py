@@ -75,8 +75,8 @@ def choose_by_model(
     loads = {way: next(spread(way, batch, partitions, slots, work)) for way in ways}
     machine = Machine(slots, constants)
     seconds = {way: machine.batch_parts(way, loads[way], work).seconds for way in ways}
-    said = ", ".join(f"{way} {each:.2f} s" for way, each in seconds.items())
-    begin = f"predicted for a batch of {hashes.size:,} records like the sampled: {said}"
+    predicted = ", ".join(f"{way} {each:.2f} s" for way, each in seconds.items())
+    begin = f"predicted for a batch of {hashes.size:,} records like the sampled: {predicted}"
     if spark_alone and work.native and seconds[HASHED] <= CLOSE * min(seconds.values()):
         why = f"{begin}; Spark combines before its shuffle, and this choice is final"
         return FirstChoice(HASHED, f"{why} for the checkpoint", work)

@@ -23,7 +23,7 @@ async function ask() {
     pause = RETRY_MS;
   }
   asking = false;
-  tell();
+  showState();
   timer = setTimeout(ask, document.hidden ? HIDDEN_MS : pause);
 }
 function take(answer) {
@@ -43,7 +43,7 @@ function take(answer) {
 const shown = () => chosen || entries[entries.length - 1];
 
 // What to know before reading any number.
-function tell() {
+function showState() {
   const silent = Date.now() - heard, stale = failing && silent > STALE_MS, last = entries[entries.length - 1];
   const state = stale ? 'no answer' : head ? head.state : 'connecting';
   const of = last ? `Shown is batch ${whole.format(last.batch)} of ${clock(last.at)}.` : 'No batch was seen yet.';
@@ -137,7 +137,7 @@ function verdict(entry) {
 }
 
 function tiles(entry) {
-  const refusals = Object.entries(entry.dead_letters), at = entries.indexOf(entry);
+  const rejected = Object.entries(entry.dead_letters), at = entries.indexOf(entry);
   const recent = entries.slice(Math.max(0, at + 1 - TREND_BATCHES), at + 1).filter((each) => each.run === entry.run && each.lag !== null);
   const lag = chosen ? entry.lag : head.lag, arriving = arrivals(recent);
   say('rate', `${short.format(entry.source_records / Math.max(entry.seconds, 0.001))}/s`);
@@ -162,7 +162,7 @@ function tiles(entry) {
   say('watermark', behind === null ? '–' : `${age(Math.abs(behind))} ${behind < 0 ? 'ahead' : 'behind'}`);
   say('watermark-at', behind === null ? 'no windows, or no watermark yet' : new Date(entry.watermark * 1000).toISOString().slice(0, 19) + 'Z');
   say('dead', short.format(head.dead_letters));
-  const reasons = refusals.flatMap(([reason, count], r) => [r ? ', ' : '', ['reason', reason], ` ${whole.format(count)}`]);
+  const reasons = rejected.flatMap(([reason, count], r) => [r ? ', ' : '', ['reason', reason], ` ${whole.format(count)}`]);
   put('lost', ...(reasons.length ? reasons : [['late partials'], ` ${whole.format(head.late_partials)}`]));
 }
 // Records that came into the source from the first of some batches to the last, a second.
@@ -316,7 +316,7 @@ $('plot').addEventListener('pointerleave', () => { partition = null; draw(); });
 function choose(index) {
   chosen = index >= entries.length - 1 ? null : entries[Math.max(0, index)];
   draw();
-  tell();
+  showState();
 }
 $('pick').addEventListener('input', () => choose(Number($('pick').value)));
 $('timeline').addEventListener('click', (event) => {
@@ -324,11 +324,11 @@ $('timeline').addEventListener('click', (event) => {
   const far = (box) => Math.max(box.left - x, x - box.right, 0);
   choose(drawn.boxes.reduce((best, box, b) => (far(box) < far(drawn.boxes[best]) ? b : best), 0));
 });
-$('live').addEventListener('click', () => { chosen = null; draw(); tell(); $('pick').focus(); });
+$('live').addEventListener('click', () => { chosen = null; draw(); showState(); $('pick').focus(); });
 $('more').addEventListener('toggle', () => { const entry = shown(); if (entry && entry.partitions) table(entry.partitions); });
 addEventListener('resize', draw);
 document.addEventListener('visibilitychange', () => { if (!document.hidden) ask(); });
 makeVerdict();
 document.querySelectorAll('dfn[data-term]').forEach(explain);
-setInterval(tell, 1000);
+setInterval(showState, 1000);
 ask();

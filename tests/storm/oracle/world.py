@@ -130,7 +130,7 @@ def _agreeing(world: World, rng: random.Random) -> World:
         world = replace(world, output="update")
     if world.sink == "table" and world.windowed:
         # A table may have a batch that is to run again, which then moves no watermark; which one it
-        # was can be told of files.
+        # was is only known for files.
         world = replace(world, source="files")
     if world.source == "kafka" and world.windowed and world.kafka_partitions > 1:
         # How Spark shares a batch out over several partitions is not ours to foretell, so nothing

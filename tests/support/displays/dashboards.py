@@ -12,11 +12,11 @@ from unskew.jobs.observe.figures import METRICS
 Page = dict[str, Any]
 UIDS = ("unskew-overview", "unskew-partitions")
 SCRAPE = frozenset({"job", "instance", "cluster"})
-"""Labels that Prometheus adds to each sample it scrapes, the last one where it is told to."""
+"""Labels that Prometheus adds to each sample it scrapes, the last one if its settings have it."""
 
 
 def page(uid: str) -> Page:
-    """A committed dashboard."""
+    """Read a committed dashboard."""
     dashboard: Page = json.loads((FOLDER / f"{uid}.json").read_text("utf-8"))
     return dashboard
 
@@ -54,7 +54,7 @@ def annotations(of: Page) -> Iterator[Query]:
 
 
 def variable(of: Page, name: str) -> Page:
-    """A dashboard's variable."""
+    """Find a variable of a dashboard."""
     (match,) = (each for each in of["templating"]["list"] if each["name"] == name)
     return dict(match)
 

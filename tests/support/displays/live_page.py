@@ -138,7 +138,7 @@ def followed(settings: Job, batches: range = range(0), **kind: Any) -> LivePage:
 
 @contextmanager
 def browser() -> Iterator[Browser]:
-    """A headless Chromium."""
+    """Run a headless Chromium."""
     with sync_playwright() as play:
         running = play.chromium.launch(executable_path=str(find_program("chromium")), args=FLAGS)
         try:

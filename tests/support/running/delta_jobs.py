@@ -48,7 +48,7 @@ CLOSED = {
 
 
 def table(path: Path, **more: Any) -> dict[str, Any]:
-    """A Delta sink."""
+    """Make a Delta sink."""
     return {"type": "table", "format": "delta", "path": str(path), **more}
 
 

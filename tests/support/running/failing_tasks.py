@@ -118,6 +118,6 @@ class FailingPipeline(Pipeline):
 
 
 class ImpurePipeline(FailingPipeline):
-    """The same, and what is tried again is routed otherwise."""
+    """A failing pipeline whose retried tasks route otherwise."""
 
     router_class = ImpureRouter

@@ -53,13 +53,13 @@ def stream(grouping: str, name: str, n: int = 128) -> Run:
 
 
 def zf(grouping: str, n: int, z: float) -> Run:
-    """The synthetic stream."""
+    """Make a run over the synthetic stream."""
     trace = f"zipf:z={z:g},keys=10000000,records={RECORDS}"
     return Run(grouping, trace, n, 1, "--cost-us 100", QUICK)
 
 
 def rate(run: Run) -> Value:
-    """The throughput."""
+    """Take the throughput of a run."""
     return Value(run, "throughput_per_second")
 
 

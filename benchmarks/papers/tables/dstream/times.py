@@ -93,7 +93,7 @@ class ShareWithin:
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """Both."""
+        """Runs of both parts."""
         return (self.rival, self.own)
 
     def of(self, results: Results) -> float:
@@ -101,7 +101,7 @@ class ShareWithin:
         return _share_within(results[self.own][f"{_PERCENTILES}.89"], results[self.rival])
 
     def shown(self, results: Results) -> tuple[Run, ...]:
-        """Both."""
+        """Runs of both parts."""
         return self.runs
 
 

@@ -18,8 +18,8 @@ from benchmarks.papers.tables.posg.plots import SPEED_PLOTS
 from benchmarks.papers.tables.posg.runs import (
     FULL_KNOWLEDGE,
     INSTANCES,
-    LETTER,
     LIFTED,
+    LITERAL,
     RENEWED,
     REPORTED,
     SLOW,
@@ -36,7 +36,7 @@ from benchmarks.papers.tables.posg.runs import (
 )
 from benchmarks.papers.tables.posg.time_line import AT_FIRST, TIME_PLOTS, TIME_ROWS
 
-_LETTER = (
+_LITERAL = (
     "to the letter the gain does not come back: with mu = 0.05 most instances never send, and"
     " without lifting, busy time made equal takes an idle instance for one that owes work"
 )
@@ -66,7 +66,7 @@ _MORE = {
         "lifting is not in the paper: an instance that idled is not taken for one that owes work",
     ),
 }
-_WHYS = {LETTER: _LETTER, RENEWED: _RENEWED, REPORTED: _REPORTED}
+_WHYS = {LITERAL: _LITERAL, RENEWED: _RENEWED, REPORTED: _REPORTED}
 
 
 def _variants(figure: str, what: str, printed: Printed, *arguments: object) -> tuple[Row, ...]:
@@ -267,7 +267,7 @@ def _tweets() -> tuple[Row, ...]:
                 why,
             )
             for label, grouping, why in (
-                ("to the letter", LETTER, "with mu = 0.05 most instances never send"),
+                ("to the letter", LITERAL, "with mu = 0.05 most instances never send"),
                 ("matrices sent at the first check", AT_FIRST, _SENT),
             )
         ),

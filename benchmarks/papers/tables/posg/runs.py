@@ -3,13 +3,13 @@
 from benchmarks.papers.definitions import Measure, Ratio, Run, Value
 
 STREAMS, TWEET_STREAMS = 100, 20
-LETTER = "posg:tolerance=0.05,lift=false"
+LITERAL = "posg:tolerance=0.05,lift=false"
 RENEWED = "posg:tolerance=1,lift=false,memory=stream,synchronise_records=64"
 SLOW = "posg:tolerance=0.05,lift=false,memory=stream,synchronise_records=64"
 LIFTED = "posg:tolerance=1,memory=stream,synchronise_records=64"
 REPORTED = "posg:tolerance=1,synchronise=reports"
 VARIANTS = {
-    "to the letter": LETTER,
+    "to the letter": LITERAL,
     "synchronised every 64 records": RENEWED,
     "synchronised by reports": REPORTED,
 }

@@ -18,7 +18,7 @@ from benchmarks.papers.definitions import (
 
 RECORDS, TURN = 150_000, 75_000
 AT_FIRST = "posg:tolerance=1,lift=false"
-LETTER = "posg:tolerance=0.05,lift=false"
+LITERAL = "posg:tolerance=0.05,lift=false"
 REPORTED = "posg:tolerance=1,synchronise=reports"
 _SPEEDS = (
     "--speeds 0.952381,0.97561,1,1.025641,1.052632"
@@ -84,7 +84,7 @@ def _beginnings() -> tuple[Row, ...]:
             "fig. 10",
             "the same with the paper's mu = 0.05",
             Printed("10,690", _WHERE, 10_690.0),
-            run_from(LETTER),
+            run_from(LITERAL),
             _SLOW,
         ),
         Row("fig. 10", recovers, Printed("84,912", _WHERE, 84_912.0), renewed(AT_FIRST)),
@@ -92,7 +92,7 @@ def _beginnings() -> tuple[Row, ...]:
             "fig. 10",
             "the same with the paper's mu = 0.05",
             Printed("84,912", _WHERE, 84_912.0),
-            renewed(LETTER),
+            renewed(LITERAL),
             _SLOW,
         ),
         Row(

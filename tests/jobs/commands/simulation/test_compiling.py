@@ -6,7 +6,7 @@ import pytest
 from unskew.grouping.simulation.batch_cost import WAYS, Machine, predict
 from unskew.grouping.simulation.loads import Work
 from unskew.grouping.simulation.streams.traces import open_trace
-from unskew.jobs.commands.simulation.compiling import show_steps, tell_compiling
+from unskew.jobs.commands.simulation.compiling import announce_compiling, show_steps
 
 LINE = "compiling kernels, once on this machine; it may take minutes\n"
 
@@ -15,7 +15,7 @@ def test_a_compilation_is_told_once_and_what_is_compiled_is_not(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     first, second = (numba.njit(lambda x: x + 1), numba.njit(lambda x: x - 1))
-    with tell_compiling():
+    with announce_compiling():
         assert capsys.readouterr().err == ""
         assert (first(1), second(1)) == (2, 0)
     assert capsys.readouterr().err == LINE

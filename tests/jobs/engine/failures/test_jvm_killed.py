@@ -20,7 +20,7 @@ SINKS = {
     "several": "[{type: console}, {type: memory, table: totals}]",
 }
 
-# Says that it was called, and fails once it is told to.
+# Says that it was called, and fails once there is a file `fail`.
 FAILING_SINK = """
 import time
 from pathlib import Path

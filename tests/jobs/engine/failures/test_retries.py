@@ -49,7 +49,7 @@ class Starts:
 
 
 class Seen(Follower):
-    """The states and waits that followers are told of."""
+    """Keeps the states and waits that followers hear of."""
 
     def __init__(self) -> None:
         self.events: list[str] = []

@@ -1,6 +1,6 @@
 """Ways of writing a job wrong, each with the whole of what is printed.
 
-A case in `bad_jobs/*.txt` is its title after `===`, the sections that replace those of a good job
+A case in `wrong_jobs/*.txt` is its title after `===`, the sections that replace those of a good job
 (they come first, so that the lines count from one), and the expected lines after `=> `.
 """
 
@@ -12,7 +12,7 @@ import pytest
 
 from unskew.config.lint import lint
 
-TABLE = Path(__file__).parent / "bad_jobs"
+TABLE = Path(__file__).parent / "wrong_jobs"
 GOOD_JOB = {
     "name": "name: word_count",
     "source": "source: {type: kafka, bootstrap_servers: '127.0.0.1:9092', subscribe: [lines]}",
