@@ -28,10 +28,6 @@ class KeyCounts:
         missed = (1 - 1 / partitions) ** self.records
         return float((self.keys * partitions * (1 - missed)).sum())
 
-    def scaled(self, ratio: float) -> "KeyCounts":
-        """The counts of a batch with `ratio` times as many records of the same keys."""
-        return KeyCounts(np.maximum(1.0, self.records * ratio), self.keys)
-
 
 @dataclass(frozen=True)
 class ReportedKeys:

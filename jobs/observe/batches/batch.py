@@ -54,11 +54,6 @@ class Accounts:
     rejected: int
     late: int
 
-    @property
-    def balance(self) -> int:
-        """Records that are in no account: 0."""
-        return self.read - self.counted - self.filtered - self.rejected - self.late
-
 
 @dataclass(frozen=True)
 class BatchDone:
@@ -146,19 +141,6 @@ class BatchDone:
             for name, count in observed.items()
             if name.startswith(FILTERED_BY_RESULT)
         }
-
-    @property
-    def accounts(self) -> Accounts | None:
-        """What became of the records; None where Spark alone works on them, which counts no late.
-
-        For operators that take one key from each record; several results have `result_accounts`.
-        """
-        if self.stats is None or self.late_records is None or self.stats.results:
-            return None
-        late = self.late_records
-        rejected = sum(self.stats.rejected.values())
-        counted = self.stats.total - late
-        return Accounts(self.source_records, counted, self.filtered_records, rejected, late)
 
     @property
     def result_accounts(self) -> dict[str, Accounts] | None:

@@ -119,12 +119,16 @@ def test_totals_of_a_users_own_are_those_of_python_and_accounts_balance(
     assert_counted(routed, expected)
     assert list(routed.types)[:5] == ["window_start", "window_end", "country", "page", "events"]
     assert routed.rejected == {"null_key": 2}
-    counted = [done.accounts for done in routed.batches if done.has_rows]
-    assert [each.balance for each in counted] == [0, 0]
-    assert sum(each.read for each in counted) == 3_002
+    batches = [done for done in routed.batches if done.has_rows]
+    for done in batches:
+        known = done.stats.total + done.filtered_records + sum(done.stats.rejected.values())
+        assert done.source_records == known
+    assert sum(done.source_records for done in batches) == 3_002
     inspected = inspect(routed.job.checkpoint).data()["batches"]
-    assert [each["filtered_records"] for each in inspected] == [each.filtered for each in counted]
-    assert sum(each.counted for each in counted) == sum(map(len, expected.values()))
+    filtered = [done.filtered_records for done in batches]
+    assert [each["filtered_records"] for each in inspected] == filtered
+    counted = sum(done.stats.total - done.late_records for done in batches)
+    assert counted == sum(map(len, expected.values()))
 
     plain = Ran(spark, tmp_path, "plain", grouping={"type": "none"}, **changes)
     assert_counted(plain, expected)

@@ -242,7 +242,10 @@ def assert_accounts(done: list[BatchDone], checkpoint: Path, counted: Counted) -
     accounts = [each["result_accounts"] for each in inspected if each["records"]]
     given = [each.result_accounts or {} for each in done]
     assert accounts == [{name: asdict(account) for name, account in each.items()} for each in given]
-    assert [account.balance for each in given for account in each.values()] == [0] * 6
+    for account in (account for each in given for account in each.values()):
+        parts = account.counted, account.filtered, account.rejected, account.late
+        assert account.read == sum(parts)
+    assert sum(map(len, given)) == 6
     sums = {name: Counter[str]() for name in accounts[0]}
     for each in accounts:
         for name, account in each.items():

@@ -123,11 +123,6 @@ class Stage:
             return math.inf
         return float(json.loads(commit.read_text().splitlines()[1])["nextBatchWatermarkMs"])
 
-    @property
-    def uses_kafka(self) -> bool:
-        """Does any part of the world need the broker?"""
-        return "kafka" in (self.world.source, self.world.sink, self.world.dead_letters)
-
     def topic(self, kind: str) -> str:
         """The topic for records, totals or dead letters."""
         return f"{self.name}-{kind}"
