@@ -210,6 +210,33 @@ def test_dead_letters_are_replayed_with_the_log_in_of_the_job(
     secret_free(output, errors)
 
 
+@pytest.mark.e2e
+@pytest.mark.slow
+def test_a_topic_that_this_user_may_not_read_is_not_compared(
+    secured: Secured, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanisms": "SCRAM-SHA-512",
+        "sasl.username": "unskew",
+        "sasl.password": PASSWORD,
+        "ssl.ca.location": str(secured.ca),
+    }
+    config = tmp_path / "client.properties"
+    config.write_text("".join(f"{name}={value}\n" for name, value in options.items()))
+    topic = ["--topic", "forbidden", "--bootstrap-servers", secured.broker.secure_address]
+
+    asked = ["--partitions", "4", "--cost", "10us", "--client-config", str(config)]
+    code = main(["compare", *topic, *asked])
+
+    output, errors = capsys.readouterr()
+    assert (code, output) == (1, "")
+    (line,) = errors.splitlines()
+    assert line.startswith("compare: forbidden on ")
+    assert "does not permit this user to read it" in line
+    secret_free(line)
+
+
 def test_explain_shows_the_reference_and_lint_refuses_a_secret_in_the_file(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
