@@ -45,7 +45,7 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True)
 class Checked:
-    """What is said of one file."""
+    """A file, checked: its problems, warnings and job."""
 
     file: str
     job: Job | None

@@ -172,7 +172,7 @@ def _make_model(root: Node, problems: list[Problem]) -> type[Job]:
 
 
 def _list_types(root: Node) -> Iterator[tuple[str, Path]]:
-    """Where the file names a type that may be an installed one."""
+    """List where the file names a type that may be an installed one."""
     for section in SECTIONS:
         node, _ = messages.find(root, (section,))
         if node is not None and isinstance(node.value, list):

@@ -50,7 +50,7 @@ def _check_expressions(job: Job) -> Iterator[JobWarning]:
 
 
 def _check_cluster(job: Job) -> Iterator[JobWarning]:
-    """What a master elsewhere opens to other users, or closes to the job's own executors."""
+    """Warn of what a master elsewhere opens to other users, or closes to the job's executors."""
     settings = reveal(job.spark)
     master = settings.get("spark.master", "local")
     if master.startswith("local"):

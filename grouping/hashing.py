@@ -77,7 +77,7 @@ def heaviest(
 
 @kernel
 def partition_weight(key: np.uint64, salt: np.uint64, partition: np.int32) -> np.uint64:
-    """What a partition weighs for `key`: a hash of the two, apart from all that is drawn."""
+    """Hash `key` with a partition, apart from all draws: the partition's weight for the key."""
     return mix64(mix64(key ^ salt) ^ (np.uint64(partition + 1) * _FIRST))
 
 

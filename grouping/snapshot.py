@@ -156,7 +156,7 @@ class Header:
 
 
 def header_end(beginning: bytes, size: int) -> int:
-    """Where the header of a snapshot of `size` bytes ends, by its first HEAD_BYTES."""
+    """Find where the header of a snapshot of `size` bytes ends, by its first HEAD_BYTES."""
     if size < HEAD_BYTES + DIGEST_BYTES or not beginning.startswith(MAGIC):
         raise SnapshotError("snapshot: not a snapshot of a grouping, or cut short")
     end = HEAD_BYTES + int.from_bytes(beginning[len(MAGIC) : HEAD_BYTES], "little")

@@ -51,7 +51,7 @@ KeyBytes = Annotated[ByteSize, AfterValidator(_check_key_bytes)]
 
 
 def _type_of(section: str, installed: Sequence[type[Model]] = ()) -> Any:
-    """What a section may hold: one of the types that ship, or of those that are installed."""
+    """Make a section's type: one of the types that ship, or of those that are installed."""
     choice: Any = make_section_type(section, installed)
     if section == "sinks":
         return Annotated[list[choice], Field(min_length=1, max_length=SINKS_MAX)]

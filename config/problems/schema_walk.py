@@ -43,7 +43,7 @@ def find_models(model: type[BaseModel], root: Node, path: Path) -> dict[str, dic
 
 
 def find_homes(model: type[BaseModel], key: str) -> list[str]:
-    """Where in a job a key of this name can stand, by path."""
+    """Find the paths of a job at which a key of this name may stand."""
     homes: dict[str, None] = {}
     for name, field in list_yaml_fields(model).items():
         for inner in _find_models_in(field.annotation):

@@ -48,7 +48,7 @@ def bytes_are_known(operator: OperatorOptions, grouping: Any) -> Iterator[Contra
 
 @rule("operator", "grouping")
 def auto_has_a_merge(operator: OperatorOptions, grouping: Any) -> Iterator[Contradiction]:
-    """What `auto` compares are ways to make partial results, and rows of a table have none."""
+    """`auto` compares ways to make partial results, and rows of a table have none."""
     chosen = getattr(operator, "implementation", None) or OPERATORS.load(operator.type)
     if isinstance(grouping, AutoGrouping) and not chosen.merges:
         yield Contradiction(

@@ -51,7 +51,7 @@ def read_jaas_options(text: str) -> dict[str, str]:
 
 
 def list_secret_parts(text: str) -> set[str]:
-    """What an error of the client may print of a secret: the whole, and what is between quotes."""
+    """List the texts of a secret that the client's errors may print: all, and what is quoted."""
     return {text, *(part for part in _SEPARATORS.split(text) if len(part) >= SHORTEST_REDACTED)}
 
 

@@ -37,7 +37,7 @@ _NEEDS_LEFT = "/%=<>&|^,"
 
 
 class Reading(NamedTuple):
-    """What an expression says."""
+    """An expression, as far as it can be read without Spark."""
 
     columns: tuple[str, ...] = ()
     """The columns that it names, as it writes them; of `a.b` the first part, and each once."""

@@ -57,7 +57,7 @@ def _list_entries(node: Node) -> list[Node]:
 
 
 def _check_list(root: Node, node: Node, position: Position) -> Iterator[Problem]:
-    """What is wrong with the list as a whole."""
+    """Find what is wrong with the list as a whole."""
     assert isinstance(root.value, dict)
     others = [name for name in ("operator", "sinks") if name in root.value]
     entries = _list_entries(node)

@@ -158,7 +158,7 @@ def _table() -> str:
 
 
 def _needs(name: str) -> str:
-    """What it asks for with its default options."""
+    """Describe what the grouping needs with its default options."""
     grouping = create(name, partitions=2)
     wanted = {"reports": grouping.wants_feedback, "times": grouping.wants_timestamps}
     return ", ".join(what for what, asked in wanted.items() if asked)

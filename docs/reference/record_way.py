@@ -120,7 +120,7 @@ class Length(NamedTuple):
 
 
 def tracer() -> Tracer:
-    """For the driver, and for each of its workers."""
+    """Make the tracer of the driver and of each of its workers."""
     return Tracer(ROOT, STRETCHES, frozenset(OMITTED), PASSED_OVER)
 
 
@@ -177,7 +177,7 @@ def trace() -> tuple[dict[str, list[Call]], Length]:
 
 
 def first_lines(file: str) -> dict[str, str]:
-    """Of each function of a file, the first line of its docstring."""
+    """Read the first line of the docstring of each function of a file."""
     lines: dict[str, str] = {}
 
     def read(node: ast.AST, prefix: str) -> None:

@@ -169,7 +169,7 @@ class DChoices(SmallShareGrouping):
         return min(int(self.state["choices"][0]), self.active.size)
 
     def set_active(self, partitions: Sequence[int]) -> None:
-        """From now on route to these partitions only, with the d that they need."""
+        """Route only to these partitions from now on, with the d that they need."""
         super().set_active(partitions)
         self.state["choices"][1] = self.state["seen"][0]
 

@@ -204,7 +204,7 @@ class Fish(Grouping):
         return serves and params.interval_records is None
 
     def set_active(self, partitions: Sequence[int]) -> None:
-        """From now on route to these partitions only; new ones start at the shortest wait.
+        """Route only to these partitions from now on; new ones start at the shortest wait.
 
         Backlogs count all records since the interval began. A new one of 0 would take every record
         that may go there until it has caught up with work that the others have long done.

@@ -195,7 +195,7 @@ class Whole(Grouping):
         return agreed
 
     def make_up_agreement(self, keys: UInt64s) -> Arrays:
-        """What this source would agree on alone."""
+        """Make up an agreement of this source alone."""
         return self.agree([self.state])
 
     def _take_agreed(self, agreed: Arrays) -> None:
@@ -203,7 +203,7 @@ class Whole(Grouping):
         self._update_active()
 
     def _unknown(self) -> dict[str, NDArray[Any]]:
-        """Nothing is counted, and every key at home."""
+        """Make an agreement in which nothing is counted and every key is at home."""
         n = self.setting.partitions
         return largest_counts.arrays(self._room) | {
             "bucket_records": np.zeros(self._buckets, np.int64),
@@ -288,7 +288,7 @@ class Whole(Grouping):
         np.take(self._partitions, numbers, out=out)
 
     def _partitions_of(self, keys: UInt64s) -> Int32s:
-        """Where each key goes: to the partition it is assigned to, if that is active."""
+        """Find the partition of each key: the one that it is assigned to, if that is active."""
         partitions = self._bucket_to[self._bucket_of(keys)]
         numbers = self._assigned.find(keys)
         assigned = np.flatnonzero(numbers >= 0)

@@ -131,7 +131,7 @@ class Decider:
         self.estimates = self.estimates.take_batch(products, batch.seconds)
 
     def _products(self, batch: MeasuredBatch) -> dict[str, Float64s]:
-        """What each constant's unit would have added to the batch, by way."""
+        """Compute what a unit of each constant would have added to the batch, by way."""
         loads = compute_loads_by_way(batch, self.pairs_ratio)
         return {
             way: self.estimates.products(
@@ -207,7 +207,7 @@ class Decider:
     def from_json(
         cls, data: Mapping[str, Any], gain_min: float, ways: tuple[str, ...] = WAYS
     ) -> "Decider | None":
-        """What `to_json` made; a ValueError, TypeError or LookupError for anything else.
+        """Read what `to_json` made; a ValueError, TypeError or LookupError for anything else.
 
         None where another version estimated other things: what it knew is not known here.
         """

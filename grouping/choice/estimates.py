@@ -77,7 +77,7 @@ class Estimates:
         return replace(self, covariance=self.covariance + np.diag(spread**2))
 
     def seconds(self, products: Float64s) -> tuple[float, float]:
-        """What a batch with these products takes, and the standard deviation of that."""
+        """Predict the seconds of a batch with these products, and their standard deviation."""
         variance = float(products @ self.covariance @ products)
         return float(products @ self.values), max(0.0, variance) ** 0.5
 
@@ -90,7 +90,7 @@ class Estimates:
         unevenness: float = 1.0,
         opened: Loads | None = None,
     ) -> Float64s:
-        """What each constant's unit adds to a batch; the slowest partition by what is known now.
+        """Compute what a unit of each constant adds to a batch; the slowest partition as known now.
 
         `unevenness` is the slowest partition's work over what the model says of it; `opened` has
         the keys whose setup was paid, if those are not all.
@@ -146,7 +146,7 @@ class Estimates:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Estimates | None":
-        """What `to_json` made; None of a version that estimated more or less; else a ValueError."""
+        """Read what `to_json` made; None of a version with other estimates; else a ValueError."""
         values, covariance = np.array(data["values"], float), np.array(data["covariance"], float)
         if values.ndim != 1 or covariance.shape != (values.size, values.size):
             raise ValueError("expected estimates and their covariance")

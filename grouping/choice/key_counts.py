@@ -31,7 +31,7 @@ class KeyCounts:
 
 @dataclass(frozen=True)
 class ReportedKeys:
-    """What one partition's report says of its keys."""
+    """The keys of one partition's report."""
 
     heavy_hashes: UInt64s
     heavy_records: Int64s

@@ -36,19 +36,19 @@ class BatchChoice:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "BatchChoice":
-        """What `asdict` made of one."""
+        """Read what `asdict` made of a choice."""
         expected = {way: Expected(**each) for way, each in data["expected"].items()}
         return cls(**{**data, "expected": expected})
 
 
 def encode_choices(choices: tuple[Choice, ...]) -> bytes:
-    """The newest of them, as a file."""
+    """Write the newest choices as the bytes of a file."""
     data = {"format": _FORMAT, "choices": [asdict(each) for each in choices[-_KEPT:]]}
     return (json.dumps(data, indent=1) + "\n").encode()
 
 
 def decode_choices(data: bytes) -> tuple[Choice, ...]:
-    """What `encode_choices` wrote; a ValueError, TypeError or LookupError otherwise."""
+    """Read what `encode_choices` wrote; a ValueError, TypeError or LookupError otherwise."""
     content = json.loads(data)
     if content["format"] != _FORMAT:
         raise ValueError(f"format {content['format']!r}")

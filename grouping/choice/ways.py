@@ -44,7 +44,7 @@ class MeasuredBatch:
 
 
 def compute_loads_by_way(batch: MeasuredBatch, pairs_ratio: float) -> Mapping[str, Loads]:
-    """What each way would have given the partitions; of the batch's own way, what they got.
+    """Compute the partitions' loads under each way; under the batch's own, those they had.
 
     `pairs_ratio` corrects the pairs of `local`, which are fewer where the records of a key lie
     together in the source.

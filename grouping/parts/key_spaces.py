@@ -136,7 +136,7 @@ def run_old_cycle(spaces: Spaces) -> None:
 
 @borrowing_kernel
 def _position(key: np.uint64, spaces: Spaces) -> np.int64:
-    """Where `key` is in the table, or the empty entry where it belongs."""
+    """Find the entry of `key` in the table, or the empty one where it belongs."""
     keys, table = spaces.keys, spaces.table
     last = np.int64(table.size - 1)
     position = np.int64(mix64(key ^ spaces.salt) & np.uint64(last))

@@ -52,7 +52,7 @@ class LoadGrouping(Grouping):
         self._order = self._rotated(self.active)
 
     def set_active(self, partitions: Sequence[int]) -> None:
-        """From now on route to these partitions only; new ones start at the least load."""
+        """Route only to these partitions from now on; new ones start at the least load."""
         before = self.state["active"].copy()
         super().set_active(partitions)
         loads = self.state["loads"]

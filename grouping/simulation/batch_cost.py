@@ -132,7 +132,7 @@ def predict(
     machine: Machine,
     begun: Begun = lambda _: None,
 ) -> list[Prediction]:
-    """What batches of these key hashes take under each way; the first of several only teaches.
+    """Predict batches of these key hashes under each way; the first of several only teaches.
 
     `begun` is called with each way: the first use of one compiles its kernels.
     """

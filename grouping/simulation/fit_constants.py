@@ -49,7 +49,7 @@ def _work_seconds(batch: Measured) -> float:
 
 
 def _product(name: str, batch: Measured) -> float:
-    """What a constant's unit adds to this batch."""
+    """Compute what a unit of a constant adds to this batch."""
     unit = Constants(**{each.name: float(each.name == name) for each in fields(Constants)})
     parts = Machine(batch.slots, unit).batch_parts(batch.way, batch.loads, batch.work)
     return parts.seconds - parts.work

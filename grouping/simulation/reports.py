@@ -149,7 +149,7 @@ class SimulationReport:
     """Where there were several."""
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON: flat, and without the figures of time where there is no time."""
+        """Make a flat mapping for JSON, without the figures of time where there is no time."""
         figures = asdict(self)
         execution = figures.pop("execution") or {}
         figures["dist_cost"] = self.replication

@@ -67,7 +67,7 @@ class GroupingSpec:
 
     @classmethod
     def parse(cls, text: str) -> "GroupingSpec":
-        """From `name` or `name:option=value,option=value`."""
+        """Parse `name` or `name:option=value,option=value`."""
         name = text.partition(":")[0].strip()
         check_name("grouping", name, GROUPINGS)
         spec = cls(*parse_spec("grouping", text))

@@ -60,7 +60,7 @@ def write_batch_choice(
 
 
 def read_batch_choice(journal: Journal, batch: int) -> BatchChoice | None:
-    """What a batch showed; None if it was none of `grouping: auto`."""
+    """Read what a batch showed; None for a batch without `grouping: auto`."""
     content = _read(journal, batch)
     if content is None:
         return None
@@ -71,7 +71,7 @@ def read_batch_choice(journal: Journal, batch: int) -> BatchChoice | None:
 def read_known(
     journal: Journal, batch: int, parse: Callable[[Mapping[str, Any]], _Known]
 ) -> tuple[BatchChoice, _Known] | None:
-    """What the newest batch up to `batch` showed, and all that was known after it."""
+    """Read what the newest batch up to `batch` showed, and all that was known after it."""
     for number in journal.batches_before(batch + 1):
         content = _read(journal, number)
         if content is not None:

@@ -49,12 +49,12 @@ def make_snapshot(routes: Routes, stats: RoutingStats | None) -> Snapshot:
 
 
 def read_routes(routing: Snapshot) -> Routes:
-    """What a checked one says was routed."""
+    """Read from a checked file what was routed."""
     return Routes(*(int(number) for number in routing.arrays["routes"]))
 
 
 def read_stats(routing: Snapshot) -> RoutingStats:
-    """What a checked one says was measured."""
+    """Read from a checked file what was measured."""
     return RoutingStats(
         float(routing.arrays["seconds"][0]),
         # The version before wrote the time alone.

@@ -29,7 +29,7 @@ _NO_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EMLINK})
 
 
 class Synced(Enum):
-    """What of a file on a local disk outlasts a power cut right after it was written."""
+    """How much of a file on a local disk survives a power cut right after it was written."""
 
     NOTHING = 0
     """It may be there in part."""

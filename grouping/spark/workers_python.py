@@ -18,7 +18,7 @@ _checked: set[tuple[str, str]] = set()
 
 
 def choose_workers_python(spark: SparkSession) -> None:
-    """With a local master let the workers run the driver's Python; else check that they can route.
+    """Let a local master's workers run the driver's Python; elsewhere check that they can route.
 
     Spark reads the choice whenever a function in Python is made, so it holds for all that follow.
     """

@@ -74,7 +74,7 @@ def is_made_by_spark(job: Job) -> bool | None:
 
 
 def compare_identity(job: Job) -> list[str]:
-    """What a restart in the job's checkpoint means; an ExternalError if it cannot go on there."""
+    """List what a restart in the checkpoint means; an ExternalError if it cannot continue there."""
     before = check_identity(job)
     if before is None:
         return [f"checkpoint: {job.checkpoint}: no query was started there; the job is a new one"]

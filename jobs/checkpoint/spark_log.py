@@ -69,7 +69,7 @@ def _metadata_file(job: Job) -> str:
 
 
 def read_source_range(job: Job, batch: int) -> SourceRange | None:
-    """What a batch read; None if it read nothing, or if the log of offsets no longer has it."""
+    """Read what a batch read; None if it read nothing, or the log of offsets has lost it."""
     root = job.checkpoint.rstrip("/")
     time, end = _read_offsets(root, batch)
     _, start = _read_offsets(root, batch - 1) if batch else (0, {})

@@ -80,7 +80,7 @@ def make_summary(outcomes: Sequence[Outcome]) -> Table:
 
 
 def describe_left_out(outcomes: Sequence[Outcome]) -> str:
-    """What `batch s`, `slowest` and `words/s` do not count."""
+    """Describe what `batch s`, `slowest` and `words/s` leave out."""
     first = ", ".join(filter(None, (outcome.left_out for outcome in outcomes)))
     return (
         "batch s and the ratios are medians, slowest and worst the greatest of"

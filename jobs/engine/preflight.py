@@ -51,7 +51,7 @@ def check_before_spark(pipeline: Pipeline) -> None:
 
 
 def check_expressions_first(spark: SparkSession, pipeline: Pipeline) -> None:
-    """What Spark says of the job's expressions, and then the checks that waited for that."""
+    """Let Spark check the job's expressions, then run the checks that had to wait for that."""
     check_expressions(spark, pipeline.job)
     if needs_spark_first(pipeline.job):
         check(pipeline)
@@ -108,7 +108,7 @@ def _try_to_write(folder: Path, *, private: bool) -> None:
 
 
 def _list_output_folders(job: Job) -> Iterator[tuple[str, str]]:
-    """Where the job writes files: the field that says so, and the folder."""
+    """List the folders that the job writes to, each with the field that names it."""
     for section, target in list_targets(job):
         for field, folder in target.folders().items():
             yield f"{section}.{field}", folder

@@ -1,4 +1,4 @@
-"""What a stream is made of, once the command line is known to be right."""
+"""The settings of a stream, from a command line that is right."""
 
 from dataclasses import dataclass
 

@@ -48,7 +48,7 @@ def write_calibration(calibration: Calibration, file: Path) -> None:
 
 
 def read_calibration(file: Path) -> Calibration | None:
-    """What was measured; None if nothing was."""
+    """Read this machine's calibration; None if there is none."""
     try:
         text = file.read_text()
     except FileNotFoundError:

@@ -75,10 +75,10 @@ class Health(Follower):
 
     @property
     def alive(self) -> bool:
-        """For `/healthz`: the query has neither failed, stalled nor stopped."""
+        """Has the query neither failed, stalled nor stopped? `/healthz` asks."""
         return self.state in {"starting", "running", "stopping"}
 
     @property
     def ready(self) -> bool:
-        """For `/readyz`: the query runs and has made progress."""
+        """Does the query run, and has it made progress? `/readyz` asks."""
         return self.state == "running"

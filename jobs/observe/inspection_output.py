@@ -66,7 +66,7 @@ def _print_batches(
 
 
 def _print_results(console: Console, batches: list[dict[str, Any]]) -> None:
-    """What became of the records of the batches, for each result of a job with several."""
+    """Print what became of the batches' records, for each result of a job with several."""
     accounts = [batch["result_accounts"] for batch in batches if batch["result_accounts"]]
     if not accounts:
         return

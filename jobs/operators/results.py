@@ -86,7 +86,7 @@ class ResultsOptions(OperatorOptions):
 
     @agrees_with("grouping", "window")
     def each_agrees(self, grouping: Any, window: Any) -> Iterator[Contradiction]:
-        """What holds for an aggregate holds for each."""
+        """Each result must obey the rules of an aggregate."""
         for index, result in enumerate(self.results):
             for wrong in (
                 *result.names_differ(),

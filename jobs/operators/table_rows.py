@@ -123,7 +123,7 @@ class RowsOptions(OperatorOptions):
     def partition_columns_exist(
         self, decode: Any, sinks: list[Any], select: Mapping[str, str] | None
     ) -> Iterator[Contradiction]:
-        """What the table is partitioned by are columns of a row."""
+        """Columns that the table is partitioned by are columns of a row."""
         names = self.list_columns(decode, select)
         known = {name.lower() for name in names}
         for name, expression in _partition_columns(sinks):

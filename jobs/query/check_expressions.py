@@ -79,7 +79,7 @@ def _find_problems(rows: DataFrame, texts: list[tuple[Path, str]]) -> Iterator[s
 
 
 def _find_wrong_results(decoded: DataFrame, job: Job) -> Iterator[str]:
-    """What is wrong with a result's columns: they see the totals and nothing else."""
+    """Find what is wrong with a result's columns: they see the totals and nothing else."""
     prepared, operator = prepare_records(decoded, job)
     if not operator.native:
         return

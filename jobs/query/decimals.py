@@ -47,7 +47,7 @@ def without_vast_decimals(text: Column, ddl: str) -> Column:
 
 
 def _find_decimals(kind: DataType) -> DataType | None:
-    """What holds decimals within a type, with a text for each of them; None if there are none."""
+    """Find the parts of a type that hold decimals, each as a text; None if there are none."""
     if isinstance(kind, StructType):
         kept = StructType()
         for field in kind:

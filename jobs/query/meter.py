@@ -189,7 +189,7 @@ class Meter:
 
 
 def _find_smallest(hashes: UInt64s, count: int) -> Int64s:
-    """Where the smallest hashes are, in their order."""
+    """Find the positions of the smallest hashes, in the order of the hashes."""
     chosen = np.arange(hashes.size)
     if hashes.size > count:
         chosen = np.argpartition(hashes, count)[:count]
@@ -198,7 +198,7 @@ def _find_smallest(hashes: UInt64s, count: int) -> Int64s:
 
 
 def _name_executor() -> str:
-    """Where this task runs: the executor's host, and the process there that forks its workers."""
+    """Name where this task runs: the executor's host, and the process that forks its workers."""
     return f"{platform.node()}/{os.getppid()}"
 
 

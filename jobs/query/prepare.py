@@ -136,7 +136,7 @@ def _evaluate(
 
 
 def list_record_columns(event_time: str) -> list[Column]:
-    """What is the record's own and no operator's: its times and the columns of its source."""
+    """List the record's own columns: its times and those of its source."""
     return [
         # A value that is no time becomes null; a plain cast would stop the query.
         sf.expr(f"try_cast({event_time} as timestamp)").alias(EVENT_TIME),

@@ -72,13 +72,13 @@ def select_table_columns(rows: DataFrame) -> DataFrame:
 
 
 def read_partition_columns(job: Job) -> Sequence[PartitionColumn]:
-    """What the job's table is partitioned by."""
+    """Read what the job's table is partitioned by."""
     texts: list[str] = getattr(job.sinks[0], "partition_by", [])
     return [partition_column(text) for text in texts]
 
 
 def _spell(columns: Sequence[PartitionColumn], names: Sequence[str]) -> list[PartitionColumn]:
-    """What the table is partitioned by, as its rows spell it: Spark ignores case."""
+    """Spell the columns of the partitioning as the table's rows do: Spark ignores case."""
     spelled = {name.lower(): name for name in names}
     return [
         column._replace(name=spelled.get(column.name.lower(), column.name)) for column in columns

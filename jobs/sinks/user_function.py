@@ -97,7 +97,7 @@ class PythonSink(Sink):
             raise SinkFunctionError(self._describe(error, module.__file__)) from error
 
     def _describe(self, error: Exception, file: str | None) -> str:
-        """What was raised, and in which line: of the user's own file, if it is there."""
+        """Describe what was raised and in which line, of the user's own file if it is there."""
         frames = traceback.extract_tb(error.__traceback__)
         frame = ([frame for frame in frames if frame.filename == file] or frames)[-1]
         kind = type(error)

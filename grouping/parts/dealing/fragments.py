@@ -88,7 +88,7 @@ def fit(
 
 @kernel
 def _position(order: Order, rooms: Int64s, slot: np.int32, room: np.int64) -> int:
-    """Where `slot` with this room is in the order."""
+    """Find the position of `slot`, which has this room, in the order."""
     at = int(np.searchsorted(rooms, room))
     while order[at] != slot:
         at += 1

@@ -157,7 +157,7 @@ def look_up(
 def least_of_two(
     rule: Rule, nodes: Ring, active: Int32s, key: np.uint64, waiting: Float64s
 ) -> np.int64:
-    """Of the first two candidates of `key`, the one that waits less."""
+    """Return that of the first two candidates of `key` which waits less."""
     if rule.modulo:
         first, second = modulo.draw_two(active, mix64(key ^ rule.salt))
     else:

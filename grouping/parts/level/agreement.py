@@ -217,7 +217,7 @@ def _changing(states: Sequence[Arrays], where: Where) -> bool:
 
 
 def next_waits(state: Arrays, good: bool) -> Int64s:
-    """For how many batches a plan that failed is not used, and how many are still to come."""
+    """Compute for how many batches a failed plan is not used, and how many of them remain."""
     waits, left = (int(value) for value in state["plan_waits"])
     used = bool(state["plan_used"][0])
     if good:

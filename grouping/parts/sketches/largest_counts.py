@@ -99,7 +99,7 @@ def write(
 
 
 def of_piece(keys: UInt64s, records: Int64s) -> LargestCounts:
-    """What was counted exactly: all distinct keys of a piece."""
+    """Take exact counts: all distinct keys of a piece."""
     return LargestCounts(keys, records.astype(np.int64), np.zeros(keys.size, np.int64), 0)
 
 

@@ -35,7 +35,7 @@ class FullKnowledge:
 
 
 def summarise_times(queues: Queues, loads: Int64s, ideal: FullKnowledge | None) -> Execution:
-    """What the queues took."""
+    """Sum up the times of the queues."""
     records = int(loads.sum())
     seconds = float(queues.free_at.max())
     means = queues.latency_sums / np.maximum(loads, 1) * 1e3

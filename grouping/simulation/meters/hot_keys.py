@@ -52,12 +52,12 @@ class HotKeyMeter:
 
     @property
     def delay_records(self) -> float | None:
-        """From where keys become hot until they are treated so, on average."""
+        """Records from when a key becomes hot until it is treated as hot, on average."""
         return float(np.mean(self._delays)) if self._delays else None
 
     @property
     def decline_records(self) -> float | None:
-        """From where keys are no longer hot until they are no longer treated so, on average."""
+        """Records from when a key stops being hot until it is not treated as hot, on average."""
         return float(np.mean(self._declines)) if self._declines else None
 
     def _really_hot(self, new: int) -> UInt64s:

@@ -22,7 +22,7 @@ class PartitionReports(Protocol):
         ...
 
     def take(self, now: float) -> Feedback:
-        """What is to be reported at this time; it is not reported again."""
+        """Take what is to be reported at this time; it is not reported again."""
         ...
 
 

@@ -15,7 +15,7 @@ _TO_UNIT = 2.0**-53
 
 
 def integral(ends: Float64s, z: float) -> float:
-    """Of x ** -z between two ends."""
+    """The integral of x ** -z between two ends."""
     low, high = np.log(ends) if z == 1 else ends ** (1 - z) / (1 - z)
     return float(high - low)
 

@@ -135,7 +135,7 @@ def hash_words(block: bytes) -> UInt64s:
 
 
 def csv_column(number: int, separator: str) -> HashBlock:
-    """What hashes a column, by its number from 1 on."""
+    """Make the kernel that hashes a column, by its number from 1 on."""
 
     def mark(content: Bytes, spans: Int64s, escaped: Bytes) -> int:
         return _mark_column(content, number, ord(separator), spans, escaped)
@@ -147,7 +147,7 @@ def csv_column(number: int, separator: str) -> HashBlock:
 
 
 def json_field(name: str) -> HashBlock:
-    """What hashes a field of JSON lines."""
+    """Make the kernel that hashes a field of JSON lines."""
     wanted = np.frombuffer(json.dumps(name, ensure_ascii=False)[1:-1].encode(), np.uint8)
 
     def mark(content: Bytes, spans: Int64s, escaped: Bytes) -> int:
@@ -231,7 +231,7 @@ def _mark_column(content: Bytes, number: int, separator: int, spans: Int64s, esc
 
 @kernel
 def _end_of_quotes(content: Bytes, at: int) -> tuple[int, bool]:
-    """Where a quoted field ends, and whether two quotes stand for one in it."""
+    """Find where a quoted field ends, and whether two quotes stand for one in it."""
     doubled = False
     while content[at] != _NEWLINE:
         if content[at] == _QUOTE:
@@ -288,7 +288,7 @@ def _end_of_string(content: Bytes, at: int) -> int:
 
 @kernel
 def _value_after(content: Bytes, at: int) -> int:
-    """Where the value begins if the string that ends here is a field's name, or 0."""
+    """Find where the value begins if the string that ends here is a field's name, or 0."""
     if content[at] != _QUOTE:
         return 0
     at += 1
@@ -314,7 +314,7 @@ def _has_escape(content: Bytes, begin: int, end: int) -> bool:
 
 @kernel
 def _scalar(content: Bytes, at: int) -> tuple[int, int]:
-    """Where a text or a number begins and ends; nothing for null, an object or a list."""
+    """Find where a text or number begins and ends; nothing for null, an object or a list."""
     first = content[at]
     if first == _QUOTE:
         end = _end_of_string(content, at + 1)

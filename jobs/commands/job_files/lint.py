@@ -68,7 +68,7 @@ def _print_findings(findings: Iterable[Finding], colour: str) -> None:
 
 
 def _describe(checked: list[Checked], problems: int) -> Iterator[str]:
-    """What was checked: a line a job that is right, and how many files there were."""
+    """Describe what was checked: a line for a job that is right, and the number of files."""
     for each in checked:
         if each.job is not None and not each.problems:
             ok = _paint("ok", _GREEN, sys.stderr)

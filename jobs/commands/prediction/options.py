@@ -75,7 +75,7 @@ class Question:
 
     @property
     def constants(self) -> Constants:
-        """What the model takes for a batch beside the work."""
+        """The model's constants of a batch's overhead, beside the work."""
         return self.calibration.constants if self.calibration else Constants()
 
 
@@ -213,7 +213,7 @@ class _Reader:
         return int(text)
 
     def work(self) -> Work | None:
-        """What the operator takes; None if it is to be measured."""
+        """Read what the operator takes; None if it is to be measured."""
         arguments = self._arguments
         if arguments.table:
             return None

@@ -71,7 +71,7 @@ def predict_writers(
     level: Mapping[str, Any] | None = None,
     sizes: Sequence[Int64s] | None = None,
 ) -> tuple[Writers, ...]:
-    """What each way writes of these batches; `begun` is called with each way.
+    """Predict what each way writes of these batches; `begun` is called with each way.
 
     `level` are that grouping's options, and `sizes` the bytes of rows, which `balance: bytes`
     needs.
@@ -193,7 +193,7 @@ def number_writers(blocks: Int64s, target: int) -> Int32s:
 
 
 def cut_partition(sizes: Sequence[int], target: int) -> list[int]:
-    """Where Spark cuts a shuffle partition, given what each task that reads has of it.
+    """Cut a shuffle partition as Spark does, given what each task that reads has of it.
 
     Pieces are filled up to the target; then neighbours of which one is small, or that are not much
     more than it together, are one.

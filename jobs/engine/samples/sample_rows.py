@@ -137,7 +137,7 @@ class _WorkMeter:
 
 
 def measure_work(operator: Operator, rows: pa.Table) -> Work:
-    """What an operator takes for a record and for a key, by rows of few keys and of many."""
+    """Measure an operator's time for a record and for a key, by rows of few keys and of many."""
     by_key = rows.take(np.argsort(rows[KEY_HASH].to_numpy(), kind="stable"))
     mixed = rows.take(np.random.default_rng(1).permutation(rows.num_rows))
     pilot = mixed.slice(0, _PILOT_ROWS)

@@ -189,7 +189,7 @@ def _find_counter_examples(
 
 
 def _describe(example: CounterExample, lines: Sequence[int], texts: Sequence[str]) -> str:
-    """What the samples of each piece give merged and at once, and these samples."""
+    """Describe a difference: the results merged and at once, and the samples of each piece."""
     numbers = [lines[row] for row in example.rows]
     pieces = [
         ", ".join(

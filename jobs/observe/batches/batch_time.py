@@ -37,7 +37,7 @@ def split_seconds(done: BatchDone) -> dict[str, float]:
 
 
 def estimate_seconds_under_key(done: BatchDone) -> float | None:
-    """What the batch would have taken under the grouping `key`; None if no partition reported.
+    """Estimate the batch's time under the grouping `key`; None if no partition reported.
 
     Each record is taken to cost what the records of the batch cost in the mean.
     """
@@ -49,7 +49,7 @@ def estimate_seconds_under_key(done: BatchDone) -> float | None:
 
 
 def estimate_seconds_level(done: BatchDone) -> float | None:
-    """What the batch would have taken with equal partitions; None if no partition reported."""
+    """Estimate the batch's time with equal partitions; None if no partition reported."""
     stats = done.stats
     if stats is None or not stats.total:
         return None
@@ -115,7 +115,7 @@ def _split_route(done: BatchDone, stages: tuple[StageTime, ...], read: float) ->
 
 
 def _split_by_progress(done: BatchDone) -> dict[str, float]:
-    """What Spark's progress and the reports alone say."""
+    """Split the time by Spark's progress and the reports alone."""
     main, routing, stats = done.parts["add_batch"], done.routing, done.stats
     work = min(main, float(stats.busy_seconds.max())) if stats else 0.0
     route = min(main - work, routing.seconds / max(1, routing.sources)) if routing else 0.0

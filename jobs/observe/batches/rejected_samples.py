@@ -42,7 +42,7 @@ def read_rejected_rows(journal: Journal, batch: int) -> list[dict[str, Any]]:
 def make_samples(
     checkpoint: str, rows: Sequence[dict[str, Any]], *, values: bool
 ) -> tuple[RejectedSample, ...]:
-    """What a display may show of rejected records."""
+    """Make what a display may show of rejected records."""
     with suppress(OSError, pa.ArrowException):
         key = None if values or not rows else read_hash_key(checkpoint)
         return tuple(_make_sample(row, key, values=values) for row in rows)

@@ -182,7 +182,7 @@ class Average(Sum):
 
 
 class Compared(Function):
-    """What compares its values."""
+    """An aggregate that compares its values."""
 
     @property
     def reject_rules(self) -> Mapping[str, str]:

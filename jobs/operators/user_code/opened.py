@@ -32,7 +32,7 @@ class OpenCounts:
 
 @dataclass
 class OpenedKeys:
-    """What one operator has open in this process: for no more than `limit` keys, the last used."""
+    """Keeps what one operator has open in this process: for at most `limit` keys, the last used."""
 
     operator: "type[Operator]"
     options: "OperatorOptions"

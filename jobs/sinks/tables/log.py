@@ -60,7 +60,7 @@ def has_batch(path: str, batch: int) -> bool:
 
 
 def find_other_contents(path: str, table_format: str, *, begun: bool) -> str | None:
-    """What makes a folder unfit for a table of this format; None if nothing does.
+    """Find what makes a folder unfit for a table of this format; None if nothing does.
 
     begun: has the job begun a batch? Then files without a log may be what a crash left of it.
     """

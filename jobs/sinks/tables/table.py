@@ -129,7 +129,7 @@ class TableSink(Sink):
     def partition_columns_are_results(
         self, operator: OperatorOptions, window: Any
     ) -> Iterator[Contradiction]:
-        """What a table of results is partitioned by are columns of a result."""
+        """Columns that a table of results is partitioned by are columns of a result."""
         made = make_operator_of_result(operator, self.result)
         if not made.merges:
             return
@@ -266,7 +266,7 @@ class TableSink(Sink):
         return table
 
     def _partition_names(self, rows: "DataFrame") -> list[str]:
-        """What the table is partitioned by, as the rows spell it."""
+        """List the columns of the partitioning, as the rows spell them."""
         spelled = {name.lower(): name for name in rows.columns}
         return [spelled[column.name.lower()] for column in self.partition_columns]
 
