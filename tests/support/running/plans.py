@@ -60,23 +60,40 @@ def read_evaluated(folder: Path) -> list[int]:
 
 def list_stages(ran: Ran) -> list[str]:
     """The nodes that move rows, keep state or call Python in a job's last batch, last one first."""
-    return _list_nodes(ran.query._jsq.streamingQuery().lastExecution().executedPlan())
+    stages = []
+    for name, plan in _walk(_read_plan(ran)):
+        if name == "ShuffleExchange":
+            target = plan.outputPartitioning()
+            stages.append(f"Exchange {target.getClass().getSimpleName()} {target.numPartitions()}")
+        elif re.search("Exchange|Python|Pandas|Arrow|StateStore", name):
+            stages.append(name)
+    return stages
 
 
-def _list_nodes(plan: Any) -> list[str]:
-    nodes = []
+def list_python_inputs(ran: Ran) -> list[set[str]]:
+    """The columns that each evaluation of UDFs takes into Python, the last one first."""
+    inputs = []
+    for name, plan in _walk(_read_plan(ran)):
+        if name == "ArrowEvalPython":
+            udfs = [plan.udfs().apply(index) for index in range(plan.udfs().size())]
+            taken = [udf.references().toSeq() for udf in udfs]
+            inputs.append({each.apply(n).name() for each in taken for n in range(each.size())})
+    return inputs
+
+
+def _read_plan(ran: Ran) -> Any:
+    return ran.query._jsq.streamingQuery().lastExecution().executedPlan()
+
+
+def _walk(plan: Any) -> Iterator[tuple[str, Any]]:
+    """The nodes of a plan, the last one first, each with its name."""
     name = plan.getClass().getSimpleName().removesuffix("Exec")
     # What Spark may still change while a query without state runs: children of none, to its plan.
     if name == "AdaptiveSparkPlan":
-        return _list_nodes(plan.executedPlan())
-    if name.endswith("QueryStage"):
-        return _list_nodes(plan.plan())
-    if name == "ShuffleExchange":
-        target = plan.outputPartitioning()
-        nodes = [f"Exchange {target.getClass().getSimpleName()} {target.numPartitions()}"]
-    elif re.search("Exchange|Python|Pandas|Arrow|StateStore", name):
-        nodes = [name]
-    children = plan.children()
-    for index in range(children.size()):
-        nodes += _list_nodes(children.apply(index))
-    return nodes
+        yield from _walk(plan.executedPlan())
+    elif name.endswith("QueryStage"):
+        yield from _walk(plan.plan())
+    else:
+        yield name, plan
+        for index in range(plan.children().size()):
+            yield from _walk(plan.children().apply(index))
