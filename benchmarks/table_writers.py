@@ -17,12 +17,12 @@ query has ended. Each row is kept in `results/tables.json` as soon as it is ther
 import argparse
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -30,6 +30,7 @@ from pyspark.sql import functions as sf
 from benchmarks.engine.measure import Bench, Meter, bench, middle, settle, zipf
 from benchmarks.engine.report import description
 from benchmarks.kept_rows import KeptRows, Keys
+from benchmarks.table_rivals import BY_HAND, Shuffle, set_as_a_user_would
 from benchmarks.tables import MEETS, UNJUDGED, Row, Table, show, verdict
 from benchmarks.throttled_store import Throttle
 from benchmarks.written_files import Written, written
@@ -47,8 +48,13 @@ RESULTS = Path(__file__).resolve().parent / "results"
 COLUMNS = ("store", "rows", "values", "writers", "batches", "format", "z", "writing")
 """What a row is known by."""
 _WARM_UP_RECORDS, _WARM_UP_Z = 20_000, 1.0
+LEVEL, LEVEL_BY_COST = "level", "level by bytes and files"
+JOBS = (LEVEL, LEVEL_BY_COST)
 EVEN = 1.05
 PAYLOAD_BYTES = 100
+_FOOTER_BYTES = 1500
+_LOCAL_FILE_BYTES = 1_000_000
+"""About what a core writes in the time that it needs for a file of no rows."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +73,14 @@ class Size:
         """What the tables are on."""
         return self.throttle.name if self.throttle else "local disk"
 
+    @property
+    def file_cost_bytes(self) -> int:
+        """What a file takes, as bytes that its writer would write meanwhile."""
+        if self.throttle is None:
+            return _LOCAL_FILE_BYTES
+        trip = self.throttle.kilobytes_per_second * self.throttle.open_millis
+        return trip + _FOOTER_BYTES
+
 
 @dataclass(frozen=True)
 class Case:
@@ -82,9 +96,13 @@ class Case:
         """The topic with the records."""
         return f"values-{self.z:g}".replace(".", "-")
 
-    def job(self, table: Path) -> Job:
+    def job(self, table: Path, name: str = LEVEL) -> Job:
         """The job of rows, which rivals by hand take their settings from."""
-        sink = {"type": "table", "format": self.format, "path": str(table)}
+        sink: dict[str, Any] = {"type": "table", "format": self.format, "path": str(table)}
+        grouping = {"type": "level"}
+        if name == LEVEL_BY_COST:
+            grouping["balance"] = "bytes"
+            sink["file_cost_bytes"] = self.size.file_cost_bytes
         return load_job(
             "events_to_delta",
             {
@@ -97,7 +115,7 @@ class Case:
                     "type": "rows",
                     "columns": {"country": "value", "number": "offset", "payload": _PAYLOAD},
                 },
-                "grouping": {"type": "level"},
+                "grouping": grouping,
                 "partitions": self.size.writers,
                 "sinks": [{**sink, "partition_by": ["country"]}],
                 "dead_letters": {"type": "files", "path": str(table) + "-dead"},
@@ -108,20 +126,7 @@ class Case:
 
 
 _PAYLOAD = f"substring(repeat(sha2(cast(offset AS STRING), 512), 2), 1, {PAYLOAD_BYTES})"
-By = Callable[[DataFrame, Size], DataFrame]
-BY_HAND: Mapping[str, By | None] = {
-    "no shuffle": lambda rows, _: rows,
-    "repartition(col)": lambda rows, size: rows.repartition(size.writers, "country"),
-    "repartition(n, col, salt)": lambda rows, size: rows.repartition(
-        size.writers, "country", sf.pmod(sf.xxhash64("number"), sf.lit(4))
-    ),
-    "REBALANCE": lambda rows, _: rows.hint("rebalance", "country"),
-    "Delta's optimized write": None,
-}
-LEVEL = "level"
-WAYS = (LEVEL, *BY_HAND)
-_ROW_BYTES = 130
-"""About what a row takes in a shuffle."""
+WAYS = (*JOBS, *BY_HAND)
 
 
 class _Ended(Follower):
@@ -149,7 +154,7 @@ def by_job(spark: SparkSession, job: Job) -> list[Written]:
     return written(table_of(job), writers.seconds, [0, *ends])
 
 
-def by_hand(case: Case, spark: SparkSession, job: Job, shuffle: By | None) -> list[Written]:
+def by_hand(case: Case, spark: SparkSession, job: Job, shuffle: Shuffle | None) -> list[Written]:
     """The same rows, by a query as a user would write it."""
     rows = source.read(spark, job.source).select(
         sf.col("value").cast("string").alias("country"),
@@ -160,7 +165,7 @@ def by_hand(case: Case, spark: SparkSession, job: Job, shuffle: By | None) -> li
 
     def write(batch: DataFrame, _: int) -> None:
         begun.append(time.time_ns())
-        shuffled = shuffle(batch, case.size) if shuffle else batch
+        shuffled = shuffle(batch, case.size.writers) if shuffle else batch
         writer = shuffled.write.format(case.format).mode("append").partitionBy("country")
         writer = writer if shuffle else writer.option("optimizeWrite", "true")
         writer.save(str(path))
@@ -180,35 +185,6 @@ def table_of(job: Job) -> Path:
     return Path(job.sinks[0].model_dump()["path"])
 
 
-@contextmanager
-def as_a_user_would_set(spark: SparkSession, name: str, size: Size) -> Iterator[None]:
-    """Set the sizes that a user would choose for REBALANCE and Delta's optimized write.
-
-    It is the share of a writer.
-    """
-    share = str(size.records * _ROW_BYTES // size.writers)
-    changes = {
-        "REBALANCE": {
-            "spark.sql.shuffle.partitions": "200",
-            "spark.sql.adaptive.advisoryPartitionSizeInBytes": share,
-        },
-        "Delta's optimized write": {
-            "spark.databricks.delta.optimizeWrite.binSize": share,
-        },
-    }.get(name, {})
-    before = {key: spark.conf.get(key, None) for key in changes}
-    for key, value in changes.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, known in before.items():
-            if known is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, known)
-
-
 def read_seconds(case: Case, spark: SparkSession, path: Path) -> tuple[float, float]:
     """How long it takes to read the rows of the largest value, and all rows."""
     times = []
@@ -223,14 +199,14 @@ def read_seconds(case: Case, spark: SparkSession, path: Path) -> tuple[float, fl
 def measure(case: Case, name: str, spark: SparkSession, meter: Meter) -> Row:
     """One way, from the first record to the reading of what it wrote."""
     table = case.bench.folder / f"table-{case.bench.checkpoint().rpartition('-')[2]}"
-    job = case.job(table)
-    with as_a_user_would_set(spark, name, case.size):
-        hand = name != LEVEL
-        batches = by_hand(case, spark, job, BY_HAND[name]) if hand else by_job(spark, job)
+    job = case.job(table, name)
+    with set_as_a_user_would(spark, name, case.size.records, case.size.writers):
+        ours = name in JOBS
+        batches = by_job(spark, job) if ours else by_hand(case, spark, job, BY_HAND[name])
     run = settle(meter)
     warm = batches[1:]
     slowest = middle(over_mean(each.seconds) for each in warm)
-    files = middle(each.files for each in warm)
+    files = [sum(each.files) for each in batches]
     value, scan = read_seconds(case, spark, table)
     shutil.rmtree(table)
     size = case.size
@@ -248,13 +224,14 @@ def measure(case: Case, name: str, spark: SparkSession, meter: Meter) -> Row:
         "slowest/mean": slowest,
         "rows/mean": middle(over_mean(each.rows) for each in warm),
         "bytes/mean": middle(over_mean(each.bytes) for each in warm),
-        "files": files,
-        "KB/file": sum(sum(each.bytes) for each in warm) / sum(each.files for each in warm) / 1000,
+        "files/mean": middle(over_mean(each.files) for each in warm),
+        "files": middle(files[1:]),
+        "KB/file": sum(sum(each.bytes) for each in warm) / sum(files[1:]) / 1000,
         "cpu us": run.cpu_us_a_record(),
         "value s": value,
         "scan s": scan,
-        "files first": batches[0].files,
-        MEETS: verdict({"even": slowest <= EVEN}) if name == LEVEL else UNJUDGED,
+        "files first": files[0],
+        MEETS: verdict({"even": slowest <= EVEN}) if ours else UNJUDGED,
     }
 
 
@@ -330,6 +307,7 @@ FORMATS = {
     "slowest/mean": "12.2f",
     "rows/mean": "9.3f",
     "bytes/mean": "10.3f",
+    "files/mean": "10.3f",
     "files": "7,.0f",
     "files first": "11,.0f",
     "KB/file": "8,.1f",
@@ -367,10 +345,11 @@ def main(words: Sequence[str] | None = None) -> None:
     size = Size(given.records, given.batches, given.values, given.writers, cores, throttle)
     line = (
         f"{size.cores} tasks at once; medians of the batches but the first, which counts nowhere."
-        f" `level` is the whole job, with dead letters and reports; the others are written by hand"
-        f" in `foreachBatch`. Its line: the slowest writer's task within {EVEN} of the mean."
-        f" `rows/mean`, `bytes/mean`: of the fullest writer; `tasks`: those that wrote; `files"
-        f" first`: of the first batch."
+        f" `level` is the whole job, dead letters and reports included; `{LEVEL_BY_COST}` the same"
+        f" with `balance: bytes` and `file_cost_bytes: {size.file_cost_bytes}`; the others are by"
+        f" hand in `foreachBatch`. The jobs' line: the slowest writer's task within {EVEN} of the"
+        f" mean. `rows/mean`, `bytes/mean`, `files/mean`: of the writer with most; `tasks`: those"
+        f" that wrote; `files first`: of the first batch."
     )
     print(f"{description()}\n", flush=True)
     kept = KeptRows(given.out, COLUMNS)

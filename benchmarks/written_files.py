@@ -12,7 +12,7 @@ class Written:
     """What one batch wrote, by writer."""
 
     seconds: tuple[float, ...]
-    files: int
+    files: tuple[int, ...]
     bytes: tuple[int, ...]
     rows: tuple[int, ...]
 
@@ -26,8 +26,8 @@ def written(path: Path, seconds: Sequence[list[float]], times: Sequence[int]) ->
         sizes = {file: file.stat().st_size for file in names}
         rows = {file: pq.read_metadata(file).num_rows for file in names}
         writers = max(len(own), 1)
-        both = (by_writer(values, writers) for values in (sizes, rows))
-        batches.append(Written(tuple(own), len(names), *both))
+        each = (by_writer(values, writers) for values in (dict.fromkeys(names, 1), sizes, rows))
+        batches.append(Written(tuple(own), *each))
     return batches
 
 

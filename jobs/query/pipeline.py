@@ -88,6 +88,7 @@ class Pipeline:
             self.journal,
             time.perf_counter,
             others=self.chosen,
+            key_size=read_file_cost(self.job),
         )
 
     def make_stage(self, operator: Operator) -> PartialStage:
@@ -158,6 +159,11 @@ def prepare_records(
     if not operator.merges:
         return prepare_rows(decoded, operator, job)
     return (prepare_results if operator.parts else prepare)(decoded, operator, job, now)
+
+
+def read_file_cost(job: Job) -> int:
+    """What each file of the job's table costs its writer, in bytes; 0 without a table."""
+    return getattr(job.sinks[0], "file_cost_bytes", None) or 0
 
 
 def set_trigger(writer: DataStreamWriter, job: Job) -> DataStreamWriter:

@@ -58,7 +58,7 @@ def prepare_rows(decoded: DataFrame, operator: Operator, job: Job) -> tuple[Data
         *[sf.col(f"`{name}`").alias(f"{PREFIX}{name}") for name in names],
         *([_make_key(partitions).alias(KEY)] if job.metrics.hot_key_names else []),
         _compute_hash(partitions).alias(KEY_HASH),
-        *_compute_size(rows, names, partitions, job),
+        *([_compute_size(rows, names, partitions)] if _balances_bytes(job) else []),
         sf.col("raw_timestamp").alias(ARRIVED),
         sf.when(sf.col(REJECT_REASON).isNotNull(), make_rejected_record()).alias(REJECTED),
     )
@@ -75,6 +75,10 @@ def read_partition_columns(job: Job) -> Sequence[PartitionColumn]:
     """Read what the job's table is partitioned by."""
     texts: list[str] = getattr(job.sinks[0], "partition_by", [])
     return [partition_column(text) for text in texts]
+
+
+def _balances_bytes(job: Job) -> bool:
+    return getattr(job.grouping, "balance", "") == "bytes"
 
 
 def _spell(columns: Sequence[PartitionColumn], names: Sequence[str]) -> list[PartitionColumn]:
@@ -121,17 +125,17 @@ def _find_unusable(rows: DataFrame, name: str) -> Column:
 
 
 def _compute_size(
-    rows: DataFrame, names: Sequence[str], partitions: Sequence[PartitionColumn], job: Job
-) -> list[Column]:
-    """The bytes of a row's values as they are, but those that the folder's name holds.
+    rows: DataFrame, names: Sequence[str], partitions: Sequence[PartitionColumn]
+) -> Column:
+    """The bytes of a row's values as they are, but those that the folder's name holds; at least 1.
 
-    A text or binary has its own, a number those of its type, all else those of its text.
+    A text or binary has its own, a number those of its type, all else those of its text. What is
+    rejected is in no file, and has none.
     """
-    if getattr(job.grouping, "balance", "") != "bytes":
-        return []
     folders = {column.name.lower() for column in partitions}
     sizes = [_compute_bytes(rows, name) for name in names if name.lower() not in folders]
-    return [sum(sizes, sf.lit(0)).cast("bigint").alias(SIZE)]
+    size = sf.greatest(sum(sizes, sf.lit(0)), sf.lit(1)).cast("bigint")
+    return sf.when(sf.col(REJECT_REASON).isNull(), size).otherwise(0).alias(SIZE)
 
 
 def _compute_bytes(rows: DataFrame, name: str) -> Column:

@@ -28,6 +28,7 @@ from tests.support.displays.dashboards import (
 from tests.support.running.job_process import job_words, make_topics, produce, running
 from tests.support.running.processes import end_process
 from tests.support.running.programs import find_program
+from unskew.jobs.__main__ import main
 from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.local.child_processes import find_free_ports
 
@@ -156,8 +157,8 @@ def test_every_query_of_every_panel_has_data(broker: Broker, tmp_path: Path) -> 
             for query in queries(page(uid))
         }
         empty = [query for query, values in answers.values() if not values]
-        # This job writes results to Kafka, and has one grouping; figures of tables and of `auto`
-        # are in tests/jobs/sinks and tests/jobs/observe.
+        # This job writes results to Kafka, and has one grouping: tables are below, figures of
+        # `auto` in tests/jobs/observe.
         others = ("_written_", "_grouping_taken", "_expected_batch_", "_grouping_change")
         assert [q for q in empty if not any(name in q.expression for name in others)] == []
         assert len(empty) == 10
@@ -165,6 +166,54 @@ def test_every_query_of_every_panel_has_data(broker: Broker, tmp_path: Path) -> 
         _partitions_are_in_order(asked, address)
         _starts_are_marked(asked, address)
         _variables_find_the_job(asked, address)
+
+
+def test_every_query_of_tables_has_data(
+    broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.create_topics(["traded"], partitions=2)
+    (port,) = find_free_ports(1)
+    address = f"127.0.0.1:{port}"
+    environment = {
+        "KAFKA_BOOTSTRAP_SERVERS": broker.address,
+        "UNSKEW_RESULTS": str(tmp_path / "results"),
+        "UNSKEW_CHECKPOINTS": str(tmp_path),
+        "SPARK_MASTER": "local[2]",
+        "METRICS_PORT": str(port),
+    }
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    changes = ("source.subscribe=[traded]", "trigger.interval=1 s", f"partitions={PARTITIONS}")
+    words = ["run", "events_to_delta", *(word for each in changes for word in ("--set", each))]
+    made = ["generate", "trades", "--topic=traded", f"--bootstrap-servers={broker.address}"]
+    with prometheus(tmp_path, address) as asked, running(words, tmp_path / "log") as job:
+        for number in (1, 2):
+            assert main([*made, "--records=2000", "--fast", f"--seed={number}"]) == 0
+            job.wait_for_records(2000 * number)
+            time.sleep(2 * SCRAPE_SECONDS)
+        tables = [
+            query for uid in UIDS for query in queries(page(uid)) if "_written_" in query.expression
+        ]
+        shown = [asked.series(query, "events_to_delta", address) for query in tables]
+    files, file_bytes, writer_bytes, writer_files = (last_values(rows) for rows in shown)
+    added = added_by_last_batch(tmp_path / "results" / "events")
+    assert files == [len(added)]
+    assert sum(writer_files) == len(added) > PARTITIONS
+    assert sum(writer_bytes) == sum(added)
+    assert file_bytes == pytest.approx([sum(added) / len(added)])
+    assert len(writer_files) == len(writer_bytes) == PARTITIONS
+
+
+def last_values(rows: list[Any]) -> list[float]:
+    """The newest number of each row."""
+    return [float((row.get("values") or [row["value"]])[-1][1]) for row in rows]
+
+
+def added_by_last_batch(table: Path) -> list[int]:
+    """The bytes of the files that the newest version of a Delta table has more."""
+    newest = max((table / "_delta_log").glob("*.json"))
+    actions = map(json.loads, newest.read_text().splitlines())
+    return [action["add"]["size"] for action in actions if "add" in action]
 
 
 def _partitions_are_in_order(asked: Prometheus, address: str) -> None:

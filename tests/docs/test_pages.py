@@ -3,12 +3,13 @@
 import ast
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 import unskew
+from benchmarks.table_routes import by_bytes, by_cost, by_rows
 from tests.support.blocks import blocks, prose
 from unskew.config.errors import UsageError
 from unskew.jobs.__main__ import COMMANDS, _parser
@@ -155,6 +156,13 @@ def test_what_the_page_of_tables_shows_is_in_its_example() -> None:
     parts = re.split(r"\n{2,}", shown.text.strip())
     assert len(parts) == 3
     assert [part for part in parts if f"\n{part}\n" not in example] == []
+
+
+@pytest.mark.parametrize("table", [by_rows, by_bytes, by_cost])
+@pytest.mark.slow
+def test_the_page_of_tables_has_what_level_does(table: Callable[[], Iterator[str]]) -> None:
+    lines = (ROOT / "docs" / "tables.md").read_text("utf-8").splitlines()
+    assert [row for row in table() if row not in lines] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)

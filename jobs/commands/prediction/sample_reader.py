@@ -44,6 +44,8 @@ class PredictionInput:
     """Partitions that its job works on at once, if that is known."""
     level: Mapping[str, Any] = field(default_factory=dict)
     """The options of `level` that the job has, if that is its grouping."""
+    file_cost: int = 0
+    """What a file of its table costs, in bytes; 0 where those are not balanced."""
 
 
 def take_sample(question: Question) -> PredictionInput:
@@ -142,6 +144,7 @@ def _sample_job(question: Question, name: str) -> PredictionInput:
         "level" if job.grouping.type == "auto" else job.grouping.type,
         count_slots(reveal(job.spark).get("spark.master", "local[*]")),
         read_grouping_options(job.grouping) if job.grouping.type == "level" else {},
+        rows.file_cost,
     )
 
 

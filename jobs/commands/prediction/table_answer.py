@@ -10,7 +10,12 @@ from unskew.jobs.commands.prediction.answer import BATCHES, list_notes
 from unskew.jobs.commands.prediction.key_sample import Sample
 from unskew.jobs.commands.prediction.options import Question
 from unskew.jobs.commands.prediction.sample_reader import PredictionInput
-from unskew.jobs.commands.prediction.table_writers import Writers, advise, predict_writers
+from unskew.jobs.commands.prediction.table_writers import (
+    LevelOptions,
+    Writers,
+    advise,
+    predict_writers,
+)
 from unskew.jobs.local.terminal_tables import make_console, print_fitting
 
 
@@ -57,8 +62,8 @@ def answer(
     size = min(inputs.batch_records or -(-sample.hashes.size // BATCHES), sample.hashes.size)
     tasks = min(question.sources or min(partitions, SOURCES_MAX), size)
     batches = [KeyBatch.from_hashes(hashes) for hashes in sample.cut(size)]
-    level, sizes = inputs.level, sample.cut_sizes(size)
-    predictions = predict_writers(batches, partitions, tasks, begun, level=level, sizes=sizes)
+    level = LevelOptions(inputs.level, sample.cut_sizes(size), inputs.file_cost)
+    predictions = predict_writers(batches, partitions, tasks, begun, level)
     values = KeyBatch.from_hashes(sample.hashes).distinct
     return TableAnswer(sample, values, partitions, tasks, size, predictions)
 

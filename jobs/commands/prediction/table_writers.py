@@ -7,14 +7,14 @@ that read. Its target size is taken to be a writer's share, as one would set it 
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from statistics import fmean
 from typing import Any
 
 import numpy as np
 
-from unskew.grouping.base import Grouping, Int32s, Int64s
+from unskew.grouping.base import Chunk, Grouping, Int32s, Int64s
 from unskew.grouping.registry import create
 from unskew.grouping.simulation.batch_cost import Begun
 from unskew.grouping.simulation.loads import KeyBatch, hash_as_spark
@@ -43,7 +43,8 @@ class Writers:
     most_files: float
     """The most files of one writer."""
     slowest_over_mean: float
-    """Rows of the fullest writer over a batch's even share; bytes where the job balances those."""
+    """Rows of the fullest writer over a batch's even share; where the job balances bytes, those and
+    what its files cost."""
 
 
 @dataclass(frozen=True)
@@ -62,29 +63,36 @@ class Reading:
         return cls(batch, np.arange(batch.hashes.size) * tasks // batch.hashes.size, tasks, sizes)
 
 
+@dataclass(frozen=True)
+class LevelOptions:
+    """How a job has its table's writers levelled."""
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The grouping's own."""
+    sizes: Sequence[Int64s] | None = None
+    """The bytes of rows, batch by batch, which `balance: bytes` needs."""
+    file_cost: int = 0
+    """The bytes that a file costs beside them."""
+
+
 def predict_writers(
     batches: Sequence[KeyBatch],
     partitions: int,
     tasks: int,
     begun: Begun = lambda _: None,
-    *,
-    level: Mapping[str, Any] | None = None,
-    sizes: Sequence[Int64s] | None = None,
+    level: LevelOptions | None = None,
 ) -> tuple[Writers, ...]:
-    """Predict what each way writes of these batches; `begun` is called with each way.
-
-    `level` are that grouping's options, and `sizes` the bytes of rows, which `balance: bytes`
-    needs.
-    """
-    sized: Sequence[Int64s | None] = sizes or [None] * len(batches)
+    """Predict what each way writes of these batches; `begun` is called with each way."""
+    level = level or LevelOptions()
+    sized: Sequence[Int64s | None] = level.sizes or [None] * len(batches)
     pairs = zip(batches, sized, strict=True)
     readings = [Reading.share_evenly(batch, tasks, size) for batch, size in pairs]
-    ways: Mapping[str, _Spread] = {**_WAYS, LEVEL: partial(_route_by_level, options=level or {})}
+    ways: Mapping[str, _Spread] = {**_WAYS, LEVEL: partial(route_by_level, level=level)}
     written = []
     for way in _ORDER:
         begun(way)
         routes = list(ways[way](readings, partitions))
-        written.append(_average(way, readings, routes, partitions))
+        written.append(_average(way, readings, routes, partitions, level.file_cost))
     return tuple(written)
 
 
@@ -118,7 +126,11 @@ def advise(predictions: Sequence[Writers]) -> str:
 
 
 def _average(
-    way: str, readings: Sequence[Reading], routes: Sequence[Int32s], partitions: int
+    way: str,
+    readings: Sequence[Reading],
+    routes: Sequence[Int32s],
+    partitions: int,
+    file_cost: int,
 ) -> Writers:
     pairs = zip(readings, routes, strict=True)
     loads = [read.batch.count(chosen, int(chosen.max()) + 1) for read, chosen in pairs]
@@ -127,7 +139,9 @@ def _average(
     # Without a shuffle the writers are the tasks that read.
     writers = readings[0].tasks if way == NO_SHUFFLE else partitions
     weights = [
-        np.bincount(chosen, read.sizes) if read.sizes is not None else each.records
+        each.records
+        if read.sizes is None
+        else np.bincount(chosen, read.sizes) + file_cost * each.keys
         for read, chosen, each in zip(readings, routes, loads, strict=True)
     ]
     uneven = [each.max() * writers / each.sum() for each in weights]
@@ -145,22 +159,31 @@ def _hash(readings: Sequence[Reading], partitions: int) -> Iterator[Int32s]:
         yield hash_as_spark(reading.batch.hashes, partitions)
 
 
-def _route_by_level(
-    readings: Sequence[Reading], partitions: int, options: Mapping[str, Any]
+def route_by_level(
+    readings: Sequence[Reading], partitions: int, level: LevelOptions
 ) -> Iterator[Int32s]:
     tasks = readings[0].tasks
     routers: list[Grouping] = [
-        create(LEVEL, partitions=partitions, source=source, sources=tasks, **options)
+        create(LEVEL, partitions=partitions, source=source, sources=tasks, **level.options)
         for source in range(tasks)
     ]
+    key_size = -(-level.file_cost // tasks)
     for reading in readings:
         begin_all(routers, None)
         chosen = np.empty(reading.task.size, np.int32)
         for source, router in enumerate(routers):
             mine = reading.task == source
             sizes = None if reading.sizes is None else reading.sizes[mine]
-            chosen[mine] = router.route(reading.batch.hashes[mine], sizes)
+            share = reading.batch.hashes[mine], sizes
+            chosen[mine] = router.route(*(_add_file_cost(share, key_size) if key_size else share))
         yield chosen
+
+
+def _add_file_cost(share: Chunk, size: int) -> Chunk:
+    from unskew.grouping.spark.router import add_key_size  # noqa: PLC0415 - on use: Spark
+
+    (whole,) = add_key_size([share], size)
+    return whole
 
 
 def _rebalance(readings: Sequence[Reading], partitions: int) -> Iterator[Int32s]:

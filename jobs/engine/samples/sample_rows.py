@@ -27,7 +27,7 @@ from unskew.jobs.operators.base import KEY, KEY_HASH, Operator
 from unskew.jobs.operators.user_code.failing_rows import make_partials
 from unskew.jobs.query import source
 from unskew.jobs.query.decode import decode
-from unskew.jobs.query.pipeline import prepare_records
+from unskew.jobs.query.pipeline import prepare_records, read_file_cost
 from unskew.jobs.query.prepare import REJECTED
 from unskew.jobs.query.prepare_rows import SIZE
 
@@ -52,6 +52,8 @@ class JobSample:
     """What its operator takes; None where it has no partial to measure."""
     sizes: Int64s | None = None
     """The bytes of each row of a table; None where the grouping does not balance them."""
+    file_cost: int = 0
+    """The bytes that each of its files costs beside them."""
 
 
 def evaluate_keys(raw: RawSample, expression: str) -> Sequence[str | None]:
@@ -99,7 +101,8 @@ def sample_job_in(spark: SparkSession, job: Job, raw: RawSample | None, records:
     hashes = keys[KEY_HASH].to_numpy().astype(np.int64).view(np.uint64)
     sizes = keys[SIZE].to_numpy().astype(np.int64) if sized else None
     work = _measure(accepted, operator) if operator.merges and keys.num_rows else None
-    sample = JobSample(hashes, keys[KEY], rows.count() - keys.num_rows, work, sizes)
+    rejected = rows.count() - keys.num_rows
+    sample = JobSample(hashes, keys[KEY], rejected, work, sizes, read_file_cost(job))
     rows.unpersist()
     return sample
 

@@ -76,6 +76,10 @@ class TableSink(Sink):
     """When the table has other columns than the rows: `refuse` stops the job with a sentence before
     anything is written; `merge` adds columns that are new. Another type is always refused."""
 
+    file_cost_bytes: Annotated[int, Field(ge=1, le=2**30)] | None = Field(None, examples=[200_000])
+    """With `grouping.balance: bytes`: what it takes a writer to begin and end a file, as bytes that
+    it would write meanwhile. Each value that a writer has counts so much beside its rows."""
+
     @property
     def partition_columns(self) -> list[PartitionColumn]:
         """What the table is partitioned by, in order."""
@@ -104,6 +108,16 @@ class TableSink(Sink):
                 f"parquet contradicts merge.output {merge.output}: a row in a file cannot be"
                 " updated",
                 "write merge.output: append, or format: delta",
+            )
+
+    @agrees_with("grouping")
+    def files_cost_what_is_balanced(self, grouping: Any) -> Iterator[Contradiction]:
+        """What a file costs counts where bytes are balanced."""
+        if self.file_cost_bytes is not None and getattr(grouping, "balance", "") != "bytes":
+            yield Contradiction(
+                ("file_cost_bytes",),
+                "has no effect where the grouping does not balance bytes",
+                "write grouping: {type: level, balance: bytes}, or remove it",
             )
 
     @agrees_with("sinks", "operator")

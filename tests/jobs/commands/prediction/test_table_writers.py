@@ -15,6 +15,7 @@ from unskew.grouping.base import Int64s
 from unskew.grouping.simulation.loads import KeyBatch, hash_as_spark
 from unskew.jobs.__main__ import main
 from unskew.jobs.commands.prediction.table_writers import (
+    LevelOptions,
     Writers,
     advise,
     cut_partition,
@@ -100,8 +101,9 @@ def test_level_is_predicted_with_the_options_of_the_job() -> None:
     sizes = [20 + 10 * (keys % np.uint64(40)).astype(np.int64)]
     batches = [KeyBatch.from_hashes(keys)]
 
-    def level(sizes: list[Int64s] | None, **options: object) -> Writers:
-        ways = predict_writers(batches, 8, 1, level=options, sizes=sizes)
+    def level(sizes: list[Int64s] | None, file_cost: int = 0, **options: object) -> Writers:
+        given = LevelOptions(options, sizes, file_cost)
+        ways = predict_writers(batches, 8, 1, level=given)
         return next(each for each in ways if each.way == "level")
 
     assert level(None).slowest_over_mean < 1.01
@@ -111,6 +113,9 @@ def test_level_is_predicted_with_the_options_of_the_job() -> None:
     whole = level(sizes, balance="bytes", target_file_bytes=10**6)
     assert whole.files == batches[0].distinct
     assert whole.slowest_over_mean > 1.05
+    # Who has more files has fewer bytes, where a file costs as much as forty rows.
+    assert level(sizes, 10**4).slowest_over_mean > 1.15
+    assert level(sizes, 10**4, balance="bytes").slowest_over_mean < 1.05
 
 
 def test_the_command_shows_every_way_and_one_sentence(

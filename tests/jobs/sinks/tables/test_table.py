@@ -13,12 +13,13 @@ from tests.support.running.in_process import Ran, write_lines
 from tests.support.running.plans import (
     CountingPipeline,
     evaluated_folder,
+    list_python_inputs,
     list_stages,
     read_evaluated,
 )
 from unskew.config.errors import ExternalError
 from unskew.grouping.simulation.loads import KeyBatch
-from unskew.jobs.commands.prediction.table_writers import predict_writers
+from unskew.jobs.commands.prediction.table_writers import LevelOptions, Writers, predict_writers
 from unskew.jobs.engine.samples.sample_rows import sample_job_in
 from unskew.jobs.observe.inspection import inspect
 from unskew.jobs.sinks.tables.layout import read_owner
@@ -78,11 +79,15 @@ def expected(records: list[dict[str, Any]]) -> Counter[Any]:
     )
 
 
+def predict_level(batches: list[KeyBatch], options: LevelOptions | None) -> Writers:
+    predictions = predict_writers(batches, JOB["partitions"], tasks=1, level=options)
+    return next(each for each in predictions if each.way == "level")
+
+
 def assert_predicted(spark: SparkSession, ran: Ran) -> None:
     """`compare --table` says of these records what the job's only batch made of them."""
     hashes = sample_job_in(spark, ran.job, None, 10**6).hashes
-    predictions = predict_writers([KeyBatch.from_hashes(hashes)], ran.job.partitions, tasks=1)
-    level = next(each for each in predictions if each.way == "level")
+    level = predict_level([KeyBatch.from_hashes(hashes)], None)
     stats, written = ran.batches[0].stats, ran.batches[0].written
     assert stats is not None
     assert written is not None
@@ -121,6 +126,7 @@ def test_rows_are_in_the_table_once_and_every_writer_has_its_share(
         "Exchange ShufflePartitionIdPassThrough 4",
         "ArrowEvalPython",
     ]
+    assert list_python_inputs(ran) == [{"key_hash", "arrived", "rejected"}, {"key_hash"}]
     routed = read_evaluated(evaluated_folder(ran.job.checkpoint))
     assert len(routed) == wanted.total() + 2 * len(rejected)
     files = {
@@ -133,6 +139,31 @@ def test_rows_are_in_the_table_once_and_every_writer_has_its_share(
         int(done.written.files.sum()) for done in ran.batches if done.written
     ]
     assert sum(part["last_batch"]["written_bytes"] for part in data["partitions"]) > 0
+
+
+@pytest.mark.slow
+def test_a_writer_with_more_files_has_fewer_bytes(spark: SparkSession, tmp_path: Path) -> None:
+    names = ["hot"] * 3000 + [f"c{number % 97}" for number in range(1000)]
+    at = "2026-01-01T00:00:00Z"
+    rows = [{"country": name, "amount": n, "at": at} for n, name in enumerate(names)]
+    for number in range(2):
+        write_lines(tmp_path / "in", f"{number}.json", [*rows, "no object"])
+    by_bytes = {"type": "level", "balance": "bytes"}
+
+    ran = run(spark, tmp_path, grouping=by_bytes, sink={"file_cost_bytes": 500})
+
+    sample = sample_job_in(spark, ran.job, None, 10**6)
+    assert sample.sizes is not None
+    assert set(sample.sizes.tolist()) == {13}
+    level = LevelOptions({}, [sample.sizes], sample.file_cost)
+    assert predict_level([KeyBatch.from_hashes(sample.hashes)], level).slowest_over_mean > 1.1
+    # How many tasks share the cost is known from the second batch on.
+    done = ran.batches[1]
+    assert done.stats is not None
+    assert done.written is not None
+    work = 13 * done.stats.records + 500 * done.written.files
+    assert work.max() < 1.03 * work.mean()
+    assert rows_of(spark, tmp_path / "table") == expected(rows + rows)
 
 
 @pytest.mark.slow
