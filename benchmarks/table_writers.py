@@ -216,6 +216,7 @@ def measure(case: Case, name: str, spark: SparkSession, meter: Meter) -> Row:
         "values": size.values,
         "writers": size.writers,
         "batches": size.batches,
+        "at once": size.cores,
         "format": case.format,
         "z": case.z,
         "writing": name,
@@ -299,6 +300,7 @@ FORMATS = {
     "values": "6,.0f",
     "writers": "7,.0f",
     "batches": "7,.0f",
+    "at once": "7,.0f",
     "format": "<8",
     "z": "4.1f",
     "writing": "<26",
@@ -324,7 +326,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--batches", type=int, default=4)
     parser.add_argument("--values", type=int, default=1000)
     parser.add_argument("--writers", type=int, default=16)
-    parser.add_argument("--cores", type=int, help="tasks at once: 2; throttled, all writers")
+    parser.add_argument(
+        "--cores", type=int, help="tasks at once: 2; throttled, a quarter more than writers"
+    )
     parser.add_argument("--z", type=float, nargs="+", default=[0.0, 0.8, 1.4])
     parser.add_argument("--format", nargs="+", default=["parquet", "delta"])
     parser.add_argument("--only", nargs="+", choices=WAYS, default=WAYS, help="ways to write")
@@ -340,11 +344,11 @@ def main(words: Sequence[str] | None = None) -> None:
     """Measure, print and keep."""
     given = make_parser().parse_args(words)
     throttle = Throttle(given.throttle, given.open_millis) if given.throttle else None
-    # Writers that wait for their streams need no core each.
-    cores = given.cores or (given.writers if throttle else 2)
+    # Writers that wait for their streams need no core each; REBALANCE makes a few more of them.
+    cores = given.cores or (given.writers * 5 // 4 if throttle else 2)
     size = Size(given.records, given.batches, given.values, given.writers, cores, throttle)
     line = (
-        f"{size.cores} tasks at once; medians of the batches but the first, which counts nowhere."
+        f"Medians of the batches but the first, which counts nowhere; `at once`: tasks there were."
         f" `level` is the whole job, dead letters and reports included; `{LEVEL_BY_COST}` the same"
         f" with `balance: bytes` and `file_cost_bytes: {size.file_cost_bytes}`; the others are by"
         f" hand in `foreachBatch`. The jobs' line: the slowest writer's task within {EVEN} of the"
