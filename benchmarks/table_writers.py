@@ -29,11 +29,11 @@ from pyspark.sql import functions as sf
 
 from benchmarks.engine.measure import Bench, Meter, bench, middle, settle, zipf
 from benchmarks.engine.report import description
-from benchmarks.kept_rows import KeptRows, Keys
-from benchmarks.table_rivals import BY_HAND, Shuffle, set_as_a_user_would
 from benchmarks.tables import MEETS, UNJUDGED, Row, Table, show, verdict
-from benchmarks.throttled_store import Throttle
-from benchmarks.written_files import Written, written
+from benchmarks.writers.kept_rows import KeptRows, Keys
+from benchmarks.writers.rivals import BY_HAND, Shuffle, set_as_a_user_would
+from benchmarks.writers.throttled_store import Throttle
+from benchmarks.writers.written_files import Written, written
 from unskew.config.loader import load_job
 from unskew.config.models.job import Job
 from unskew.jobs.engine.service import Service

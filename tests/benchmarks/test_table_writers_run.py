@@ -13,8 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.kept_rows import KeptRows
-from benchmarks.table_rivals import BY_HAND
 from benchmarks.table_writers import (
     COLUMNS,
     FORMATS,
@@ -24,7 +22,9 @@ from benchmarks.table_writers import (
     Size,
     rotated,
 )
-from benchmarks.written_files import Written, by_writer, written
+from benchmarks.writers.kept_rows import KeptRows
+from benchmarks.writers.rivals import BY_HAND
+from benchmarks.writers.written_files import Written, by_writer, written
 
 
 def row(writing: str, seconds: float) -> dict[str, Any]:

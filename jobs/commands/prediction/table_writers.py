@@ -180,7 +180,7 @@ def route_by_level(
 
 
 def _add_file_cost(share: Chunk, size: int) -> Chunk:
-    from unskew.grouping.spark.router import add_key_size  # noqa: PLC0415 - on use: Spark
+    from unskew.grouping.spark.router import add_key_size  # noqa: PLC0415 - imported when needed: Spark
 
     (whole,) = add_key_size([share], size)
     return whole

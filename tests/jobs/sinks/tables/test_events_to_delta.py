@@ -61,7 +61,7 @@ def test_the_generators_trades_are_in_the_table_once(
     # Each row says where its record is.
     records = topic_records(broker, "trades", PARTITIONS)
     read = {(each.partition(), each.offset()): read_trade(each.value()) for each in records}
-    assert dict(rows) == {place: row for place, row in read.items() if row is not None}
+    assert dict(rows) == {where: row for where, row in read.items() if row is not None}
     files = (tmp_path / "results" / "events-dead-letters").rglob("*.json")
     dead = [json.loads(line) for file in files for line in file.read_text().splitlines()]
     assert {each["reason"] for each in dead} == {"not_decoded"}
@@ -94,6 +94,6 @@ def _rows_of_file(table: Path, added: dict[str, Any]) -> Iterator[tuple[tuple[in
     assert file.schema.field("price").type == pa.decimal128(18, 4)
     symbol, day = (added["partitionValues"][name] for name in ("symbol", "day"))
     for row in file.to_pylist():
-        place = row["kafka_partition"], row["kafka_offset"]
+        where = row["kafka_partition"], row["kafka_offset"]
         at = row["traded_at"] and row["traded_at"].replace(tzinfo=UTC)
-        yield place, (symbol, row["price"], row["volume"], at, day)
+        yield where, (symbol, row["price"], row["volume"], at, day)
