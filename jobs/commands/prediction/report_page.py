@@ -37,28 +37,30 @@ _PAGE = """<!doctype html>
 <style>
 {palette}body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 900px; margin: 2em auto;
   padding: 0 1em; color: var(--text); background: var(--card); }}
-h1 {{ font-size: 1.4em; }} h2 {{ font-size: 1.1em; margin-top: 2em; }}
+h1 {{ font-size: 1.4em; overflow-wrap: anywhere; }} h2 {{ font-size: 1.1em; margin-top: 2em; }}
 .advice {{ font-size: 1.1em; background: var(--ground); border-left: 5px solid var(--routed);
   padding: .8em 1em; }}
 table {{ border-collapse: collapse; }} .wide {{ overflow-x: auto; }}
 td, th {{ padding: .2em .9em; text-align: right; border-bottom: 1px solid var(--line); }}
-td:first-child, th:first-child {{ text-align: left; overflow-wrap: anywhere; }}
+td:first-child, th:first-child {{ text-align: left; overflow-wrap: anywhere; min-width: 11em; }}
 tr.chosen {{ font-weight: bold; background: var(--ground); }}
 svg {{ max-width: 100%; height: auto; }} svg text {{ fill: var(--text); font-size: 13px; }}
 svg path {{ stroke: var(--line); }} svg .knee {{ stroke: var(--muted); }}
+@media (max-width: 700px) {{ td, th {{ padding: .2em .5em; font-size: .9em; }}
+  svg {{ max-width: none; width: 640px; }} svg text {{ font-size: 15px; }} }}
 {classes}.small {{ color: var(--muted); font-size: .9em; }}
 </style></head><body>
 <h1>{title}</h1>
 <p class="advice">{advice}</p>
 {notes}
 <h2>A batch of {batch_records} records under each grouping</h2>
-{bars}
+<div class="wide">{bars}</div>
 {predictions}
 <h2>The heaviest keys</h2>
 {keys}
 <p>{head}</p>
 <h2>More partitions</h2>
-{curve}
+<div class="wide">{curve}</div>
 <p>{knee}</p>
 <p class="small">{sampled}. Predicted by the cost model with the constants of {constants_of}.
 Work: {cost} s a record, {setup} s a key that a task meets, {carried} bytes a partial result.</p>

@@ -23,7 +23,7 @@ from unskew.grouping.simulation.loads import Work
 from unskew.jobs.engine.session import open_job_session, session
 from unskew.jobs.engine.spark_errors import shorten, translate_spark_errors
 from unskew.jobs.kafka.newest_records import RawSample
-from unskew.jobs.operators.base import KEY, KEY_HASH, Operator
+from unskew.jobs.operators.base import KEY, KEY_HASH, PANE, Operator
 from unskew.jobs.operators.user_code.failing_rows import make_partials
 from unskew.jobs.query import source
 from unskew.jobs.query.decode import decode
@@ -141,14 +141,17 @@ class _WorkMeter:
 
 def measure_work(operator: Operator, rows: pa.Table) -> Work:
     """Measure an operator's time for a record and for a key, by rows of few keys and of many."""
-    by_key = rows.take(np.argsort(rows[KEY_HASH].to_numpy(), kind="stable"))
+    by_key = rows.take(np.lexsort((rows[PANE].to_numpy(), rows[KEY_HASH].to_numpy())))
     mixed = rows.take(np.random.default_rng(1).permutation(rows.num_rows))
     pilot = mixed.slice(0, _PILOT_ROWS)
     _time_partials(operator, pilot)  # what it loads once a worker is neither
     row_seconds = _time_partials(operator, pilot)[0] / pilot.num_rows
     size = min(rows.num_rows, max(_PILOT_ROWS, int(_TRIAL_SECONDS / max(row_seconds, 1e-9))))
     trials = [by_key.slice(0, size), mixed.slice(0, size)]
-    counts = np.array([[size, len(trial[KEY_HASH].unique())] for trial in trials], float)
+    # An operator meets a key once in each stretch of time, but opens it once.
+    met = [KEY_HASH] if operator.defines_open() else [KEY_HASH, PANE]
+    groups = [trial.group_by(met).aggregate([]).num_rows for trial in trials]
+    counts = np.array([[size, number] for number in groups], float)
     measured = [_time_partials(operator, trial) for trial in trials]
     cost, setup = _split(counts, np.array([seconds for seconds, _ in measured]))
     return Work(cost, setup, measured[1][1], operator.native)

@@ -34,10 +34,21 @@ def test_the_report_is_whole_in_a_browser(tmp_path: Path) -> None:
         words = seen.page.locator("svg").first.text_content() or ""
         wide = seen.page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
 
+        seen.page.set_viewport_size({"width": 390, "height": 844})
+        narrow = seen.page.evaluate("document.documentElement.scrollWidth")
+        rows = seen.page.locator("tr")
+        heights = [rows.nth(number).evaluate("row => row.clientHeight") for number in range(9)]
+        letters = seen.page.locator("svg text").first.evaluate(
+            "text => text.getBoundingClientRect().height"
+        )
+
     assert len(boxes) == 2
     assert all(box is not None and box["width"] > 300 and box["height"] > 100 for box in boxes)
     assert all(way in words for way in WAYS)
     assert not wide
+    assert narrow == 390
+    assert max(heights[1:]) < 40  # no name is broken into letters
+    assert letters > 9
     assert seen.asked == [report.as_uri()]
     assert seen.errors == []
 

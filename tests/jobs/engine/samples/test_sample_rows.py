@@ -85,11 +85,12 @@ def test_a_jobs_sample_has_its_keys_its_rejected_records_and_the_operators_time(
     assert sample.work.partial_bytes == pytest.approx(100, rel=0.1)
 
 
-def test_the_time_of_a_key_is_told_from_that_of_a_record() -> None:
+@pytest.mark.parametrize("panes", [1, 5])
+def test_the_time_of_a_key_is_told_from_that_of_a_record(panes: int) -> None:
     keys = np.random.default_rng(1).integers(0, 400, 4000)
     rows = pa.table(
         {
-            "pane": np.zeros(4000, np.int64),
+            "pane": np.arange(4000) % panes,
             "key": [f"k{key}" for key in keys],
             "key_hash": keys,
             "event_time": pa.array(np.zeros(4000, np.int64), pa.timestamp("us", "UTC")),
