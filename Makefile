@@ -12,7 +12,7 @@ WORKERS := -n 2 --dist loadgroup --no-loadscope-reorder
 export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-long storm soak check format lint types layers fresh rules containers golden references coverage compose-dry \
+.PHONY: help setup demo test test-slow test-long storm soak check format lint types layers fresh rules containers golden references pictures coverage compose-dry \
 	bench-kernels bench-balance bench-engine bench-model bench-tables papers papers-large papers-quick lock jars-lock wheel clean
 
 help: ## List the targets
@@ -73,6 +73,9 @@ golden: setup ## Write the golden files again; review them as a diff
 references: setup ## Regenerate the schema, pages, dashboards and manifests that follow from code
 	@.venv/bin/unskew schema --output config/schema.json && $(RUN) -m docs.reference.metrics && $(RUN) -m docs.reference.configuration && \
 	$(RUN) -m docs.reference.groupings && $(RUN) -m docs.reference.counts && $(RUN) -m dashboards && $(RUN) deploy/prometheus_rule.py
+
+pictures: setup ## Take the pictures in docs/images of the live page and of the demo anew: needs Chromium
+	@$(RUN) -m docs.reference.screenshots && .venv/bin/unskew demo --png docs/images/before-after.png
 
 coverage: setup ## Tests with coverage of config and grouping
 	@$(RUN) -m coverage run -m pytest -q -m "not slow and not long and not spark and not e2e" && \

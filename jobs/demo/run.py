@@ -25,7 +25,7 @@ from unskew.config.models.job import Job
 from unskew.jobs.demo.results import Outcome
 from unskew.jobs.demo.view import View
 from unskew.jobs.engine.service import Service
-from unskew.jobs.engine.session import open_job_session
+from unskew.jobs.engine.session import SHORT_LIVED, open_job_session
 from unskew.jobs.engine.spark_errors import translate_spark_errors
 from unskew.jobs.generator.oracle import Oracle
 from unskew.jobs.generator.outputs import KafkaOutput
@@ -180,7 +180,7 @@ def make_job(grouping: str, broker: Broker, folder: Path, lines: int) -> Job:
             "metrics.port": "auto",
             "checkpoint": str(folder / grouping),
             # A slot for each partition: they wait side by side, also on few cores.
-            "spark": {"spark.master": f"local[{PARTITIONS}]"},
+            "spark": {"spark.master": f"local[{PARTITIONS}]", **SHORT_LIVED},
         },
     )
 

@@ -24,7 +24,7 @@ from unskew.config.models.job import Job
 from unskew.config.problems.messages import find
 from unskew.config.yaml.results_list import SECTION, read_result_names
 from unskew.jobs.engine.service import Service
-from unskew.jobs.engine.session import open_job_session
+from unskew.jobs.engine.session import SHORT_LIVED, open_job_session
 from unskew.jobs.engine.spark_errors import translate_spark_errors
 from unskew.jobs.operators.base import EVENT_TIME, KEY_HASH, PANE, RESULT, Operator
 from unskew.jobs.operators.mergeability import Case, CounterExample, find_violations, shrink
@@ -40,6 +40,11 @@ _ROWS = "rows"
 _PAIRS_MAX = 60
 _SEED = 7
 _LINES_MAX = 10
+_INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""For some rows; to make and compile Java code for each step takes longer than the step."""
 _SAMPLED_AT = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
 """The `timestamp` of sample records: with a time of now, no two runs had the same windows."""
 
@@ -81,6 +86,7 @@ def _make_overrides(job_file: str, samples: Path, folder: Path) -> dict[str, obj
         "trigger": {"type": "available_now"},
         "partitions": 2,
         "spark.spark.master": "local[2]",
+        **{f"spark.{name}": text for name, text in (SHORT_LIVED | _INTERPRETED).items()},
     }
     # The columns of a job of rows depend on its sink, which is not written to.
     if _is_of_rows(job_file):
