@@ -74,7 +74,7 @@ references: setup ## Regenerate the schema, pages, dashboards and manifests that
 	@.venv/bin/unskew schema --output config/schema.json && $(RUN) -m docs.reference.metrics && $(RUN) -m docs.reference.configuration && \
 	$(RUN) -m docs.reference.groupings && $(RUN) -m docs.reference.counts && $(RUN) -m dashboards && $(RUN) deploy/prometheus_rule.py
 
-pictures: setup ## Take the pictures in docs/images of the live page and of the demo anew: needs Chromium
+pictures: setup ## Take the pictures in docs/images of the live page and of the demo again: needs Chromium
 	@$(RUN) -m docs.reference.screenshots && .venv/bin/unskew demo --png docs/images/before-after.png
 
 coverage: setup ## Tests with coverage of config and grouping

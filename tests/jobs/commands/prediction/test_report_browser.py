@@ -38,7 +38,7 @@ def test_the_report_is_whole_in_a_browser(tmp_path: Path) -> None:
         narrow = seen.page.evaluate("document.documentElement.scrollWidth")
         rows = seen.page.locator("tr")
         heights = [rows.nth(number).evaluate("row => row.clientHeight") for number in range(9)]
-        letters = seen.page.locator("svg text").first.evaluate(
+        text_height = seen.page.locator("svg text").first.evaluate(
             "text => text.getBoundingClientRect().height"
         )
 
@@ -47,8 +47,8 @@ def test_the_report_is_whole_in_a_browser(tmp_path: Path) -> None:
     assert all(way in words for way in WAYS)
     assert not wide
     assert narrow == 390
-    assert max(heights[1:]) < 40  # no name is broken into letters
-    assert letters > 9
+    assert max(heights[1:]) < 40  # no name is broken
+    assert text_height > 9
     assert seen.asked == [report.as_uri()]
     assert seen.errors == []
 
