@@ -74,7 +74,7 @@ class Bench:
         self._chunks = list(zip(np.split(keys, cuts), np.split(times, cuts), strict=True))
 
     def chunks(self) -> Iterator[Chunk]:
-        """As a source gets its share."""
+        """Yield the trace in chunks, as a source gets its share."""
         yield from self._chunks
 
     def rate(self, router: Grouping, feedback: Feedback | None = None) -> float:

@@ -32,7 +32,7 @@ from unskew.jobs.local.machine_constants import read_constants
 RESULTS = Path(__file__).resolve().parent / "results"
 WAYS = ("local", "level", "none")
 CORES = 2
-"""Of the machine that the tables are from: what is computed has as many slots."""
+"""Cores of the machine that the tables are from; the predictions have as many slots."""
 CALIBRATION_US = 1.0
 CLOSE = 1.05
 _HEAD = """# The cost model, predicted and measured

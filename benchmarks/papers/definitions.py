@@ -242,7 +242,7 @@ class Plot:
     """Lines over one axis."""
 
     name: str
-    """Of the file."""
+    """The file's name, without its ending."""
     title: str
     x: str
     y: str

@@ -174,9 +174,9 @@ class _Rule(NamedTuple):
     warm_ticks: int
     check_ticks: int
     sample_records: int
-    """Of this source, since the last change."""
+    """Records of this source that are needed since the last change."""
     loaded_records: int
-    """Of this source, in the loads."""
+    """Records that the loads of this source must have."""
     stream: bool
     """Do loads begin at zero with a cycle or change, rather than with a batch?"""
     decay: float

@@ -78,7 +78,7 @@ class Spaces(NamedTuple):
     table: Int32s
     """A hash table from a key to its slot; -1 is empty."""
     salt: np.uint64
-    """Of the table."""
+    """The salt of the table's hash."""
 
 
 def choose_table_size(slots: int) -> int:

@@ -13,7 +13,7 @@ class Execution:
     """Figures of time: only where records have a cost."""
 
     execution_seconds: float
-    """From the arrival of the first record until the last partition is done."""
+    """Seconds from the arrival of the first record until the last partition is done."""
     throughput_per_second: float
     latency_mean_ms: float
     latency_p50_ms: float
@@ -123,7 +123,7 @@ class SimulationReport:
     head_keys: int
     """Keys with at least 1/(5 n) of the records."""
     head_share: float
-    """Those keys' share of the records."""
+    """The share of the records that the head keys have."""
     hot_keys: int
     """Keys that the first source treats as hot at the end."""
     loads: list[int]

@@ -32,11 +32,11 @@ class Synced(Enum):
     """How much of a file on a local disk survives a power cut right after it was written."""
 
     NOTHING = 0
-    """It may be there in part."""
+    """A part of the file may be there."""
     CONTENT = 1
-    """It is there whole, or not at all."""
+    """The file is there whole, or not at all."""
     NAME = 2
-    """It is there, whole."""
+    """The file is there, whole."""
 
 
 def write_once(system: fs.FileSystem, path: str, data: bytes, synced: Synced) -> bool:

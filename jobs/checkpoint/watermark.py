@@ -35,7 +35,7 @@ class LogFile:
         return int(self._metadata[_FIELDS[self.log]])
 
     def replace_watermark(self, millis: int) -> bytes:
-        """Its content with another watermark."""
+        """Return the file's content with another watermark."""
         metadata = {**self._metadata, _FIELDS[self.log]: millis}
         text = json.dumps(metadata, separators=(",", ":"))
         return "\n".join([self.lines[0], text, *self.lines[2:]]).encode()

@@ -40,12 +40,12 @@ class OracleSettings:
 
 @dataclass(frozen=True)
 class KafkaTarget:
-    """A topic."""
+    """A Kafka topic to write to."""
 
     servers: str
     topic: str
     partitions: int | None
-    """It must have as many."""
+    """How many partitions the topic must have."""
     options: tuple[tuple[str, str], ...]
 
 
@@ -58,7 +58,7 @@ class FileTarget:
 
 @dataclass(frozen=True)
 class Plan:
-    """All that one run is to do."""
+    """The settings of one run."""
 
     settings: Settings
     target: KafkaTarget | FileTarget

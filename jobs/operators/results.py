@@ -208,7 +208,7 @@ class Results(Operator):
 
     @property
     def final(self) -> Mapping[str, str]:
-        # Not of the rows of other results, whose totals are of nothing.
+        # Null in the rows of other results, which have none of this one's totals.
         return {
             f"{part.section.prefix}{column}": f"CASE WHEN {KEY} = '{name}' THEN {text} END"
             for name, part in self.parts.items()

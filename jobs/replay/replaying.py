@@ -62,7 +62,7 @@ def replay(job: Job, dead_letters: Iterable[DeadLetter], ledger: Ledger) -> Coun
 def _leave_out(
     dead_letters: Iterable[DeadLetter], source: KafkaSource, ledger: Ledger, outcomes: Counter[str]
 ) -> Iterator[tuple[Coordinates, DeadLetter]]:
-    """Those that are to be sent; the others are counted."""
+    """Yield the dead letters that are to be sent; count the others."""
     taken: set[Coordinates] = set()
     for dead_letter in dead_letters:
         coordinates = dead_letter.coordinates

@@ -61,7 +61,7 @@ class Plan(NamedTuple):
     """Keys whose home is not the one of their hash, ascending."""
     home_partitions: Int32s
     shared_keys: UInt64s
-    """Those with fewest records first: what they leave uneven, larger ones can fill."""
+    """Keys that are split, fewest records first: what they leave uneven, larger ones can fill."""
     shared_first: Int64s
     """By shared key: its first entry in `shared_partitions`; and their number."""
     shared_partitions: Int32s

@@ -23,7 +23,7 @@ _DEPARTURE = 4.5
 _CHANGE = 3.0
 """Likewise of a batch's parts from each other: 1 in 700, since it only costs pairs in a batch."""
 PARTS = 8
-"""So many equal parts of a piece, in the order of its records, are compared."""
+"""How many equal parts of a piece, in the order of its records, are compared."""
 
 
 def compute_deviations(records: int, partitions: int) -> float:

@@ -58,9 +58,9 @@ class CsvParams(TextParams):
     """A column of a file with separated columns."""
 
     column: int = Field(1, ge=1, le=10_000)
-    """Its number, from 1 on."""
+    """The column's number, from 1 on."""
     title: str | None = None
-    """Its name in the first line, instead of its number."""
+    """The column's name in the first line, instead of its number."""
     separator: Literal["comma", "tab", "space", "semicolon", "pipe"] = "comma"
     """What is between columns."""
 

@@ -253,7 +253,7 @@ class HalfSkew(Country):
 
 
 class Uniform(SyntheticTrace):
-    """No skew."""
+    """All keys are equally frequent."""
 
     name = "uniform"
     Params = UniformParams

@@ -16,7 +16,7 @@ _COLORS = {
     "work": "work",
     "merge": "merge",
 }
-"""Of the live page's palette."""
+"""The colours of the parts, by their names in the live page's palette."""
 _MEANING = {
     "fixed": "fixed",
     "read": "read and decode",

@@ -27,7 +27,7 @@ PARTS = {
 """Spark's names of a batch's parts, and the names in the figures."""
 
 OWN = "own"
-"""Of several groupings, the batch's own."""
+"""The name of the batch's own grouping among several."""
 Lag = dict[tuple[str, str], int]
 """Records behind, by topic and Kafka partition."""
 

@@ -95,7 +95,7 @@ class Call(NamedTuple):
     """A call of an aggregate."""
 
     function: str
-    """In lower case."""
+    """The function's name in lower case."""
     argument: str
 
 
