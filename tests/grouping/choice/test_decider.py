@@ -149,7 +149,10 @@ def test_a_decision_says_what_it_saves_and_how_sure_that_is() -> None:
     chosen = decisions[1]
     saved = chosen.expected[KEY].seconds - chosen.expected[chosen.way].seconds
     assert saved > 2 * chosen.expected[chosen.way].deviation > 0
-    assert f"in place of key {chosen.expected[KEY].seconds:.2f} s: {saved:.2f} s +-" in chosen.why
+    assert (
+        f"in place of key {chosen.expected[KEY].seconds:.2f} s: saves {saved:.2f} s +-"
+        in chosen.why
+    )
 
 
 def test_a_change_that_costs_more_than_it_saves_is_not_made() -> None:
