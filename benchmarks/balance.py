@@ -1,7 +1,7 @@
 """Balance and state of groupings against the lines that they must meet, as tables.
 
-`python -m benchmarks.balance [heads] [fish] [level] [level-later] [sources] [small]`, all without
-a name.
+`python -m benchmarks.balance [heads] [fish] [level] [level-later] [curve] [sources] [small]`,
+all without a name.
 
 `heads` sends every cell of the paper's simulations through the groupings that treat the head of a
 stream apart. A row is the median of some seeds: the imbalance over all sources together,
@@ -13,7 +13,7 @@ head, `sum(head) min(f, choices) + sum(tail) min(f, 2)`. The other tables are th
 import argparse
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from statistics import median
@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.level_batches import level_later
+from benchmarks.kept_figures import KeptFigures
+from benchmarks.level_batches import curve, level_later
 from benchmarks.simulated import Options, fish, level, small, sources
 from benchmarks.tables import MEETS, Row, Table, machine, show, verdict
 from unskew.grouping.hashing import mix64
@@ -147,15 +148,26 @@ def measure(subject: Subject, cell: Cell, seed: int) -> Measured:
     )
 
 
-def medians(subject: Subject, cell: Cell, seeds: Iterable[int]) -> Measured:
+def medians(
+    subject: Subject, cell: Cell, seeds: Iterable[int], kept: KeptFigures | None = None
+) -> Measured:
     """The median of each figure over the seeds."""
-    runs = [measure(subject, cell, seed) for seed in seeds]
+    kept = kept or KeptFigures()
+    runs = [_kept_or_measured(kept, subject, cell, seed) for seed in seeds]
     return Measured(
         median(run.imbalance for run in runs),
         int(median(run.pairs for run in runs)),
         int(median(run.formula_pairs for run in runs)),
         int(median(run.distinct_keys for run in runs)),
     )
+
+
+def _kept_or_measured(kept: KeptFigures, subject: Subject, cell: Cell, seed: int) -> Measured:
+    setting = " ".join(f"{name}={value}" for name, value in asdict(cell).items())
+    figures = kept.figures(
+        subject.label, f"dealt {setting} {seed=}", lambda: asdict(measure(subject, cell, seed))
+    )
+    return Measured(**figures)  # type: ignore[arg-type] # none of its figures is a list
 
 
 def imbalance_max(subject: Subject, cell: Cell) -> float | None:
@@ -194,11 +206,11 @@ def _head_rows(options: Options) -> Iterator[Row]:
         for zipf in options.skews(ZIPFS):
             for n in options.widths(PARTITIONS):
                 for subject in wanted:
-                    yield _head_row(subject, Cell(n, zipf, records=records), options.seeds)
+                    yield _head_row(options, subject, Cell(n, zipf, records=records))
 
 
-def _head_row(subject: Subject, cell: Cell, seeds: int) -> Row:
-    figures = medians(subject, cell, range(seeds))
+def _head_row(options: Options, subject: Subject, cell: Cell) -> Row:
+    figures = medians(subject, cell, range(options.seeds), options.kept)
     line = imbalance_max(subject, cell)
     return {
         "records": cell.records,
@@ -226,6 +238,7 @@ TABLES: dict[str, Callable[[Options], Table]] = {
     "fish": fish,
     "level": level,
     "level-later": level_later,
+    "curve": curve,
     "sources": sources,
     "small": small,
 }
@@ -240,21 +253,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--grouping", nargs="+", help="only groupings that begin with one of these")
     parser.add_argument("--zipf", type=float, nargs="+", help="only rows with these skews")
     parser.add_argument("--partitions", type=int, nargs="+", help="only rows with these")
+    parser.add_argument("--kept", type=Path, metavar="FILE", help="measure what is not kept there")
+    parser.add_argument("--again", action="store_true", help="with --kept: measure all of it anew")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there as well")
     chosen = parser.parse_args(arguments)
     options = Options(
         chosen.seeds,
-        *(
-            None if values is None else tuple(values)
-            for values in (chosen.records, chosen.grouping, chosen.zipf, chosen.partitions)
-        ),
+        _tuple(chosen.records),
+        _tuple(chosen.grouping),
+        _tuple(chosen.zipf),
+        _tuple(chosen.partitions),
+        KeptFigures(chosen.kept, again=chosen.again),
     )
     names = list(TABLES) if "all" in chosen.table else list(dict.fromkeys(chosen.table))
     print(f"Medians of {options.seeds} seeds; {machine()}.\n")
     rows = {name: show(TABLES[name](options)) for name in names}
+    options.kept.tidy()
     if chosen.json is not None:
         content = {"machine": machine(), "seeds": options.seeds, "tables": rows}
         chosen.json.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def _tuple(values: Sequence[Any] | None) -> tuple[Any, ...] | None:
+    return None if values is None else tuple(values)
 
 
 if __name__ == "__main__":

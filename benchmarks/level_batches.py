@@ -1,10 +1,12 @@
-"""The table of `benchmarks.balance` on `level` from batch to batch: what its memory gives."""
+"""Tables of `benchmarks.balance` on `level` from batch to batch: its memory, and its `slack`."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from statistics import NormalDist
 
 import numpy as np
 
+from benchmarks.kept_figures import Figures
 from benchmarks.simulated import BATCH_RECORDS, LEVEL_PARTITIONS, SOURCES, Options
 from benchmarks.tables import MEETS, Row, Table, verdict
 from unskew.grouping.base import Int64s, UInt64s
@@ -27,6 +29,11 @@ DRIFT_BATCHES = 8
 LARGEST_MAX = 1.02
 REPLICATION_MAX = 1.05
 
+CURVE_PARTITIONS = 100
+CURVE_ZIPFS = (0.0, 0.3, 0.5)
+CURVE_SLACKS = (None, 0.14, 0.1, 0.07, 0.035, 0.017, 0.0)
+CURVE_KEYS = 10_000
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -36,6 +43,9 @@ class Batch:
     replication: float
     least: float
     """The replication that a largest load of `LARGEST_MAX` times the mean needs, whoever routes."""
+
+
+_FIGURES = tuple(each.name for each in fields(Batch))
 
 
 def play(
@@ -106,16 +116,41 @@ def _rows(options: Options) -> Iterator[Row]:
             for sources in SOURCES:
                 for zipf in options.skews(ZIPFS):
                     trace = f"zipf:z={zipf},keys=10000"
-                    row = _row(trace, records, BATCHES, n, sources, options.seeds)
+                    row = _row(options, trace, records, BATCHES, n, sources)
                     yield {**row, "trace": "zipf", "z": zipf}
         for n in options.widths((20, 100)):
             for sources in SOURCES[1:]:
                 for trace in DRIFTS:
-                    yield _row(trace, records, DRIFT_BATCHES, n, sources, options.seeds)
+                    yield _row(options, trace, records, DRIFT_BATCHES, n, sources)
 
 
-def _row(trace: str, records: int, batches: int, n: int, sources: int, seeds: int) -> Row:
-    runs = [list(play(trace, records, batches, n, sources, seed)) for seed in range(seeds)]
+def _played(
+    options: Options,
+    trace: str,
+    records: int,
+    batches: int,
+    n: int,
+    sources: int,
+    **slack: float | None,
+) -> list[list[Batch]]:
+    """The batches of every seed."""
+    slack = {name: value for name, value in slack.items() if value is not None}
+    label = "level" + "".join(f":{name}={value}" for name, value in slack.items())
+    run = f"play {trace},records={records * batches} {batches=} partitions={n} {sources=}"
+
+    def batches_of(seed: int) -> list[Batch]:
+        def measure() -> Figures:
+            played = list(play(trace, records, batches, n, sources, seed, **slack))
+            return {each: [getattr(batch, each) for batch in played] for each in _FIGURES}
+
+        kept = options.kept.figures(label, f"{run} {seed=}", measure)
+        return [Batch(*values) for values in zip(*(kept[each] for each in _FIGURES), strict=True)]
+
+    return [batches_of(seed) for seed in range(options.seeds)]
+
+
+def _row(options: Options, trace: str, records: int, batches: int, n: int, sources: int) -> Row:
+    runs = _played(options, trace, records, batches, n, sources)
     first = max(run[0].replication for run in runs)
     later = [batch for run in runs for batch in run[1:]]
     then, largest = (
@@ -123,10 +158,8 @@ def _row(trace: str, records: int, batches: int, n: int, sources: int, seeds: in
     )
     exact = None
     if batches == DRIFT_BATCHES:
-        again = [
-            play(trace, records, batches, n, sources, seed, slack=0.0) for seed in range(seeds)
-        ]
-        exact = max(batch.replication for run in again for batch in list(run)[1:])
+        again = _played(options, trace, records, batches, n, sources, slack=0.0)
+        exact = max(batch.replication for run in again for batch in run[1:])
     return {
         "trace": trace,
         "z": None,
@@ -142,3 +175,69 @@ def _row(trace: str, records: int, batches: int, n: int, sources: int, seeds: in
             "replication": then <= max(REPLICATION_MAX, exact or 0.0),
         }),
     }  # fmt: skip
+
+
+def curve(options: Options) -> Table:
+    """Replication over largest load, by `slack`, beside what theory says."""
+    return Table(
+        "curve: pairs over the largest load, by slack",
+        f"The second batch of {BATCH_RECORDS} records of Zipf's law over {CURVE_KEYS} keys, by"
+        " `slack` (*default*: 2.75 standard deviations of a source's own share). *pairs*: over"
+        " keys, and *max/mean*, means of the seeds; *least* and *most* of them. *theory*: the"
+        " largest load, on average, if with so many pairs each source did the best it can with its"
+        " own share alone, every shared key in two partitions: docs/level.md. With `slack: 0`"
+        " there is no plan, and each source is exact.",
+        {
+            "sources": "7", "n": "4", "z": "4.1f", "slack": ">8", "pairs": "6.3f",
+            "max/mean": "8.4f", "least": "6.4f", "most": "6.4f", "theory": "6.4f",
+        },
+        _curve_rows(options),
+    )  # fmt: skip
+
+
+def _curve_rows(options: Options) -> Iterator[Row]:
+    n = CURVE_PARTITIONS
+    for records in options.sizes([BATCH_RECORDS]):
+        for sources in SOURCES[1:]:
+            for zipf in options.skews(CURVE_ZIPFS):
+                for slack in CURVE_SLACKS:
+                    trace = f"zipf:z={zipf},keys={CURVE_KEYS}"
+                    runs = _played(options, trace, records, 2, n, sources, slack=slack)
+                    later = [run[1] for run in runs]
+                    pairs = float(np.mean([batch.replication for batch in later]))
+                    loads = [batch.max_over_mean for batch in later]
+                    yield {
+                        "sources": sources,
+                        "n": n,
+                        "z": zipf,
+                        "slack": "default" if slack is None else f"{slack:g}",
+                        "pairs": pairs,
+                        "max/mean": float(np.mean(loads)),
+                        "least": min(loads),
+                        "most": max(loads),
+                        "theory": least_expected(pairs - 1.0, records, zipf, n, sources),
+                        MEETS: verdict({}),
+                    }
+
+
+def least_expected(extra: float, records: int, zipf: float, partitions: int, sources: int) -> float:
+    """The largest load over the mean with `extra` pairs a key, at best and on average.
+
+    A source's records of a partition depart from their part by chance, with a deviation of d =
+    sqrt(partitions * sources / records) of it. Of those it can move at most what its shared keys
+    have: in two partitions each, the largest `extra` of the keys. So what stays of a normal
+    variable is what is beyond that part a of it, with the variance below; the sum over sources has
+    1 / sqrt(sources) of its deviation, and the fullest partition is the largest of so many.
+
+    >>> [round(least_expected(extra, 10**6, 0.0, 100, 48), 4) for extra in (0.0, 0.05, 1.0)]
+    [1.0251, 1.0131, 1.0]
+    """
+    normal = NormalDist()
+    shares = np.arange(1, CURVE_KEYS + 1.0) ** -zipf
+    a = float(shares[: round(extra * CURVE_KEYS)].sum() / shares.sum())
+    a /= (partitions * sources / records) ** 0.5
+    left = 2 * ((1 + a * a) * normal.cdf(-a) - a * normal.pdf(a))
+    grid = np.linspace(-8.0, 8.0, 4001)
+    below = np.array([normal.cdf(x) for x in grid]) ** partitions
+    largest = float((grid[1:] * np.diff(below)).sum())
+    return 1.0 + float(largest * np.sqrt(max(left, 0.0) * partitions / records))

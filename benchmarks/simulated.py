@@ -2,9 +2,10 @@
 
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 
+from benchmarks.kept_figures import Figures, KeptFigures
 from benchmarks.tables import MEETS, Row, Table, verdict
 from unskew.grouping.registry import GROUPINGS
 from unskew.grouping.simulation.reports import SimulationReport
@@ -56,6 +57,7 @@ class Options:
     """Only groupings whose label begins with one of these."""
     zipfs: tuple[float, ...] | None = None
     partitions: tuple[int, ...] | None = None
+    kept: KeptFigures = field(default_factory=KeptFigures)
 
     def sizes(self, own: Iterable[int]) -> tuple[int, ...]:
         """How many records."""
@@ -74,11 +76,51 @@ class Options:
         return [n for n in own if self.partitions is None or n in self.partitions]
 
 
-def run(grouping: str, trace: str, seed: int, **scenario: float) -> SimulationReport:
+@dataclass(frozen=True)
+class Run:
+    """What the tables need of one run of the simulator."""
+
+    pairs: float
+    replication: float
+    imbalance_mean: float
+    """Of the batches, as the next three."""
+    imbalance_max: float
+    max_over_mean_mean: float
+    max_over_mean_max: float
+    window_last: float
+    """The largest load over the mean in the last window of time."""
+    window_worst: float
+    seconds: float
+    """When the last record is served; 0 where records have no cost."""
+
+
+def run(options: Options, grouping: str, trace: str, seed: int, **scenario: float) -> Run:
     """One grouping on one trace, both of this seed."""
-    chosen = Scenario.model_validate({**scenario, "seed": seed})
-    opened = open_trace(f"{trace},seed={seed + 1}")
-    return simulate(opened, GroupingSpec.parse(grouping), chosen, time.perf_counter)
+    settings = " ".join(f"{name}={value:g}" for name, value in sorted(scenario.items()))
+
+    def measure() -> Figures:
+        chosen = Scenario.model_validate({**scenario, "seed": seed})
+        opened = open_trace(f"{trace},seed={seed + 1}")
+        return _figures(simulate(opened, GroupingSpec.parse(grouping), chosen, time.perf_counter))
+
+    kept = options.kept.figures(grouping, f"{trace},seed={seed + 1} {settings}", measure)
+    return Run(**kept)  # type: ignore[arg-type] # none of its figures is a list
+
+
+def _figures(report: SimulationReport) -> Figures:
+    execution, batches = report.execution, report.batches
+    windows = report.over_time.window_max_over_mean
+    return {
+        "pairs": report.pairs,
+        "replication": report.replication,
+        "imbalance_mean": batches.imbalance_mean,
+        "imbalance_max": batches.imbalance_max,
+        "max_over_mean_mean": batches.max_over_mean_mean,
+        "max_over_mean_max": batches.max_over_mean_max,
+        "window_last": windows[-1],
+        "window_worst": max(windows),
+        "seconds": 0.0 if execution is None else execution.execution_seconds,
+    }
 
 
 def fish(options: Options) -> Table:
@@ -108,39 +150,35 @@ def _fish_rows(options: Options) -> Iterator[Row]:
             for n in options.widths(DRIFT_PARTITIONS):
                 for zipf in options.skews(DRIFT_ZIPFS):
                     cell = {"records": records, "runs": turns, "n": n, "z": zipf}
-                    runs = [_drift(f"z={zipf},{trace}", n, seed) for seed in range(options.seeds)]
+                    spec = f"z={zipf},{trace}"
+                    runs = [_drift(options, spec, n, seed) for seed in range(options.seeds)]
                     for name in filter(options.wants, DRIFT_GROUPINGS):
                         yield cell | _fish_row(name, n, runs)
 
 
-def _drift(options: str, n: int, seed: int) -> dict[str, SimulationReport]:
-    trace = f"zipf-drift:{options}"
+def _drift(options: Options, spec: str, n: int, seed: int) -> dict[str, Run]:
+    trace = f"zipf-drift:{spec}"
     scenario = {"partitions": n, "sources": 5, "cost_us": 100.0, "arrival_per_second": n * 1e4}
-    return {name: run(name, trace, seed, **scenario) for name in DRIFT_GROUPINGS}
+    return {name: run(options, name, trace, seed, **scenario) for name in DRIFT_GROUPINGS}
 
 
-def _fish_row(name: str, n: int, runs: list[dict[str, SimulationReport]]) -> Row:
-    time_ratio = median(_seconds(reports[name]) / _seconds(reports["shuffle"]) for reports in runs)
+def _fish_row(name: str, n: int, runs: list[dict[str, Run]]) -> Row:
+    time_ratio = median(reports[name].seconds / reports["shuffle"].seconds for reports in runs)
     pairs_ratio = median(reports[name].pairs / reports["key"].pairs for reports in runs)
     judged = name == "fish"
     return {
         "grouping": name,
-        "time s": median(_seconds(reports[name]) for reports in runs),
+        "time s": median(reports[name].seconds for reports in runs),
         "x shuffle": time_ratio,
-        "x fish": median(_seconds(reports[name]) / _seconds(reports["fish"]) for reports in runs),
+        "x fish": median(reports[name].seconds / reports["fish"].seconds for reports in runs),
         "pairs": median(reports[name].pairs for reports in runs),
         "x key": pairs_ratio,
-        "window": median(max(reports[name].over_time.window_max_over_mean) for reports in runs),
+        "window": median(reports[name].window_worst for reports in runs),
         MEETS: verdict({
             "time": time_ratio <= FISH_TIME_MAX if judged else None,
             "pairs": pairs_ratio <= FISH_PAIRS_MAX if judged and n == FISH_PAIRS_AT else None,
         }),
     }  # fmt: skip
-
-
-def _seconds(report: SimulationReport) -> float:
-    assert report.execution is not None
-    return report.execution.execution_seconds
 
 
 def level(options: Options) -> Table:
@@ -166,21 +204,21 @@ def _level_rows(options: Options) -> Iterator[Row]:
         for zipf in options.skews(LEVEL_ZIPFS):
             for n in options.widths(LEVEL_PARTITIONS):
                 for sources in SOURCES:
-                    yield _level_row("zipf", zipf, records, n, sources, options.seeds)
+                    yield _level_row(options, "zipf", zipf, records, n, sources)
         for trace in TRACES:
             for n in options.widths(TRACE_PARTITIONS) if trace != "zipf" else ():
                 for sources in SOURCES:
-                    yield _level_row(trace, None, records, n, sources, options.seeds)
+                    yield _level_row(options, trace, None, records, n, sources)
 
 
 def _level_row(
-    trace: str, zipf: float | None, records: int, n: int, sources: int, seeds: int
+    options: Options, trace: str, zipf: float | None, records: int, n: int, sources: int
 ) -> Row:
     skew, batches = ("", 2) if zipf is None else (f",z={zipf}", 1)
     spec = f"{trace}:records={batches * records}{skew}"
     scenario = {"partitions": n, "sources": sources, "batch_records": records}
-    runs = [run("level", spec, seed, **scenario) for seed in range(seeds)]
-    excess = max(report.batches.imbalance_max for report in runs) * records
+    runs = [run(options, "level", spec, seed, **scenario) for seed in range(options.seeds)]
+    excess = max(report.imbalance_max for report in runs) * records
     replication = median(report.replication for report in runs)
     judged = zipf is not None and zipf <= LEVEL_ZIPF_MAX
     return {
@@ -190,7 +228,7 @@ def _level_row(
         "n": n,
         "sources": sources,
         "excess": excess,
-        "max/mean": max(report.batches.max_over_mean_max for report in runs),
+        "max/mean": max(report.max_over_mean_max for report in runs),
         "replication": replication,
         MEETS: verdict({
             "balance": excess < 1,
@@ -222,24 +260,27 @@ def _sources_rows(options: Options) -> Iterator[Row]:
             for zipf in options.skews(STREAM_ZIPFS):
                 for name in filter(options.wants, GROUPINGS):
                     cell: Row = {"records": records, "n": n, "z": zipf, "grouping": name}
-                    for row in _sources_of(name, records, n, zipf, options.seeds):
+                    for row in _sources_of(options, name, records, n, zipf):
                         yield cell | row
 
 
-def _sources_of(name: str, records: int, n: int, zipf: float, seeds: int) -> Iterator[Row]:
+def _sources_of(options: Options, name: str, records: int, n: int, zipf: float) -> Iterator[Row]:
     trace = f"zipf:z={zipf},keys=10000,records={records}"
     batch = max(1, records // STREAM_BATCHES)
     alone: tuple[float, float] | None = None
     for count in SOURCES:
         scenario = {"partitions": n, "sources": count, "batch_records": batch}
-        runs = [run(name, trace, seed, points=STREAM_BATCHES, **scenario) for seed in range(seeds)]
-        ratio = median(report.over_time.window_max_over_mean[-1] for report in runs)
+        runs = [
+            run(options, name, trace, seed, points=STREAM_BATCHES, **scenario)
+            for seed in range(options.seeds)
+        ]
+        ratio = median(report.window_last for report in runs)
         replication = median(report.replication for report in runs)
         first = alone is None
         alone = alone or (ratio, replication)
         yield {
             "sources": count,
-            "imbalance": median(report.batches.imbalance_mean for report in runs),
+            "imbalance": median(report.imbalance_mean for report in runs),
             "max/mean": ratio,
             "x one": ratio / alone[0],
             "s/mean": count * n / batch,
@@ -272,21 +313,21 @@ def _small_rows(options: Options) -> Iterator[Row]:
     for batch in options.sizes(SMALL_BATCHES):
         for zipf in options.skews(SMALL_ZIPFS):
             for name in filter(options.wants, SMALL_GROUPINGS):
-                yield _small_row(name, batch, zipf, options.seeds)
+                yield _small_row(options, name, batch, zipf)
 
 
-def _small_row(grouping: str, batch: int, zipf: float, seeds: int) -> Row:
+def _small_row(options: Options, grouping: str, batch: int, zipf: float) -> Row:
     trace = f"zipf:z={zipf},keys=10000,records={batch * STREAM_BATCHES}"
     scenario = {"partitions": SMALL_PARTITIONS, "sources": SMALL_SOURCES, "batch_records": batch}
-    runs = [run(grouping, trace, seed, **scenario) for seed in range(seeds)]
-    largest = max(report.batches.max_over_mean_max for report in runs)
+    runs = [run(options, grouping, trace, seed, **scenario) for seed in range(options.seeds)]
+    largest = max(report.max_over_mean_max for report in runs)
     judged = grouping in ("level", "w_choices", "d_choices")
     return {
         "batch": batch,
         "z": zipf,
         "grouping": grouping,
         "max/mean": largest,
-        "mean": median(report.batches.max_over_mean_mean for report in runs),
+        "mean": median(report.max_over_mean_mean for report in runs),
         "pairs": median(report.replication for report in runs),
         MEETS: verdict({"balance": largest <= SMALL_MAX if judged else None}),
     }

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import agreement, balance, kernels, posg_tables
+from benchmarks import agreement, balance, balance_page, fish_findings, kernels, posg_tables
 from benchmarks.balance import Cell, Subject, imbalance_max
 from benchmarks.kernels import Row
-from benchmarks.simulated import SMALL_GROUPINGS
+from benchmarks.level_batches import least_expected
+from benchmarks.simulated import SMALL_GROUPINGS, Options
 from benchmarks.tables import Table, show, verdict
 from unskew.grouping.registry import GROUPINGS
 
@@ -101,6 +102,55 @@ def test_rows_are_written_as_json_too(tmp_path: Path) -> None:
     assert len(written["tables"]["level"]) == 3 + 8 * 2 * 3
     alone = [row for row in written["tables"]["level"] if row["sources"] == 1]
     assert all(row["excess"] < 1 for row in alone)
+
+
+def test_kept_rows_are_not_measured_again_until_their_code_changes(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    kept = tmp_path / "kept.jsonl"
+    words = f"heads {TINY} --partitions 10 --grouping w_choices --kept {kept}"
+    call(balance.main, words)
+    first, line = rows_of(capsys), json.loads(kept.read_text())
+    assert line[0].startswith("w_choices dealt partitions=10 zipf=1.4")
+
+    line[2]["pairs"] = 4321
+    kept.write_text(json.dumps(line) + "\n")
+    call(balance.main, words)
+    assert rows_of(capsys)[2][6] == "4321"
+
+    line[1] = "other code"
+    kept.write_text(json.dumps(line) + "\n")
+    call(balance.main, words)
+    assert rows_of(capsys) == first
+    assert len(kept.read_text().splitlines()) == 1
+
+
+def test_the_page_has_every_table_and_says_what_misses() -> None:
+    options = Options(1, (2000,), None, (1.4,), (20, 64))
+
+    text = balance_page.page(options, "What the misses say: nothing here.")
+
+    headings = [line for line in text.splitlines() if line.startswith("## ")]
+    assert len(headings) == len(balance.TABLES)
+    assert all(heading.endswith(", one seed") for heading in headings)
+    missed = sum(line.startswith("|") and "| no: " in line for line in text.splitlines())
+    told = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    summaries = [cells for cells in told if f"## {cells[0].strip('| ')}" in headings]
+    assert sum(int(cells[2]) for cells in summaries) == missed > 0
+    assert "What the misses say: nothing here." in text
+
+
+def test_findings_of_fish_have_a_row_a_grouping(capsys: pytest.CaptureFixture[str]) -> None:
+    call(fish_findings.main, "--records 2000 --seeds 1 --stream one-change all-the-time")
+
+    rows = rows_of(capsys)[2:]
+    assert [row[2] for row in rows] == [*fish_findings.GROUPINGS] * 3 * 2
+
+
+def test_theory_has_less_above_the_mean_the_more_pairs_there_are() -> None:
+    figures = [least_expected(extra, 1_000_000, 0.3, 100, 48) for extra in (0.0, 0.05, 0.2, 1.0)]
+    assert figures == sorted(figures, reverse=True)
+    assert figures[0] == pytest.approx(1.025, abs=0.0005)
 
 
 def test_kernels_print_a_line_a_grouping(

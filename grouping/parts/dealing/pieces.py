@@ -11,6 +11,9 @@ from unskew.grouping.base import Int32s
 Columns = tuple[NDArray[Any], ...]
 RoutePiece = Callable[..., None]
 """Gets the columns of a piece, and the routes of its records to fill in."""
+_Held = tuple[Columns, list[Int32s]]
+"""What of a chunk is in a piece, and the parts of the chunk's routes so far."""
+_NO_ROUTES = np.empty(0, np.int32)
 
 
 def route_pieces(
@@ -20,40 +23,45 @@ def route_pieces(
 
     The first column has an entry a record. How a share is cut into chunks changes no piece.
     """
-    held: list[Columns] = []
-    answers: list[Int32s] = []
+    held: list[_Held] = []
+    answers: list[list[Int32s]] = []
     room = piece_records
     for columns in chunks:
         size = columns[0].size
-        out = np.empty(size, np.int32)
-        answers.append(out)
+        parts: list[Int32s] = []
+        answers.append(parts)
         done = 0
         while size - done >= room:
-            held.append(tuple(column[done : done + room] for column in (*columns, out)))
+            held.append((tuple(column[done : done + room] for column in columns), parts))
             _route_held(held, route_piece)
             done += room
             room = piece_records
         if done < size:
-            held.append(tuple(column[done:] for column in (*columns, out)))
+            held.append((tuple(column[done:] for column in columns), parts))
             room -= size - done
         if not held:
-            yield from answers
+            yield from map(_joined, answers)
             answers.clear()
         elif done:
-            yield from answers[:-1]
+            yield from map(_joined, answers[:-1])
             del answers[:-1]
     _route_held(held, route_piece)
-    yield from answers
+    yield from map(_joined, answers)
 
 
-def _route_held(held: list[Columns], route_piece: RoutePiece) -> None:
+def _route_held(held: list[_Held], route_piece: RoutePiece) -> None:
     if not held:
         return
-    *columns, outs = zip(*held, strict=True)
-    routes = np.empty(sum(out.size for out in outs), np.int32)
-    route_piece(*map(np.concatenate, columns), routes)
+    by_column = zip(*(columns for columns, _ in held), strict=True)
+    routes = np.empty(sum(columns[0].size for columns, _ in held), np.int32)
+    route_piece(*map(np.concatenate, by_column), routes)
     start = 0
-    for out in outs:
-        out[:] = routes[start : start + out.size]
-        start += out.size
+    for columns, parts in held:
+        parts.append(routes[start : start + columns[0].size])
+        start += columns[0].size
     held.clear()
+
+
+def _joined(parts: list[Int32s]) -> Int32s:
+    """The routes of a chunk; those of one piece are not copied."""
+    return parts[0] if len(parts) == 1 else np.concatenate([_NO_ROUTES, *parts])

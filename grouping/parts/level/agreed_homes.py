@@ -13,11 +13,9 @@ How many: sources see their own deviation, of the order of sqrt(share / n) recor
 shared keys carry `MASS_LEAST` to `MASS_MOST` times its mean; they may add `AGREED_PAIRS` of the
 keys in pairs, dealt out in proportion to their records. Partitions share them evenly.
 
-Counts are a sample: a key of 100 records had 90 or 110 by chance. Where counts differ no more than
-chance lets them, as with keys that are all alike, they are drawn towards their mean (a Poisson
-count's best linear estimate), or homes would be level for the noise of the batch before.
-
-Reference: C. N. Morris, Parametric empirical Bayes inference, JASA 1983.
+Counts are a sample: a key of 100 records had 90 or 110 by chance. So a plan is made for what they
+tell of the next batch (`grouping.parts.level.expected`), or homes would be level for the noise of
+the batch before.
 """
 
 from collections.abc import Sequence
@@ -29,6 +27,7 @@ from numpy.typing import NDArray
 from unskew.grouping.base import Float64s, Int32s, Int64s, UInt64s
 from unskew.grouping.hashing import mix64
 from unskew.grouping.kernels import kernel
+from unskew.grouping.parts.level.expected import predict_records
 from unskew.grouping.parts.level.levelling import add_home_loads
 from unskew.grouping.snapshot import Arrays
 
@@ -40,7 +39,6 @@ MASS_MOST = 8.0
 least while half of the pairs are left for keys with more than two partitions."""
 MEAN_DEVIATION = 0.4
 """The mean excess of a normal variable, (x)+, in standard deviations."""
-_BULK = 2
 _ROOM = 1.1
 _NO_TICKS = np.empty(0, np.int64)
 _AGE = np.uint64(40)
@@ -97,21 +95,6 @@ def count_exact_extra(states: Sequence[Arrays], counted: Counted) -> int:
     known = counted.keys[at] == moved if counted.keys.size else np.zeros(moved.size, bool)
     # A key of which every source moved every record is not at its home.
     return pairs - int((known & (gone >= counted.records[at])).sum()) if moved.size else 0
-
-
-def predict_records(records: Int64s) -> Float64s:
-    """Each key's records in a batch to come, of those in the batch before.
-
-    Counts up to twice the median, which is where most are, are drawn towards their mean, as far as
-    their variance is that of chance.
-    """
-    expected = records.astype(np.float64)
-    bulk = records <= _BULK * np.median(records) if records.size else np.zeros(0, bool)
-    if bulk.any():
-        mean, variance = expected[bulk].mean(), expected[bulk].var()
-        weight = max(0.0, 1.0 - mean / variance) if variance > 0 else 0.0
-        expected[bulk] = mean + weight * (expected[bulk] - mean)
-    return expected
 
 
 class Where(NamedTuple):

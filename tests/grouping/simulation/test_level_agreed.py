@@ -23,6 +23,7 @@ LATER = ("plan_waits", "part_loads")
     ("z", "sources", "partitions", "before"),
     [
         (0.0, 48, 100, 1.8),
+        (0.1, 5, 50, 1.08),
         (0.2, 5, 50, 1.045),
         pytest.param(0.3, 48, 100, 1.5, marks=pytest.mark.slow),
         pytest.param(0.0, 5, 100, 1.1, marks=pytest.mark.slow),
