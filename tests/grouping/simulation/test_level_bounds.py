@@ -17,7 +17,7 @@ from tests.support.level_sources import KEYS, stream
 from unskew.grouping.algorithms.level import Level, LevelParams
 from unskew.grouping.base import Int32s, Int64s, Setting, UInt64s
 from unskew.grouping.parts.level.agreed_homes import Counted, hash_homes
-from unskew.grouping.parts.level.drift import own_deviations
+from unskew.grouping.parts.level.drift import compute_deviations
 from unskew.grouping.simulation.simulate import begin_all
 
 RECORDS_A_PARTITION = 7_500
@@ -98,7 +98,7 @@ def check_batch(routers: Sequence[Level], keys: UInt64s, owners: Int64s) -> bool
         own = np.flatnonzero(owners == source)
         routes[own] = router.route(keys[own])
         planned = used and bool(router.state["plan_loads"].any())
-        chance = own_deviations(own.size, partitions) if planned else 0.0
+        chance = compute_deviations(own.size, partitions) if planned else 0.0
         slack = max(slack, chance)
         largest = np.bincount(routes[own], minlength=partitions).max()
         assert largest <= np.ceil(own.size / partitions * (1 + chance))
@@ -144,7 +144,7 @@ class Heavy(Level):
 
     def _route_piece(self, keys: UInt64s, sizes: Int64s, out: Int32s) -> None:
         super()._route_piece(keys, sizes, out)
-        most = np.ceil(keys.size / self.setting.partitions * (1 + own_deviations(keys.size, 2)))
+        most = np.ceil(keys.size / self.setting.partitions * (1 + compute_deviations(keys.size, 2)))
         away = np.flatnonzero(out != 0)
         out[away[: max(int(most) + 1 - np.count_nonzero(out == 0), 0)]] = 0
 
