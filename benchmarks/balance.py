@@ -254,7 +254,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--zipf", type=float, nargs="+", help="only rows with these skews")
     parser.add_argument("--partitions", type=int, nargs="+", help="only rows with these")
     parser.add_argument("--kept", type=Path, metavar="FILE", help="measure what is not kept there")
-    parser.add_argument("--again", action="store_true", help="with --kept: measure all of it anew")
+    parser.add_argument("--again", action="store_true", help="with --kept: measure all of it again")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there as well")
     chosen = parser.parse_args(arguments)
     options = Options(

@@ -54,18 +54,18 @@ def measured(name: str, options: Options) -> tuple[str, list[Row], str]:
 def summary(title: str, rows: Sequence[Row]) -> str:
     """How many rows of a table have a line to meet, how many miss it, and which."""
     judged = [row for row in rows if row[MEETS] != UNJUDGED]
-    missed = Counter(_said(row) for row in judged if row[MEETS] != YES)
-    which = "; ".join(f"{said} ({count})" for said, count in missed.items()) or "-"
+    missed = Counter(_name_miss(row) for row in judged if row[MEETS] != YES)
+    which = "; ".join(f"{miss} ({count})" for miss, count in missed.items()) or "-"
     return f"| {title} | {len(judged)} | {sum(missed.values())} | {which} |"
 
 
-def _said(row: Row) -> str:
+def _name_miss(row: Row) -> str:
     named = row.get("grouping") or f"{row['sources']} sources"
     return f"{named}: {str(row[MEETS]).removeprefix('no: ')}"
 
 
 def page(options: Options, notes: str) -> str:
-    """The whole page."""
+    """Measure what is missing and write the text of the page."""
     made = [measured(name, each) for name, each in tables(options)]
     lines = "\n".join(summary(title, rows) for title, rows, _ in made)
     texts = "\n".join(text for _, _, text in made)
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.balance_page")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--records", type=int, nargs="+", help="in place of the tables' own sizes")
-    parser.add_argument("--again", action="store_true", help="measure all of it anew")
+    parser.add_argument("--again", action="store_true", help="measure all of it again")
     parser.add_argument("--out", type=Path, default=RESULTS, metavar="FOLDER")
     chosen = parser.parse_args(arguments)
     kept = KeptFigures(chosen.out / KEPT, again=chosen.again)

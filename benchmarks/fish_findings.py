@@ -82,10 +82,10 @@ def rows(names: Sequence[str], records: int, seeds: int) -> Iterator[Row]:
                     "stream": name,
                     "z": z,
                     "grouping": label,
-                    "time": median(one.seconds / least.seconds for one, least in pairs),
-                    "p99 ms": median(one.p99_ms for one in figures),
-                    "window": median(one.window for one in figures),
-                    "pairs": median(one.replication for one in figures),
+                    "time": median(own.seconds / least.seconds for own, least in pairs),
+                    "p99 ms": median(run.p99_ms for run in figures),
+                    "window": median(run.window for run in figures),
+                    "pairs": median(run.replication for run in figures),
                     MEETS: verdict({}),
                 }
 

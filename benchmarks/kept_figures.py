@@ -2,7 +2,7 @@
 
 A run is known by its name, in which all is that decides its figures but for code: of that, a digest
 of the sources of its grouping and of the simulator is kept beside them. A run whose digest is
-another's is measured anew, all others never again. What a benchmark itself does to a stream is in
+another's is measured again, all others are not. What a benchmark itself does to a stream is in
 no digest: where that changes, start with an empty file (`--again`).
 """
 
@@ -37,7 +37,7 @@ class KeptFigures:
             kept = digest, {each: _rounded(value) for each, value in measure().items()}
             self._kept[name] = kept
             if self._path is not None:
-                # What stands there already is read first, and this in its stead.
+                # Of a run's lines the last counts.
                 with self._path.open("a", encoding="utf-8") as file:
                     file.write(_line(name, *kept))
         return kept[1]

@@ -134,8 +134,8 @@ def test_the_page_has_every_table_and_says_what_misses() -> None:
     assert len(headings) == len(balance.TABLES)
     assert all(heading.endswith(", one seed") for heading in headings)
     missed = sum(line.startswith("|") and "| no: " in line for line in text.splitlines())
-    told = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")]
-    summaries = [cells for cells in told if f"## {cells[0].strip('| ')}" in headings]
+    cells_of = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    summaries = [cells for cells in cells_of if f"## {cells[0].strip('| ')}" in headings]
     assert sum(int(cells[2]) for cells in summaries) == missed > 0
     assert "What the misses say: nothing here." in text
 

@@ -57,10 +57,10 @@ def _correct(counts: Float64s) -> Float64s:
     seen = _count_parts(y, first, grid.size)
     behind = _guess_first(y, first, grid.size)
     for _ in range(_ROUNDS):
-        told = np.maximum(np.convolve(behind, chance, "same"), np.finfo(float).tiny)
-        behind *= np.convolve(seen / told, chance, "same")
-    told = np.maximum(np.convolve(behind, chance, "same"), np.finfo(float).tiny)
-    means = np.convolve(behind * grid**2 / 4.0, chance, "same") / told
+        explained = np.maximum(np.convolve(behind, chance, "same"), np.finfo(float).tiny)
+        behind *= np.convolve(seen / explained, chance, "same")
+    explained = np.maximum(np.convolve(behind, chance, "same"), np.finfo(float).tiny)
+    means = np.convolve(behind * grid**2 / 4.0, chance, "same") / explained
     expected: Float64s = np.interp(y, grid, means)
     return expected
 
