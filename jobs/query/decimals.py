@@ -4,13 +4,15 @@ Spark writes a decimal out to its last digit before it looks whether it fits: `1
 bytes of a record, is a number of a hundred million digits, which a task does not finish. A text
 of a million digits takes it many seconds. So the few JSON texts that might have such a number are
 read in another way first, one which takes it for a float; and the decimals of CSV are read as
-texts, of which one with such an exponent or as many digits is no number.
+texts, of which one with such an exponent or as many digits is no number. Where an expression of the
+job casts a text to a decimal, the same texts are no numbers.
 """
 
 from functools import lru_cache
-from typing import cast
+from typing import Any, cast
 
-from pyspark.sql import Column
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, DataType, DecimalType, MapType, StringType, StructType
 
@@ -23,6 +25,8 @@ _EXPONENT_OR_ESCAPES = r"[eE](?:[,+-]|\p{Nd}|\\u\p{XDigit}{4}){4}|\\u00[46]5"
 # Longer than any realistic number; and the size of a record that may hold such a number.
 _DIGITS_MAX = 1_000
 _LARGE_BYTES = 1 << 16
+_CASTS = frozenset({"cast", "try_cast"})
+_NO_NUMBER = "a text that is too long for a decimal"
 _UNUSABLE = rf'{_EXPONENT}|"[^"]{{{_DIGITS_MAX}}}'
 
 
@@ -85,3 +89,47 @@ def to_decimal(text: Column, kind: DecimalType) -> Column:
     plain = sf.replace(text, sf.lit(","), sf.lit(""))
     usable = (sf.octet_length(plain) <= _DIGITS_MAX) & ~plain.rlike(_EXPONENT)
     return sf.when(usable, plain.try_cast(kind))
+
+
+def bound_casts(rows: DataFrame) -> DataFrame:
+    """`rows`, of whose last columns no text of so many digits is cast to a decimal.
+
+    Such a text is no number there, so the cast raises, or gives null if it is one that tries. Casts
+    are found in what Spark made of the expressions, however they are written.
+    """
+    plan: Any = rows._jdf.queryExecution().analyzed()  # noqa: SLF001 - Python has no plans
+    if " as decimal(" not in str(plan.expressions()):
+        return rows
+    session: Any = rows.sparkSession
+    gateway = session.sparkContext._gateway  # noqa: SLF001 - likewise
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+    classic = session._jvm.org.apache.spark.sql.classic  # noqa: SLF001
+    java_session = session._jsparkSession  # noqa: SLF001 - likewise
+    bound = _BoundCast(java_session, classic.ExpressionUtils)
+    bounded = classic.Dataset.ofRows(java_session, plan.transformExpressions(bound))
+    return DataFrame(bounded, session)
+
+
+class _BoundCast:
+    """What is put in the place of an expression, as Spark's plans ask for it."""
+
+    class Java:
+        """What py4j reads: the Java interface that Spark calls."""
+
+        implements = ("scala.PartialFunction",)
+
+    def __init__(self, session: Any, expressions: Any) -> None:
+        self._session = session
+        self._expressions = expressions
+
+    def applyOrElse(self, node: Any, _default: Any) -> Any:  # noqa: N802 - Scala's own
+        if node.prettyName() not in _CASTS or node.dataType().typeName()[:8] != "decimal(":
+            return node
+        child = node.child()
+        if child.dataType().typeName() != "string":
+            return node
+        text = Column(self._expressions.column(child))
+        usable = (sf.octet_length(text) <= _DIGITS_MAX) & ~text.rlike(_EXPONENT)
+        bounded = sf.when(usable | text.isNull(), text).otherwise(sf.lit(_NO_NUMBER))
+        given = self._session.expression(bounded._jc)  # noqa: SLF001 - as above
+        return node.copy(given, node.dataType(), node.timeZoneId(), node.evalMode())

@@ -1,6 +1,7 @@
 """Records become typed columns; `reject_reason` says why one cannot be decoded."""
 
 import json
+import secrets
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,8 +25,8 @@ _CORRUPT = "_corrupt"
 _PRESENT = "_present"
 _WIRE_BYTES = 5
 _DECODED = "_decoded"
-_RECORDS = "_records"
-_END = "_end"
+# What stands around a JSON text. A record that could name it could end it too early.
+MARK = f"_{secrets.token_hex(6)}"
 
 
 def decode(raw: DataFrame, how: Decode, raw_columns: Sequence[str]) -> DataFrame:
@@ -68,29 +69,31 @@ def _parse(how: Decode, text: Column) -> Column:
 
 
 def _parse_json(how: JsonDecode, text: Column) -> Column:
-    """The text as the only element of an array in an object that Spark reads to its end.
+    """The text as the first of two elements of an array; the second is a mark.
 
-    Of a text alone Spark reads the first object, and never sees that more follows.
+    Of a text alone Spark reads the first object, and never sees that more follows. A text that
+    closes the array itself leaves the mark outside.
     """
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-    schema = f"{_RECORDS} ARRAY<STRUCT<{how.ddl}>>, {_END} BOOLEAN, {_CORRUPT} STRING"
-    whole = sf.concat(sf.lit(f'{{"{_RECORDS}":['), text, sf.lit(f'],"{_END}":true}}'))
+    schema = f"{MARK} ARRAY<STRUCT<{how.ddl}, {MARK}: BOOLEAN>>, {_CORRUPT} STRING"
+    whole = sf.concat(sf.lit(f'{{"{MARK}":['), text, sf.lit(f',{{"{MARK}":true}}]}}'))
     return sf.from_json(without_vast_decimals(whole, schema), schema, options)
 
 
 def _take_record(how: Decode) -> Column:
     """The struct of the decoded columns."""
     if isinstance(how, JsonDecode):
-        return sf.get(sf.col(f"{_DECODED}.{_RECORDS}"), sf.lit(0))
+        return sf.get(sf.col(f"{_DECODED}.{MARK}"), sf.lit(0))
     return sf.col(_DECODED)
 
 
 def _is_undecoded(how: Decode) -> Column:
     decoded = sf.col(_DECODED)
     if isinstance(how, JsonDecode):
-        only = sf.size(sf.col(f"{_DECODED}.{_RECORDS}")) == 1
-        whole = decoded.getField(_END) & decoded.getField(_CORRUPT).isNull()
-        return ~sf.coalesce(whole & only & _take_record(how).isNotNull(), sf.lit(False))
+        elements = decoded.getField(MARK)
+        marked = (sf.size(elements) == 2) & sf.get(elements, sf.lit(1)).getField(MARK)
+        whole = marked & decoded.getField(_CORRUPT).isNull()
+        return ~sf.coalesce(whole & _take_record(how).isNotNull(), sf.lit(False))
     if isinstance(how, AvroDecode):
         return decoded.isNull() | sf.col(f"{_DECODED}.{_PRESENT}").isNull()
     return decoded.isNull() | sf.col(f"{_DECODED}.{_CORRUPT}").isNotNull()

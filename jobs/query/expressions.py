@@ -20,6 +20,7 @@ from unskew.jobs.operators.base import (
     OBSERVED,
     Operator,
 )
+from unskew.jobs.query.decimals import bound_casts
 from unskew.jobs.query.decode import REJECT_REASON
 
 EXPRESSION_FAILED = "expression_failed"
@@ -86,7 +87,7 @@ def drop_filtered(rows: DataFrame, unwanted: Mapping[str, Column] | None = None)
 def _mark_filtered(rows: DataFrame, condition: str) -> DataFrame:
     """`rows` with the column `FILTERED`: accepted records of which the condition is not true."""
     accepted = _is_accepted(rows)
-    tried = rows.withColumn(_ATTEMPT, _attempt(rows, {_VALUE: condition}))
+    tried = _add_attempt(rows, {_VALUE: condition})
     attempt = sf.col(_ATTEMPT)
     untrue = accepted & attempt.isNotNull() & ~sf.coalesce(attempt[_VALUE], sf.lit(False))
     before = sf.col(FILTERED) if FILTERED in rows.columns else sf.lit(False)
@@ -104,9 +105,7 @@ def add_values(rows: DataFrame, texts: Mapping[str, str]) -> DataFrame:
         return rows.withColumns(plain)
     raised = _is_accepted(rows) & sf.col(_ATTEMPT).isNull()
     values = {name: sf.col(_ATTEMPT)[name] for name in tried}
-    return _reject_raised(
-        rows.withColumn(_ATTEMPT, _attempt(rows, tried)), raised, {**plain, **values}
-    )
+    return _reject_raised(_add_attempt(rows, tried), raised, {**plain, **values})
 
 
 def _reject_raised(tried: DataFrame, raised: Column, columns: Mapping[str, Column]) -> DataFrame:
@@ -120,8 +119,10 @@ def _is_accepted(rows: DataFrame) -> Column:
     return accepted & ~sf.col(FILTERED) if FILTERED in rows.columns else accepted
 
 
-def _attempt(rows: DataFrame, texts: Mapping[str, str]) -> Column:
-    """A struct of the expressions' values; null if one raised, or if the record is not accepted.
+def _add_attempt(rows: DataFrame, texts: Mapping[str, str]) -> DataFrame:
+    """`rows` with a struct of the expressions' values, null if one raised.
+
+    It is null as well if the record is not accepted.
 
     In a branch, because Spark evaluates what several expressions share before any of them, outside
     of their `TryEval`; but not what only branches have.
@@ -132,4 +133,4 @@ def _attempt(rows: DataFrame, texts: Mapping[str, str]) -> Column:
     spark_sql = classes.org.apache.spark.sql
     expressions = spark_sql.classic.ExpressionUtils
     tried = spark_sql.catalyst.expressions.TryEval(expressions.expression(attempt._jc))  # noqa: SLF001
-    return Column(expressions.column(tried))
+    return bound_casts(rows.withColumn(_ATTEMPT, Column(expressions.column(tried))))

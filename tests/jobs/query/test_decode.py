@@ -108,6 +108,12 @@ def test_json_that_is_not_one_object_to_its_end_is_rejected(spark: SparkSession)
         b"1",
         b'"x"',
         b'{"n": 1, "a": {"b": 1}} 1',
+        # What would end an object around the text, and begin another.
+        b'{"a": "x"}],"_end":true}',
+        b'{"a": "x"}],"more":[{"a": "y"}',
+        b'{"a": "x"}],"_records":[{"a": "y"}',
+        b'{"a": "x"},{"_end":true}]}',
+        b'{"a": "x"},{}],"more":[{"a": "y"}',
     ]
     reasons = [row[-1] for row in decoded(spark, how, values)]
     assert dict(zip(values, reasons, strict=True)) == dict.fromkeys(values, "not_decoded")

@@ -14,6 +14,7 @@ from unskew.config.loader import load_job
 from unskew.config.models.job import Job
 from unskew.jobs.checkpoint.files import open_journal
 from unskew.jobs.engine.preflight import check_before_spark, check_expressions_first
+from unskew.jobs.query.decimals import bound_casts
 from unskew.jobs.query.pipeline import Pipeline
 
 pytestmark = pytest.mark.spark
@@ -85,6 +86,64 @@ def test_inputs_that_several_rules_look_at(
         ("expression_failed", "0"),
         ("expression_failed", "x"),
         ("price_null", None),
+    ]
+
+
+# A number of so many digits that Spark, which writes each of them out, would not come to an end.
+VAST = (
+    "1e-100000000",
+    "-1E+100000000",
+    "1e-" + 9 * "\N{ARABIC-INDIC DIGIT FOUR}",
+    10_000_000 * "7",
+)
+NUMBER = "cast(text as decimal(9, 2))"
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    ("grouping", "changes", "reasons"),
+    [
+        ("level", {"where": f"{NUMBER} > 0"}, {"expression_failed"}),
+        ("none", {"where": "try_cast(text as decimal(9, 2)) > 0"}, set()),
+        ("level", {"select": {"n": f"'k' || ({NUMBER} + 1)"}}, {"expression_failed"}),
+        (
+            "level",
+            {
+                "operator": {
+                    "type": "aggregate",
+                    "key": "'k'",
+                    "columns": {"count": "count(*)", "sum": f"sum({NUMBER})"},
+                }
+            },
+            {"expression_failed"},
+        ),
+        ("level", {"event_time": "timestamp_seconds(text::decimal(9, 2))"}, {"expression_failed"}),
+    ],
+)
+def test_a_text_that_is_no_decimal_of_a_sane_length_holds_nothing_up(
+    spark: SparkSession,
+    tmp_path: Path,
+    grouping: str,
+    changes: dict[str, Any],
+    reasons: set[str],
+) -> None:
+    rows = [{"text": text, "at": AT} for text in ("2.5", " 1e1 ", *VAST)]
+    counting = {"type": "aggregate", "key": "'k'", "columns": {"count": "count(*)"}}
+    changes = {"operator": counting, **changes}
+    ran, dead_letters = run(spark, tmp_path, grouping, rows, **changes)
+    assert [row["count"] for row in ran.rows] == [2]
+    assert {reason for reason, _ in dead_letters} == reasons
+    assert len(dead_letters) == (len(VAST) if reasons else 0)
+
+
+def test_other_casts_to_decimals_are_what_they_were(spark: SparkSession) -> None:
+    rows = spark.createDataFrame([("2.5", 1), (None, 2), (" 1e2", 3)], "text STRING, n INT")
+    casts = ("cast(text as decimal(9, 2)) a", "cast(n as decimal(9, 2)) b", "cast(n as string) c")
+    bounded = bound_casts(rows.selectExpr("text", *casts))
+    assert [[None if v is None else str(v) for v in row] for row in bounded.collect()] == [
+        ["2.5", "2.50", "1.00", "1"],
+        [None, None, "2.00", "2"],
+        [" 1e2", "100.00", "3.00", "3"],
     ]
 
 

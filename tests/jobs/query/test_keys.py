@@ -11,7 +11,7 @@ from tests.support.oracles import START
 from tests.support.running.in_process import run_without_windows
 from unskew import load_job
 from unskew.jobs.query import source
-from unskew.jobs.query.decode import decode
+from unskew.jobs.query.decode import MARK, decode
 from unskew.jobs.query.pipeline import prepare_records
 from unskew.jobs.query.prepare import keep_accepted, keep_rejected
 
@@ -131,6 +131,31 @@ def test_a_record_of_too_many_keys_is_one_dead_letter(
     assert dead_letters == [("too_many_keys", rows[1])]
 
 
+@pytest.mark.parametrize(
+    ("operator", "field", "values"),
+    [
+        ({"type": "word_count", "text": "text"}, "text", ("a b", "a b c")),
+        (
+            {"type": "aggregate", "key": "hashtags", "columns": {"count": "count(*)"}},
+            "hashtags",
+            (["a", "b"], ["a", "b", "c"]),
+        ),
+    ],
+    ids=["word_count", "aggregate"],
+)
+def test_too_many_keys_reject_the_record_of_every_operator_that_makes_several(
+    spark: SparkSession, tmp_path: Path, operator: dict[str, Any], field: str, values: tuple[Any]
+) -> None:
+    rows = [{field: value, "at": AT} for value in values]
+    changes = {"operator": operator, "max_keys_per_record": 2}
+    ran, dead_letters = run_without_windows(spark, tmp_path, "level", rows, **changes)
+    counts = sorted((next(iter(row.values())), row["count"]) for row in ran.rows)
+    assert counts == [("a", 1), ("b", 1)]
+    assert [(each["reason"], json.loads(each["value"])) for each in dead_letters] == [
+        ("too_many_keys", rows[1])
+    ]
+
+
 @pytest.mark.slow
 def test_a_million_tags_do_not_hold_the_others_up(spark: SparkSession, tmp_path: Path) -> None:
     rows = [{"user": "u", "hashtags": [str(tag) for tag in range(10**6)], "at": AT}]
@@ -151,7 +176,7 @@ def test_a_million_tags_do_not_hold_the_others_up(spark: SparkSession, tmp_path:
     [
         ("word_count", "regexp_extract_all("),
         # All of its columns: a record that may hold a vast number is read by its decimals first.
-        ("vwap", "from_json(StructField(_records,ArrayType(StructType(StructField(symbol"),
+        ("vwap", f"from_json(StructField({MARK},ArrayType(StructType(StructField(symbol"),
     ],
 )
 def test_what_is_costly_is_computed_once_a_record(
