@@ -88,10 +88,11 @@ class Job(Model):
     operator: Operator
     """What to compute from the records of each key."""
     on_error: Literal["stop", "dead_letter"] = "stop"
-    """When the operator raises on a row: `stop` ends the job with the line of its file and the
-    row's key and time; `dead_letter` sends the record there (`operator_failed`) and goes on, for
-    which every row carries its record through the shuffle. Of a record with several keys the
-    others count, and the dead letter has the key of that row (`failed_key`)."""
+    """When the operator raises on a row: `stop` ends the job with the line of its file, the row's
+    key and time, and its record's coordinates; `dead_letter` sends the record there
+    (`operator_failed`) and goes on, for which every row carries its record through the shuffle. Of
+    a record with several keys the others count, and the dead letter has the key of that row
+    (`failed_key`)."""
     event_time: Expression = "timestamp"
     """When a record happened, as an SQL expression; by default the record's own timestamp. A record
     without a time goes to the dead letters (`no_event_time`), as does one before 0001-01-02 or

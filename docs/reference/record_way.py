@@ -87,6 +87,7 @@ PASSED_OVER = (
     "grouping/spark/rejected_file.py",
     "grouping/spark/routing_file.py",
     "grouping/spark/whole_files.py",
+    "jobs/checkpoint/fenced_logs.py",
     "jobs/checkpoint/files.py",
     "jobs/checkpoint/hash_key.py",
     # What tells rejected records from the others.

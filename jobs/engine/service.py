@@ -15,6 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from unskew.config.models.job import Job
 from unskew.grouping.spark.journal import KEPT_BATCHES, Journal
 from unskew.jobs.checkpoint import identity
+from unskew.jobs.checkpoint.fenced_logs import fence_logs
 from unskew.jobs.checkpoint.files import open_journal
 from unskew.jobs.checkpoint.hash_key import make_hash_key
 from unskew.jobs.checkpoint.lock import lock_checkpoint
@@ -22,6 +23,7 @@ from unskew.jobs.checkpoint.merge_state import MergePartition, read_merge_state
 from unskew.jobs.checkpoint.spark_log import read_last_commit
 from unskew.jobs.engine.choosing.chooser import make_chooser
 from unskew.jobs.engine.choosing.other_ways import OtherWays
+from unskew.jobs.engine.failed_record import name_failed_record
 from unskew.jobs.engine.preflight import check_expressions_first
 from unskew.jobs.engine.rejected_batches import RejectedBatches
 from unskew.jobs.engine.rejected_share import RejectedShare
@@ -47,6 +49,7 @@ from unskew.jobs.sinks.rejected_totals import TOTAL_REJECTED
 from unskew.jobs.sinks.result_writer import make_writer, read_last_written
 
 _TASKS_CHECK_SECONDS = 5.0
+_OWNER_CHECK_SECONDS = 10.0
 _POLL_SECONDS: Any = 0.2  # pyspark declares an int, and takes fractions
 
 
@@ -86,6 +89,7 @@ class Service:
         try:
             with (
                 translate_spark_errors(self.job),
+                name_failed_record(self.spark, lambda: self._pipeline),
                 lock_checkpoint(self.job.checkpoint),
                 lock_in_jvm(self.spark, self.job.checkpoint),
             ):
@@ -144,15 +148,23 @@ class Service:
 
     def _start(self) -> StreamingQuery:
         results = self._pipeline.build_results(self.spark)
-        return set_trigger(make_writer(results, self.job, self.journal), self.job).start()
+        query = set_trigger(make_writer(results, self.job, self.journal), self.job).start()
+        fence_logs(self.spark, query, self.journal.check_owner)
+        return query
 
     def _follow(self, query: StreamingQuery) -> None:
         tasks = _TaskCompletions(self.spark)
+        looked = time.monotonic()
         # Whether it has ended also raises the error of one that failed.
         while not query.awaitTermination(_POLL_SECONDS):
             self._observe(query)
             if self._chooser.wants_change:
                 return
+            if time.monotonic() - looked > _OWNER_CHECK_SECONDS:
+                looked = time.monotonic()
+                # Each write looks too, but a query without new records makes none.
+                with suppress(OSError):
+                    self.journal.check_owner()
             completed = tasks.has_new()
             for follower in self._followers:
                 follower.time_passed()

@@ -14,6 +14,7 @@ from unskew.config.errors import ExternalError
 from unskew.config.models.job import Job
 from unskew.grouping.errors import GroupingError
 from unskew.jobs.checkpoint.spark_log import list_damaged_logs
+from unskew.jobs.operators.user_code.failing_rows import ROW_MARK
 
 
 def _find_jvm_cause(lines: list[str]) -> str:
@@ -265,5 +266,5 @@ def _find_python_error(text: str) -> str:
         return _find_jvm_cause(lines)
     match = _PYTHON_LINE.match(last)
     if match and (match.group(1) or "").startswith(_OURS):
-        return (match.group(3) or match.group(2))[:LENGTH_MAX]
+        return ROW_MARK.sub("", match.group(3) or match.group(2))[:LENGTH_MAX]
     return last[:LENGTH_MAX]

@@ -18,6 +18,7 @@ from unskew.jobs.operators.user_code.failing_rows import (
     Part,
     describe_failure,
     make_partials,
+    mark_row,
     read_key,
 )
 from unskew.jobs.operators.user_code.opened import begin_task
@@ -86,7 +87,8 @@ class PartialStage:
     def _reject_row(self, part: Part) -> pa.Table:
         """The record of a row on which the operator raised, if the job goes on without it."""
         if REJECTED not in part.rows.column_names or not part.rows.num_rows:
-            raise OperatorError(describe_failure(self.operator, part)) from part.error
+            line = f"{mark_row(part)}{describe_failure(self.operator, part)}"
+            raise OperatorError(line) from part.error
         record = pa.Table.from_struct_array(part.rows[REJECTED])
         key = read_key(part.rows, tuple(self.operator.keys))
         for name, text in (("reason", OPERATOR_FAILED), (FAILED_KEY, key)):

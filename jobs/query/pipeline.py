@@ -71,10 +71,15 @@ class Pipeline:
 
         They are judged by the batch's own time, as in the stream.
         """
-        raw = source.read_range(spark, self.job.source, covered)
+        return keep_rejected(self.read_again(spark, covered))
+
+    def read_again(self, spark: SparkSession, covered: SourceRange, **changes: object) -> DataFrame:
+        """The prepared rows of a batch that the stream has read, of the job with these changes."""
+        job = self.job.model_copy(update=changes)
+        raw = source.read_range(spark, job.source, covered)
         now = sf.timestamp_millis(sf.lit(covered.time_ms))
-        prepared, _ = prepare_records(decode(raw, self.job.decode, source.COLUMNS), self.job, now)
-        return keep_rejected(prepared)
+        prepared, _ = prepare_records(decode(raw, job.decode, source.COLUMNS), job, now)
+        return prepared
 
     def make_router(self, sources: int) -> Router:
         """The router; the groupings `none` and `local` have none."""

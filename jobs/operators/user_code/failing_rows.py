@@ -1,17 +1,20 @@
 """Rows on which an operator raises: found by halves, named in one line, or set apart."""
 
+import re
 import sys
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from unskew.jobs.operators.base import EVENT_TIME, Operator
+from unskew.jobs.operators.base import EVENT_TIME, KEY_HASH, Operator
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _TEXT_LENGTH = 80
+ROW_MARK = re.compile(r"\[row (-?\d+) (-?\d+)\] ")
+"""In an OperatorError's message: the row's hash and event time, by which its record is found."""
 
 
 class OperatorError(Exception):
@@ -65,6 +68,14 @@ def describe_failure(operator: Operator, part: Part) -> str:
         f"operator {type(operator).__name__}: {what} ({frame.filename}:{frame.lineno})"
         f" {_show_row(part.rows, operator)}"
     )
+
+
+def mark_row(part: Part) -> str:
+    """The row's mark, as ROW_MARK finds it."""
+    if not part.rows.num_rows:
+        return ""
+    row = part.rows.slice(0, 1)
+    return f"[row {row[KEY_HASH][0].as_py()} {row[EVENT_TIME][0].value}] "
 
 
 def _show_row(rows: "pa.Table", operator: Operator) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from tests.support.dead_letters import dead_letters_in
@@ -16,6 +17,7 @@ from unskew.config.errors import ExternalError
 from unskew.config.loader import load_job
 from unskew.config.models.operator import OperatorOptions
 from unskew.jobs.engine.service import Service
+from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.operators.user_code.failing_rows import describe_failure, make_partials
 from unskew.jobs.operators.user_code.rows import RowOperator
 
@@ -207,4 +209,27 @@ def test_by_default_the_job_stops_with_one_line(
     assert "\n" not in message
     assert message.startswith("word_count: operator Fragile: ValueError: cannot read this (")
     assert f"user_fragile.py:{line}) on a row with key " in message
-    assert message.endswith("at 2026-03-01T12:00:00+00:00, text boom")
+    assert "[row" not in message
+    file = f"file:{tmp_path / 'in' / '1.json'}"
+    assert message.endswith(
+        "at 2026-03-01T12:00:00+00:00, text boom"
+        f"; of the record at topic {file}, partition 0, offset 0"
+    )
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("installed")
+def test_the_message_has_the_records_coordinates_in_kafka(
+    spark: SparkSession, tmp_path: Path, broker: Broker
+) -> None:
+    broker.create_topics(["failing"])
+    producer = Producer({"bootstrap.servers": broker.address, "log_level": 0})
+    for user, text in (("u", "one"), ("v", "boom"), ("u", "two")):
+        record = {"user": user, "text": text, "at": AT.isoformat()}
+        producer.produce("failing", json.dumps(record).encode(), partition=0)
+    assert producer.flush(30) == 0
+    source = {"type": "kafka", "bootstrap_servers": broker.address, "subscribe": ["failing"]}
+    changes = {"source": {**source, "start": "earliest"}}
+    where = "; of the record at topic failing, partition 0, offset 1$"
+    with pytest.raises(ExternalError, match=where):
+        service_of(spark, tmp_path, **changes).run()

@@ -1,0 +1,96 @@
+"""A start that was taken over makes no further entry, on a checkpoint without locks."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.running.in_process import Ran, job_over, write_lines
+from unskew.config.errors import ExternalError
+from unskew.jobs.checkpoint.files import open_journal_in
+from unskew.jobs.engine.service import Service
+from unskew.jobs.engine.spark_errors import SPARK_ERRORS, explain_spark_error
+from unskew.jobs.observe.batches.batch import Lag
+from unskew.jobs.observe.follower import Follower
+
+pytestmark = pytest.mark.spark
+
+PLAIN = {"window": {"type": "none"}, "lateness": None, "event_time": "timestamp '2026-01-01'"}
+# Another start takes the job over after the batch's last look of ours.
+OVERTAKEN = """
+from pathlib import Path
+
+
+def write(results, batch_id):
+    Path("{checkpoint}/unskew/owner").write_text("another start")
+"""
+
+
+def list_entries(checkpoint: Path) -> dict[str, list[str]]:
+    return {
+        log: sorted(path.name for path in (checkpoint / log).glob("[0-9]*"))
+        for log in ("offsets", "commits")
+    }
+
+
+def test_the_next_offset_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    folder, checkpoint = tmp_path / "in", tmp_path / "checkpoints" / "fenced"
+    write_lines(folder, "0.json", [{"text": "a"}])
+    job = job_over(
+        {"type": "files", "path": str(folder)},
+        tmp_path,
+        "fenced",
+        trigger={"type": "interval", "interval": "100 ms"},
+        # Spark's own: no code of ours runs in a batch.
+        grouping={"type": "none"},
+        **PLAIN,
+    )
+    service = Service(job, spark)
+    service._prepare()
+    query = service._start()
+    try:
+        query.processAllAvailable()
+        assert list_entries(checkpoint) == {"offsets": ["0"], "commits": ["0"]}
+        Service(job, spark).journal.take_over()
+        write_lines(folder, "1.json", [{"text": "b"}])
+        with pytest.raises(SPARK_ERRORS) as failed:
+            query.awaitTermination(30)
+    finally:
+        query.stop()
+    assert "another start of the job took it over" in explain_spark_error(job, failed.value)
+    assert list_entries(checkpoint) == {"offsets": ["0"], "commits": ["0"]}
+
+
+@pytest.mark.parametrize("grouping", ["level", "none"])
+def test_the_commit_is_refused(spark: SparkSession, tmp_path: Path, grouping: str) -> None:
+    checkpoint = tmp_path / "checkpoints" / grouping
+    # Spark sends a file of one name once.
+    file = tmp_path / f"overtaken_{grouping}.py"
+    file.write_text(OVERTAKEN.format(checkpoint=checkpoint))
+    write_lines(tmp_path / "in", "0.json", [{"text": "a"}])
+    sink = {"type": "python", "file": str(file), "function": "write"}
+    with pytest.raises(ExternalError, match=r"another start of the job took it over"):
+        Ran(spark, tmp_path, grouping, grouping={"type": grouping}, sinks=[sink], **PLAIN)
+    assert list_entries(checkpoint) == {"offsets": ["0"], "commits": []}
+    assert open_journal_in(str(checkpoint)).batches() == ([0] if grouping == "level" else [])
+
+
+def test_a_start_that_is_idle_ends_too(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unskew.jobs.engine.service._OWNER_CHECK_SECONDS", 1.0)
+    write_lines(tmp_path / "in", "0.json", [{"text": "a"}])
+    source = {"type": "files", "path": str(tmp_path / "in")}
+    changes: dict[str, Any] = {"trigger": {"type": "interval", "interval": "100 ms"}, **PLAIN}
+    job = job_over(source, tmp_path, "idle", **changes)
+    other = Service(job, spark).journal
+
+    class TakesOver(Follower):
+        def no_new_records(self, lag: Lag) -> None:
+            other.take_over()
+
+    with pytest.raises(ExternalError, match=r"another start of the job took it over"):
+        Service(job, spark, (TakesOver(),)).run()
+    checkpoint = tmp_path / "checkpoints" / "idle"
+    assert list_entries(checkpoint) == {"offsets": ["0"], "commits": ["0"]}
