@@ -2,8 +2,11 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -24,6 +27,7 @@ SINKS = {
 FAILING_SINK = """
 import time
 from pathlib import Path
+from typing import Any
 
 FOLDER = Path(__file__).parent
 
@@ -124,3 +128,77 @@ def test_a_failure_after_sigterm_is_told(tmp_path: Path) -> None:
         assert job.process.wait(60) == 1
         (problem,) = job.events()[-1]["problems"]
         assert "ValueError: the table is closed" in problem
+
+
+# Takes seconds for each record, and says so by a column of it: Spark would compute it beforehand.
+SLOW = (
+    "aggregate(sequence(1, 3000 + length(text)), 0L,"
+    " (a, x) -> a + aggregate(sequence(1, 10000), 0L, (b, y) -> b + y)) > 0"
+)
+SLOW_JOB = """\
+name: slow
+source: {{type: files, path: {folder}/in}}
+decode: {{type: json, schema: text STRING}}
+where: "{slow}"
+operator: {{type: word_count, text: text}}
+event_time: timestamp '2026-01-01'
+window: none
+grouping: level
+partitions: 2
+merge: {{partitions: 1, output: update}}
+sinks: [{{type: console}}]
+dead_letters: {{type: files, path: {folder}/dead}}
+checkpoint: {folder}/checkpoint
+spark: {{spark.master: "local[2]", spark.local.dir: {folder}/local}}
+"""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "JOB", "--dry-run"],
+        ["test", "JOB", "--samples", "SAMPLES", "--expected", "EXPECTED", "--write"],
+        ["compare", "JOB"],
+    ],
+    ids=["dry-run", "test", "compare"],
+)
+def test_a_jvm_that_is_killed_under_another_command_is_one_line(
+    tmp_path: Path, words: list[str]
+) -> None:
+    write_lines(tmp_path / "in", "1.json", [{"text": f"w{number}"} for number in range(500)])
+    (tmp_path / "job.yaml").write_text(SLOW_JOB.format(folder=tmp_path, slow=SLOW))
+    paths = {"JOB": "job.yaml", "SAMPLES": "in/1.json", "EXPECTED": "expected.jsonl"}
+    command = [sys.executable, "-m", "unskew"]
+    command += [str(tmp_path / paths[word]) if word in paths else word for word in words]
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as process:
+        try:
+            deadline = time.monotonic() + 120
+            while not list(tmp_path.glob("local/**/blockmgr-*")):
+                assert process.poll() is None, process.communicate()
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+            time.sleep(3)
+            children_named("java", process.pid)[0].kill()
+            _, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    expected = ("jdk.incubator", "compare: starting Spark")
+    (line,) = [line for line in errors.splitlines() if not any(each in line for each in expected)]
+    assert line.startswith("slow: the JVM ended (killed?)")
+    assert process.returncode == 1
+
+
+def test_a_jvm_that_is_killed_when_dead_letters_are_published_is_one_line(tmp_path: Path) -> None:
+    with running(words(tmp_path, "console", records=2, broken=500), tmp_path / "log") as job:
+        job.wait(lambda: bool(children_named("java", job.process.pid)))
+        (jvm,) = children_named("java", job.process.pid)
+        # A batch's dead letters are published once it is committed.
+        while not (tmp_path / "checkpoint" / "commits" / "0").exists():
+            assert job.process.poll() is None, job.text()
+            time.sleep(0.01)
+        jvm.kill()
+        assert job.process.wait(60) == 1
+        assert remarks(job) == []
+        (problem,) = job.events()[-1]["problems"]
+        assert problem.startswith("word_count: the JVM ended (killed?)")
