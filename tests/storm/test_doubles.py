@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -11,17 +12,22 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 
 from tests.storm.faults import queries
 from tests.storm.harness.checks import check
 from tests.storm.harness.counts import Counts, StormError
+from tests.storm.harness.in_process import Attempt, Jvm
 from tests.storm.harness.services import Services
 from tests.storm.harness.stage import Stage
 from tests.storm.oracle.expected import expected, millis
-from tests.storm.oracle.world import routing_of, world_of
+from tests.storm.oracle.world import Routing, routing_of, world_of
 from unskew import load_job
 from unskew.config.errors import ExternalError
+from unskew.grouping.spark.journal import Journal
 from unskew.jobs.checkpoint.lock import lock_checkpoint
+from unskew.jobs.sinks.base import Batch
+from unskew.jobs.sinks.files import FilesSink
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ROW = ("at", "day", "kafka_offset", "kafka_partition", "kind", "price", "symbol", "volume")
@@ -169,6 +175,66 @@ def test_a_table_that_loses_a_file_is_caught(
     stage.prepare()
     write_dead_letters(stage)
     write_table(stage, ["part-0.parquet", "part-1.parquet"], listed)
+    with pytest.raises(StormError, match=wrong) if wrong else nullcontext():
+        check(stage, Counts())
+
+
+def lose_total(patch: pytest.MonkeyPatch) -> None:
+    """Let the sink of files lose a row of one batch."""
+    write, lost = FilesSink.write, list[int]()
+
+    def write_less(sink: FilesSink, results: DataFrame, batch: Batch) -> None:
+        rows = results.collect()
+        if rows and not lost:
+            lost.append(batch.id)
+            results = batch.session.createDataFrame(rows[1:], results.schema)
+        write(sink, results, batch)
+
+    patch.setattr(FilesSink, "write", write_less)
+
+
+def lose_dead_letter(patch: pytest.MonkeyPatch) -> None:
+    """Let the journal forget a rejected record of one batch."""
+    read, lost = Journal.rejected, list[int]()
+
+    def read_less(journal: Journal, batch: int) -> Iterator[pa.Table]:
+        for number, piece in enumerate(read(journal, batch)):
+            if not lost:
+                lost.append(batch)
+            yield piece.slice(1) if (batch, number) == (lost[0], 0) else piece
+
+    patch.setattr(Journal, "rejected", read_less)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("lose", "wrong"),
+    [
+        (None, None),
+        (lose_total, "1 totals missing"),
+        (lose_dead_letter, "1 dead letters missing"),
+    ],
+)
+def test_what_a_running_job_loses_is_caught(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    lose: Callable[[pytest.MonkeyPatch], None] | None,
+    wrong: str | None,
+) -> None:
+    files: dict[str, Any] = {"sink": "files", "source": "files", "dead_letters": "files"}
+    small: dict[str, Any] = {"batches": 3, "rows": 60, "merge_partitions": 1, "native": False}
+    world = world_of(3, **files, **small, operator="word_count", window="tumbling")
+    stage = Stage(world, tmp_path / "stage", Services(tmp_path, ExitStack()))
+    stage.prepare()
+    if lose:
+        lose(monkeypatch)
+    shuffled = spark.conf.get("spark.sql.shuffle.partitions")
+    try:
+        attempt = Attempt(Jvm(spark), stage.job_file(Routing("level", 2, 0, 1000)))
+        assert attempt.finish() is None
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", shuffled or "2")
     with pytest.raises(StormError, match=wrong) if wrong else nullcontext():
         check(stage, Counts())
 
