@@ -18,6 +18,7 @@ from playwright.sync_api import Browser, sync_playwright
 from unskew.config.models.job import Job
 from unskew.config.models.window import IntervalTrigger
 from unskew.config.types.units import Duration
+from unskew.jobs.commands.run import quiet_spark
 from unskew.jobs.demo import run as demo
 from unskew.jobs.engine.service import run_in_session
 from unskew.jobs.kafka.broker import Broker
@@ -48,7 +49,7 @@ class StopsWithin(Follower):
     def __init__(self, stop: Stop, page: LivePage, take: Any) -> None:
         self._stop, self._page, self._take, self._seen = stop, page, take, 0
 
-    def batch_done(self, done: BatchDone) -> None:
+    def on_batch_done(self, done: BatchDone) -> None:
         self._seen += bool(done.stats)
         if self._seen == BATCHES * 2 // 3:
             # In a thread of its own: Playwright runs a loop, and the service goes on meanwhile.
@@ -88,6 +89,7 @@ def _take_picture(browser: Browser, url: str, file: Path, viewport: Any) -> None
 
 def main(folder: Path = IMAGES) -> None:
     """Run the job, and write the pictures."""
+    quiet_spark(debug=False)
     with tempfile.TemporaryDirectory(prefix="unskew-pictures-") as home, Broker() as broker:
         broker.create_topics(["lines"], partitions=4)
         demo.write(broker, LINES, Path(home))

@@ -131,7 +131,7 @@ function verdict(entry) {
   if (level !== null) {
     say('cost-under-seconds', ` ${seconds(under)}. `);
     const lost = entry.seconds - level;
-    say('cost-skew-seconds', lost < 0.01 * entry.seconds ? ' costs nothing.' : ` costs ${text(lost)} s of the ${seconds(entry.seconds)}.`);
+    say('cost-skew-seconds', lost < 0.01 * entry.seconds || text(lost) === text(0) ? ' costs nothing.' : ` costs ${text(lost)} s of the ${seconds(entry.seconds)}.`);
   }
   drawParts(entry);
 }
