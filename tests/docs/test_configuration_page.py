@@ -43,6 +43,7 @@ NEEDS = {
     "sinks.files": APPEND,
     "sinks.table": {"decode": EVENTS, "operator": {"type": "rows"}},
     "sinks.table.columns": {"decode": {"type": "text"}, "operator": {"type": "word_count"}},
+    "sinks.table.file_cost_bytes": {"grouping": {"type": "level", "balance": "bytes"}},
     "window.tumbling": WINDOWED,
     "window.sliding": WINDOWED,
 }
