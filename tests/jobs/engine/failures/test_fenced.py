@@ -76,6 +76,7 @@ def test_the_commit_is_refused(spark: SparkSession, tmp_path: Path, grouping: st
     assert open_journal_in(str(checkpoint)).batches() == ([0] if grouping == "level" else [])
 
 
+@pytest.mark.timeout(120)
 def test_a_start_that_is_idle_ends_too(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,7 +88,7 @@ def test_a_start_that_is_idle_ends_too(
     other = Service(job, spark).journal
 
     class TakesOver(Follower):
-        def no_new_records(self, lag: Lag) -> None:
+        def on_idle_poll(self, lag: Lag) -> None:
             other.take_over()
 
     with pytest.raises(ExternalError, match=r"another start of the job took it over"):
