@@ -27,6 +27,7 @@ _DIGITS_MAX = 1_000
 _LARGE_BYTES = 1 << 16
 _CASTS = frozenset({"cast", "try_cast"})
 _NO_NUMBER = "a text that is too long for a decimal"
+_NAME = r'"[^"]*":'
 _UNUSABLE = rf'{_EXPONENT}|"[^"]{{{_DIGITS_MAX}}}'
 
 
@@ -46,6 +47,8 @@ def without_vast_decimals(text: Column, ddl: str) -> Column:
         return text
     variant = sf.to_json(sf.try_parse_json(text))
     texts = sf.to_json(sf.from_json(variant, cast("StructType", decimals)))
+    # A column may be called `value2024`, which is no number with an exponent.
+    texts = sf.regexp_replace(texts, _NAME, "")
     suspicious = (sf.octet_length(text) > _LARGE_BYTES) | text.rlike(_EXPONENT_OR_ESCAPES)
     return sf.when(suspicious, sf.when(~texts.rlike(_UNUSABLE), variant)).otherwise(text)
 

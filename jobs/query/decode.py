@@ -25,8 +25,9 @@ _CORRUPT = "_corrupt"
 _PRESENT = "_present"
 _WIRE_BYTES = 5
 _DECODED = "_decoded"
-# What stands around a JSON text. A record that could name it could end it too early.
-MARK = f"_{secrets.token_hex(6)}"
+# What stands around a JSON text. A record that could name it could end it too early. Without an
+# `e` and digits, as it must not be taken for a number with an exponent.
+MARK = "_" + "".join(secrets.choice("abcdfghjkmnpqrst") for _ in range(12))
 
 
 def decode(raw: DataFrame, how: Decode, raw_columns: Sequence[str]) -> DataFrame:

@@ -3,6 +3,7 @@
 import decimal
 import io
 import json
+import re
 import time
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from unskew.config.models.decode import AvroDecode, CsvDecode, Decode, JsonDecode, TextDecode
-from unskew.jobs.query.decode import decode
+from unskew.jobs.query.decode import MARK, decode
 from unskew.jobs.query.source import COLUMNS
 
 pytestmark = pytest.mark.spark
@@ -239,6 +240,17 @@ def test_a_text_of_such_a_number_is_rejected_at_once(spark: SparkSession, number
     texts = ['{"p": "%s"}', '{"p": "%s", "p": 1}', '{"l": [1, "%s"]}']
     values = [(text % number).encode() for text in texts]
     assert [row[-1] for row in decoded(spark, how, list(values))] == ["not_decoded"] * len(texts)
+
+
+def test_a_name_with_a_year_is_no_vast_number(spark: SparkSession) -> None:
+    how = JsonDecode.model_validate({"type": "json", "schema": "value2024 DECIMAL(12,2)"})
+    assert decoded(spark, how, [b'{"value2024": "9.91"}']) == [(decimal.Decimal("9.91"), None)]
+    assert decoded(spark, how, [b'{"value2024": "1e100000000"}']) == [(None, "not_decoded")]
+
+
+def test_the_mark_around_a_record_is_no_vast_number() -> None:
+    # With an `e` and digits in it every record of a process with decimals would be rejected.
+    assert re.fullmatch("_[a-df-z]{12}", MARK)
 
 
 def test_decimals_are_what_spark_makes_of_them(spark: SparkSession) -> None:
