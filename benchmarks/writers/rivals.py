@@ -1,10 +1,12 @@
 """How users spread rows over the writers of a partitioned table: Spark's own ways, and Delta's."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
+
+from benchmarks.engine.measure import changed_settings
 
 Shuffle = Callable[[DataFrame, int], DataFrame]
 BY_HAND: Mapping[str, Shuffle | None] = {
@@ -22,10 +24,9 @@ _ROW_BYTES = 130
 _MEGABYTE = 2**20
 
 
-@contextmanager
 def set_as_a_user_would(
     spark: SparkSession, name: str, records: int, writers: int
-) -> Iterator[None]:
+) -> AbstractContextManager[None]:
     """Set the sizes that a user would choose for REBALANCE and Delta's optimized write.
 
     It is the share of a writer.
@@ -41,14 +42,4 @@ def set_as_a_user_would(
             "spark.databricks.delta.optimizeWrite.binSize": f"{max(1, round(share / _MEGABYTE))}m",
         },
     }.get(name, {})
-    before = {key: spark.conf.get(key, None) for key in changes}
-    for key, value in changes.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, known in before.items():
-            if known is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, known)
+    return changed_settings(spark, changes)

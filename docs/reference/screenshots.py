@@ -46,8 +46,8 @@ _FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
 class StopsWithin(Follower):
     """Stops the job while the word still flares up, in the batch with a fullest partition."""
 
-    def __init__(self, stop: Stop, page: LivePage, take: Any) -> None:
-        self._stop, self._page, self._take, self._seen = stop, page, take, 0
+    def __init__(self, stop: Stop, take: Any) -> None:
+        self._stop, self._take, self._seen = stop, take, 0
 
     def on_batch_done(self, done: BatchDone) -> None:
         self._seen += bool(done.stats)
@@ -97,7 +97,7 @@ def main(folder: Path = IMAGES) -> None:
         health = Health(compute_stall_seconds(job))
         board, page, stop = make_board(job, health), LivePage(job, health), Stop()
         with MetricsServer(job.metrics, board, health, page) as server:
-            take = StopsWithin(stop, page, lambda: take_pictures(server.page_url, folder))
+            take = StopsWithin(stop, lambda: take_pictures(server.page_url, folder))
             run_in_session(job, board, health, page, take, stop=stop)
     sys.stdout.write(json.dumps({name: str(folder / name) for name in SIZES}, indent=2) + "\n")
 

@@ -13,6 +13,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from unskew.grouping.base import Chunk, Feedback, Grouping, Int32s, Int64s, UInt64s
 from unskew.grouping.errors import GroupingError
+from unskew.grouping.parts.key_sizes import add_key_size
 from unskew.grouping.registry import create
 from unskew.grouping.spark.agreed_file import read_agreed_before
 from unskew.grouping.spark.journal import KEPT_BATCHES, Journal
@@ -23,8 +24,6 @@ from unskew.grouping.spark.warm_up import start_workers, warm_up
 PARTITION_KEY = "partition_key"
 _BATCH_ID = "streaming.sql.batchId"
 _Item = TypeVar("_Item")
-_KEYS_MAX = 2**20
-"""So many keys of a share are known to have been met; of more, some count twice."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class Router:
         watch, done = _Stopwatch(self.clock), Routes()
         router = self.restore_grouping(batch, source)
         if self.key_size:
-            chunks = add_key_size(chunks, -(-self.key_size // router.setting.sources))
+            chunks = add_key_size(chunks, self.key_size, router.setting.sources)
         for routes in watch.time_inside(router.route_chunks(watch.time_outside(chunks))):
             done = done.add(routes)
             yield pa.array(routes)
@@ -139,26 +138,6 @@ def route_hashes(
 def make_column(given: str | Column) -> Column:
     """Make a column of one that may be given by its name."""
     return sf.col(given) if isinstance(given, str) else given
-
-
-def add_key_size(chunks: Iterable[Chunk], size: int) -> Iterator[Chunk]:
-    """Pass chunks on, with `size` more for the first record of each key in a task's share.
-
-    That is what a key costs beside its records: a table's file has a footer, and is begun and
-    ended, however few rows it has. Records without a size are no rows, and bring no file about.
-    """
-    seen: UInt64s = np.empty(0, np.uint64)
-    for keys, sizes in chunks:
-        if sizes is None or not size:
-            yield keys, sizes
-            continue
-        rows = np.flatnonzero(sizes > 0)
-        own, first = np.unique(keys[rows], return_index=True)
-        is_new = np.isin(own, seen, assume_unique=True, invert=True)
-        more = sizes.copy()
-        more[rows[first[is_new]]] += size
-        seen = np.union1d(seen, own) if seen.size + own.size <= _KEYS_MAX else own
-        yield keys, more
 
 
 class _Stopwatch:

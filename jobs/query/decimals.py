@@ -90,8 +90,12 @@ def format_with_texts(ddl: str) -> str:
 def to_decimal(text: Column, kind: DecimalType) -> Column:
     """The number in a text, as Spark reads it of CSV: commas group digits; null if it is none."""
     plain = sf.replace(text, sf.lit(","), sf.lit(""))
-    usable = (sf.octet_length(plain) <= _DIGITS_MAX) & ~plain.rlike(_EXPONENT)
-    return sf.when(usable, plain.try_cast(kind))
+    return sf.when(_is_usable(plain), plain.try_cast(kind))
+
+
+def _is_usable(text: Column) -> Column:
+    """Whether a text is short enough for Spark to write out the number in it."""
+    return (sf.octet_length(text) <= _DIGITS_MAX) & ~text.rlike(_EXPONENT)
 
 
 def bound_casts(rows: DataFrame) -> DataFrame:
@@ -132,7 +136,6 @@ class _BoundCast:
         if child.dataType().typeName() != "string":
             return node
         text = Column(self._expressions.column(child))
-        usable = (sf.octet_length(text) <= _DIGITS_MAX) & ~text.rlike(_EXPONENT)
-        bounded = sf.when(usable | text.isNull(), text).otherwise(sf.lit(_NO_NUMBER))
+        bounded = sf.when(_is_usable(text) | text.isNull(), text).otherwise(sf.lit(_NO_NUMBER))
         given = self._session.expression(bounded._jc)  # noqa: SLF001 - as above
         return node.copy(given, node.dataType(), node.timeZoneId(), node.evalMode())

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from unskew.grouping.base import Chunk, Grouping, Int32s, Int64s
+from unskew.grouping.base import Grouping, Int32s, Int64s
+from unskew.grouping.parts.key_sizes import add_key_size
 from unskew.grouping.registry import create
 from unskew.grouping.simulation.batch_cost import Begun
 from unskew.grouping.simulation.loads import KeyBatch, hash_as_spark
@@ -167,7 +168,6 @@ def route_by_level(
         create(LEVEL, partitions=partitions, source=source, sources=tasks, **level.options)
         for source in range(tasks)
     ]
-    key_size = -(-level.file_cost // tasks)
     for reading in readings:
         begin_all(routers, None)
         chosen = np.empty(reading.task.size, np.int32)
@@ -175,15 +175,9 @@ def route_by_level(
             mine = reading.task == source
             sizes = None if reading.sizes is None else reading.sizes[mine]
             share = reading.batch.hashes[mine], sizes
-            chosen[mine] = router.route(*(_add_file_cost(share, key_size) if key_size else share))
+            (whole,) = add_key_size([share], level.file_cost, tasks)
+            chosen[mine] = router.route(*whole)
         yield chosen
-
-
-def _add_file_cost(share: Chunk, size: int) -> Chunk:
-    from unskew.grouping.spark.router import add_key_size  # noqa: PLC0415 - imported when needed: Spark
-
-    (whole,) = add_key_size([share], size)
-    return whole
 
 
 def _rebalance(readings: Sequence[Reading], partitions: int) -> Iterator[Int32s]:

@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
+from benchmarks.engine.measure import changed_settings
 from tests.support.batches import board_value
 from tests.support.running.in_process import Ran
 from unskew.jobs.kafka.broker import Broker
@@ -33,13 +34,8 @@ REJECTED = b"\xff is no text"
 @pytest.fixture
 def _pieces(spark: SparkSession) -> Iterator[None]:
     """The settings of the session that a job with files and `local` starts."""
-    settings = make_file_settings(PARTITIONS)
-    before = {name: spark.conf.get(name, None) for name in settings}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    yield
-    for name, value in before.items():
-        spark.conf.unset(name) if value is None else spark.conf.set(name, value)
+    with changed_settings(spark, make_file_settings(PARTITIONS)):
+        yield
 
 
 def words(number: int, lines: int) -> list[bytes]:

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from benchmarks.engine.measure import changed_settings
 from tests.grouping.family.members import zipf_keys
 from unskew.grouping.base import Int64s
 from unskew.grouping.simulation.loads import KeyBatch
@@ -22,6 +22,14 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 RECORDS, VALUES, TASKS, WRITERS = 40_000, 300, 4, 8
 ROW_BYTES = 133
 """What a row takes in the shuffle, compressed; so a writer's share is the advisory size."""
+SET_AS_A_USER_WOULD = {
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.shuffle.partitions": "200",
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": str(RECORDS * ROW_BYTES // WRITERS),
+    # By default none is smaller than 1 MiB, which is more than a writer's share here.
+    "spark.sql.adaptive.coalescePartitions.minPartitionSize": "1",
+}
+"""AQE, with a writer's share as the size of a partition."""
 Shuffle = Callable[[DataFrame], DataFrame]
 SHUFFLES: dict[str, Shuffle] = {
     "hash": lambda rows: rows.repartition(WRITERS, "value"),
@@ -37,7 +45,7 @@ def test_spark_writes_what_was_predicted(z: float, spark: SparkSession, tmp_path
     predicted = {each.way: each for each in predictions}
     rows = rows_in_tasks(spark, hashes.view(np.int64))
     made: dict[str, Writers] = {}
-    with set_as_a_user_would(spark):
+    with changed_settings(spark, SET_AS_A_USER_WOULD):
         for way, shuffle in SHUFFLES.items():
             writer = shuffle(rows).write.partitionBy("value")
             writer.parquet(str(tmp_path / way))
@@ -63,29 +71,6 @@ def rows_in_tasks(spark: SparkSession, values: Int64s) -> DataFrame:
 
     rows = spark.range(0, RECORDS, 1, TASKS).mapInArrow(add_values, "id BIGINT, value BIGINT")
     return rows.select("value", sf.sha2(sf.col("id").cast("string"), 512).alias("payload"))
-
-
-@contextmanager
-def set_as_a_user_would(spark: SparkSession) -> Iterator[None]:
-    """AQE, with a writer's share as the size of a partition."""
-    settings = {
-        "spark.sql.adaptive.enabled": "true",
-        "spark.sql.shuffle.partitions": "200",
-        "spark.sql.adaptive.advisoryPartitionSizeInBytes": str(RECORDS * ROW_BYTES // WRITERS),
-        # By default none is smaller than 1 MiB, which is more than a writer's share here.
-        "spark.sql.adaptive.coalescePartitions.minPartitionSize": "1",
-    }
-    before = {name: spark.conf.get(name, None) for name in settings}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, known in before.items():
-            if known is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, known)
 
 
 def read_writers(way: str, table: Path) -> Writers:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from unskew.grouping.base import Chunk
-from unskew.grouping.spark import router
-from unskew.grouping.spark.router import add_key_size
+from unskew.grouping.parts import key_sizes
+from unskew.grouping.parts.key_sizes import add_key_size
 
 
 def chunk(keys: list[int], sizes: list[int]) -> Chunk:
@@ -13,7 +13,7 @@ def chunk(keys: list[int], sizes: list[int]) -> Chunk:
 
 
 def sizes_of(chunks: list[Chunk], size: int) -> list[list[int]]:
-    return [sizes.tolist() for _, sizes in add_key_size(chunks, size) if sizes is not None]
+    return [sizes.tolist() for _, sizes in add_key_size(chunks, size, 1) if sizes is not None]
 
 
 def test_the_first_record_of_each_key_in_a_share_costs_more() -> None:
@@ -29,12 +29,18 @@ def test_a_record_without_a_size_is_in_no_file() -> None:
 
 def test_nothing_is_added_where_nothing_is_asked() -> None:
     times = np.array([3], np.uint64), None
-    assert list(add_key_size([times], 10)) == [times]
+    assert list(add_key_size([times], 10, 1)) == [times]
     assert sizes_of([chunk([5], [1])], 0) == [[1]]
 
 
 def test_memory_is_bounded_whatever_a_share_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(router, "_KEYS_MAX", 3)
+    monkeypatch.setattr(key_sizes, "_KEYS_MAX", 3)
     chunks = [chunk([1, 2], [1, 1]), chunk([1, 3], [1, 1]), chunk([3, 1], [1, 1])]
     # The first two chunks' keys are too many together, so the second's are remembered alone.
     assert sizes_of(chunks, 10) == [[11, 11], [1, 11], [1, 1]]
+
+
+def test_each_source_adds_its_part_rounded_up() -> None:
+    ((_, sizes),) = add_key_size([chunk([5], [1])], 10, 3)
+    assert sizes is not None
+    assert sizes.tolist() == [5]
