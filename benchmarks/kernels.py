@@ -5,7 +5,8 @@ the grouping, so that the ratio holds on a busy machine too. Groupings that lear
 them before they are timed. The cold start is that of a fresh process whose kernels are in numba's
 cache: from an imported registry to the first routes. Seconds are those of the CPU, which on a quiet
 machine are those of the clock. `--repeat 3` measures the whole table three times, some moments
-apart, and keeps the best: for machines on which others work as well.
+apart, and keeps the best: for machines on which others work as well. `--sources 48` measures
+several sources that route a batch together, and what agreeing takes them.
 """
 
 import argparse
@@ -15,19 +16,22 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from statistics import median
 
 import numpy as np
 
-from benchmarks.tables import machine
-from unskew.grouping.base import Chunk, Feedback, Grouping
+from benchmarks.tables import MEETS, UNJUDGED, Table, machine, show
+from unskew.grouping.base import Chunk, Feedback, Grouping, UInt64s
 from unskew.grouping.registry import GROUPINGS, create
 from unskew.grouping.simulation.streams.traces import open_trace
 
 PARTITIONS = (100, 1000)
 TRACE = "zipf:z=1.4,keys=100000,seed=1"
+TRACES_OF_SOURCES = {"zipf 1.4": TRACE, "uniform": "uniform:keys=10000,seed=1"}
 CHUNK_RECORDS = 100_000
 WARM_BATCHES = 6
 """Enough for what learns from reports (`posg`) to leave its first states."""
+_WARM_BATCHES_OF_SOURCES = 2
 BASELINE = "key"
 GOALS = {"key": 500e6, "shuffle": 500e6, "partial_key": 100e6, "level": 20e6}
 GOAL = 10e6
@@ -177,6 +181,79 @@ def missed(row: Row) -> list[str]:
     return [problem for problem, missed in checks.items() if missed]
 
 
+def kernels_of_sources(names: Sequence[str], sources: int, records: int, rounds: int) -> Table:
+    """Measure several sources: a batch is dealt to them round robin, and then all agree.
+
+    With uniform keys `level` follows a plan from the second batch on, with Zipf's law it has none.
+    """
+    return Table(
+        f"{sources} sources",
+        f"Batches of {records} records, {PARTITIONS[0]} partitions, seconds of the CPU, medians of"
+        f" {rounds} batches. *M/s*: all records over the seconds of all sources. *share us*: what"
+        " the share of one source takes. *agree ms*: what sources share of the batch before,"
+        " reckoned once. *state kB*: of one source.",
+        {
+            "grouping": "<18", "trace": "<8", "M/s": "7.1f", "share us": "9.0f",
+            "agree ms": "9.1f", "state kB": "9.1f",
+        },
+        _rows_of_sources(names, sources, records, rounds),
+    )  # fmt: skip
+
+
+def _rows_of_sources(
+    names: Sequence[str], sources: int, records: int, rounds: int
+) -> Iterator[dict[str, object]]:
+    for trace, spec in TRACES_OF_SOURCES.items():
+        chunks = open_trace(
+            f"{spec},records={records * (_WARM_BATCHES_OF_SOURCES + rounds)}"
+        ).chunks()
+        keys = np.concatenate([chunk.keys for chunk in chunks])
+        batches = np.split(keys, _WARM_BATCHES_OF_SOURCES + rounds)
+        for name in names:
+            routing, agreeing, state = _measure_sources(name, sources, batches)
+            yield {
+                "grouping": name,
+                "trace": trace,
+                "M/s": records / routing / 1e6,
+                "share us": routing / sources * 1e6,
+                "agree ms": None if agreeing is None else agreeing * 1e3,
+                "state kB": state / 1e3,
+                MEETS: UNJUDGED,
+            }
+
+
+def _measure_sources(
+    name: str, sources: int, batches: Sequence[UInt64s]
+) -> tuple[float, float | None, int]:
+    """Seconds of a batch's routing and of agreeing before it, and a source's bytes of state."""
+    routers = [
+        create(name, partitions=PARTITIONS[0], source=source, sources=sources)
+        for source in range(sources)
+    ]
+    seconds = [_play_batch(routers, batch) for batch in batches][_WARM_BATCHES_OF_SOURCES:]
+    routing, agreeing = (median(column) for column in zip(*seconds, strict=True))
+    state = sum(array.nbytes for array in routers[0].state.values())
+    return routing, agreeing if routers[0].wants_agreement else None, state
+
+
+def _play_batch(routers: Sequence[Grouping], batch: UInt64s) -> tuple[float, float]:
+    began = time.thread_time()
+    agrees = routers[0].wants_agreement
+    agreed = routers[0].agree([router.state for router in routers]) if agrees else None
+    agreeing = time.thread_time() - began
+    times = np.arange(batch.size, dtype=np.int64) * 100
+    routing = 0.0
+    for source, router in enumerate(routers):
+        share = np.ascontiguousarray(batch[source :: len(routers)])
+        times_of_share = np.ascontiguousarray(times[source :: len(routers)])
+        began = time.thread_time()
+        router.begin_batch(None, agreed)
+        for _ in router.route_chunks([(share, times_of_share)]):
+            pass
+        routing += time.thread_time() - began
+    return routing, agreeing
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -184,8 +261,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--grouping", action="append", choices=list(GROUPINGS))
+    parser.add_argument("--sources", type=int, default=1, help="a table of several sources")
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args(arguments)
+    if chosen.sources > 1:
+        if chosen.json:
+            parser.error("--json: the table of several sources is text")
+        names = chosen.grouping or list(GROUPINGS)
+        print(f"{machine()}\n")
+        show(kernels_of_sources(names, chosen.sources, chosen.records, chosen.rounds))
+        return
     bench = Bench(chosen.records)
     names = chosen.grouping or list(GROUPINGS)
     runs = [[measure(name, bench, chosen.rounds) for name in names] for _ in range(chosen.repeat)]

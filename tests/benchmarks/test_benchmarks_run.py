@@ -165,6 +165,22 @@ def test_kernels_print_a_line_a_grouping(
     assert line.split()[0] == "partial_key"
 
 
+def test_kernels_of_several_sources_have_rows_by_trace_and_agree_where_a_grouping_does(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    names = "--grouping level --grouping shuffle"
+    call(kernels.main, f"--sources 3 --records 3000 --rounds 1 {names}")
+
+    header, _, *rows = rows_of(capsys)
+    assert header[:3] == ["grouping", "trace", "M/s"]
+    assert [(row[0], row[1], row[4] == "-") for row in rows] == [
+        ("level", "zipf 1.4", False),
+        ("shuffle", "zipf 1.4", True),
+        ("level", "uniform", False),
+        ("shuffle", "uniform", True),
+    ]
+
+
 def test_of_repeated_rows_the_best_is_kept_with_the_best_baseline() -> None:
     monday = Row("fish", {100: 10e6, 1000: 8e6}, {100: 40.0, 1000: 50.0}, 0.8, {1000: 7}, 0.9)
     tuesday = Row("fish", {100: 20e6, 1000: 5e6}, {100: 30.0, 1000: 60.0}, 0.25, {1000: 7}, 0.5)
