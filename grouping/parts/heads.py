@@ -22,8 +22,8 @@ remembers 1.25 batches, or where they are small as many as it takes to know its 
 of share 2/n or more is hot within its first batch of 50,000, however old the job. Where batches
 are so small that N stays at 10/theta, 50 n by default, it is hot after some 25 of its records at a
 source, about 13 n records at 2/n: so it takes more than two batches where a source's share of one
-has fewer than 6.5 n. For keys whose share stays as it is the head is the same, but for those within
-the margin.
+has fewer than 8 n, by default. For keys whose share stays as it is the head is the same, but for
+those within the margin.
 """
 
 from typing import Annotated
@@ -55,9 +55,10 @@ class HeadParams(LoadParams):
     """How many standard deviations above theta the count of a hot key must be; 0 is the paper's."""
     decay: Annotated[float, Field(ge=0.0, le=1.0)] | None = Field(None, examples=[1.0])
     """What the counts of keys and their sum N are multiplied by when a batch begins, though N stays
-    at 10/theta at least: a new key needs some 25 of its records at a source to be hot, however
-    small batches are. 1 is the paper's, which never forgets. Default: 0.2 with `memory: batch`, 1
-    with `memory: stream`."""
+    at 10/theta at least. So however old the job, a new key that two choices cannot carry (a share
+    of 2/n) is hot within two batches if a source's share of each has 8 n records; with fewer, after
+    some 25 of its records at a source. 1 is the paper's, which never forgets. Default: 0.2 with
+    `memory: batch`, 1 with `memory: stream`."""
 
 
 class HeadGrouping(LoadGrouping):

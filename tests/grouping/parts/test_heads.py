@@ -233,6 +233,25 @@ def test_a_new_hot_key_is_spread_by_its_second_batch_however_old_the_job(
 
 
 @pytest.mark.parametrize("name", HEADS)
+@pytest.mark.parametrize("records_a_partition", [8, 16, 64, 500])
+def test_the_coldest_key_that_needs_it_is_hot_within_two_batches_of_eight_records_a_partition(
+    name: str, records_a_partition: int
+) -> None:
+    """Of a share of 2/n: every tenth record, at n = 20."""
+    grouping, records = create(name, partitions=20, seed=1), 20 * records_a_partition
+    for batch in range(30):
+        grouping.begin_batch()
+        grouping.route(batches_of(records, seed=batch))
+    for batch in range(2):
+        grouping.begin_batch()
+        keys = batches_of(records, seed=1000 + batch)
+        keys[::10] = 10**9
+        grouping.route(keys)
+
+    assert 10**9 in grouping.hot_keys().tolist()
+
+
+@pytest.mark.parametrize("name", HEADS)
 def test_the_papers_counts_never_fade_and_are_those_of_a_stream(name: str) -> None:
     routes = []
     for options in ({"memory": "stream"}, {"memory": "stream", "decay": 1.0}):
