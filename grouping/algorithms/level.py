@@ -18,7 +18,8 @@ Guarantees, for each source and batch (m records, n active partitions):
 - the largest load is ceil(m / n), and where nothing is above that, nothing moves. So one source's
   is the least that whole records allow, and that of s sources together, each of which rounds up on
   its own, is less than s records above their mean; exactly the mean where n divides every m;
-- at most n - 1 (key, partition) pairs more than keys; all keys but the moved ones are at home;
+- at most n - 1 (key, partition) pairs more than keys; all keys but the moved ones are at home, but
+  where a lone source packs: see *few keys* below;
 - the routes are a function of the share alone, and how many records of a key a partition gets is a
   function of the share's counts alone.
 With `balance: seconds` the same holds for estimated work in place of records, up to one record: no
@@ -36,21 +37,28 @@ held while it is counted. Bounds: a piece of `chunk_records` records is held at 
 24 bytes a record and 96 a distinct key of it, and the table stays for the next piece. The state is
 105 bytes a partition and 24 for each of `cost_keys`; with several sources 16 bytes for each key of
 the share, at most 256 KiB, 20 for each pair away from home that being exact makes, and the plan. A
-share of several pieces is levelled piece by piece, each
-filling up what those before it left uneven; then the bound on pairs holds for each piece, and a
-cut of the share that is not `route_chunks`' is a piece too until `begin_batch`.
+share of several pieces is levelled piece by piece, each filling up what those before it left
+uneven; then the bound on pairs holds for each piece, and a cut of the share that is not
+`route_chunks`' is a piece too until `begin_batch`.
 
-Several sources. Where keys are alike, the largest keys of a source's share are a matter of
-chance, and each source splits others. So every source leaves the counts of its share in its state,
-and all make the same plan of them (`grouping.parts.level.agreed_homes`): homes that are level, and
-a few keys that all may split over the same partitions. A source fills partitions with those, and
-moves others only above its slack. What is left of its own deviations mostly cancels in the sum over
-sources. Sources are exact on their own, without a plan, where that costs at most 1.05 pairs a key;
-where the batch has too few records or keys for a plan to stay below 1.02 times the mean, unless
-`slack` allows more; and where the plan does not fit. A source whose share departs from it by more
-than chance is exact, one partition that does is brought down to its part, and after a plan that
-gave uneven loads all sources are exact for a while (`grouping.parts.level.drift`, `.agreement`).
-docs/level.md has the proofs, and what is possible without talking within the batch.
+Few keys. Where n - 1 extra pairs are more than 0.05 a key, a lone source gives homes up if that
+brings it to 1.05 (`grouping.parts.level.packing`): loads are as exact, and keys are in as few
+partitions as their records allow. If even those are too many, loads of 1 + `slack` times the mean
+are tried, 1.02 by default; and if that does not do, homes are kept. A share of several pieces, or
+of other work than records, keeps them in any case. Several sources pack by their plan.
+
+Several sources. Where keys are alike, the largest keys of a source's share are a matter of chance,
+and each source splits others. So every source leaves the counts of its share in its state, and all
+make the same plan of them (`grouping.parts.level.agreed_homes`): homes that are level, and a few
+keys that all may split over the same partitions. A source fills partitions with those, and moves
+others only above its slack. What is left of its own deviations mostly cancels in the sum over
+sources. Where keys are too uneven for that, they are packed. Sources are exact on their own,
+without a plan, where that costs at most 1.05 pairs a key; where the batch has too few records or
+keys for a plan to stay below 1.02 times the mean, unless `slack` allows more; and where the plan
+does not fit. A source whose share departs from it by more than chance is exact, one partition that
+does is brought down to its part, and after a plan that gave uneven loads all sources are exact for
+a while (`grouping.parts.level.drift`, `.agreement`). docs/level.md has the proofs, and what is
+possible without talking within the batch.
 
 Pairs over keys in the first batch, and then in the second with the largest load over the mean; 10^6
 records of 10^4 keys, 100 partitions:
@@ -138,6 +146,7 @@ from unskew.grouping.parts.level.levelled import (
     count_share,
     level_as_agreed,
     level_exactly,
+    level_packed,
 )
 from unskew.grouping.parts.level.levelling import assign
 from unskew.grouping.parts.level.share_pairs import Piece, SharePairs
@@ -177,7 +186,8 @@ class LevelParams(GroupingParams):
     """How far a source may go above its capacity, as a part of it, where several sources agree on
     homes by the counts of the batch before; 0: they do not, and each is exact on its own. Default:
     2.75 sqrt(n / records of its share), what chance does to a share, and only where all sources
-    together then stay below 1.02 times the mean. With `balance: records`."""
+    together then stay below 1.02 times the mean. A lone source goes above its capacity only where
+    being exact costs more than 1.05 pairs a key; default: 0.02. With `balance: records`."""
 
     @model_validator(mode="after")
     def _options_fit_balance(self) -> "LevelParams":
@@ -218,6 +228,7 @@ class Level(Grouping):
         self.state |= empty_costs(params.cost_keys, setting.partitions)
         self.state |= agreement.empty_memory(setting.partitions)
         self._plans = params.slack != 0 and params.balance == "records"
+        self._packs = setting.sources == 1 and params.balance == "records"
 
     def route_chunks(self, chunks: Iterable[Chunk]) -> Iterator[Int32s]:
         """Hold up to `chunk_records`, and route them as one."""
@@ -268,7 +279,11 @@ class Level(Grouping):
 
     def make_up_agreement(self, keys: UInt64s) -> Arrays:
         """A plan for `keys`, however little it would gain."""
-        return agreement.made_up_plan(keys, self._where_to_agree()) if self._plans else {}
+        if self.params.balance != "records":
+            return {}
+        # A lone source packs without a plan, by the same kernels.
+        made_up = agreement.made_up_plan(keys, self._where_to_agree())
+        return made_up if self._plans else {}
 
     def _where_to_agree(self) -> Where:
         salts_ = np.array([self._home, self._order, self._start], np.uint64)
@@ -313,6 +328,7 @@ class Level(Grouping):
     #   7      while records of it are left:
     #   8          q <- a partition with room, by the key's hash, else the next one that has any
     #   9          as many of them as q has room for go to q
+    #      or pack, where that is the only way to 1.05 pairs a key (`packing`)
     #  10  each record goes to its key's partition; those of a split key fill its parts in order
     def _route_piece(self, keys: UInt64s, sizes: Int64s, out: Int32s) -> None:
         counts = self._counts
@@ -330,6 +346,9 @@ class Level(Grouping):
         if self.wants_agreement or self.state["plan_used"][0]:
             levelled = self._levelled_as_agreed(share, where) or exact
             agreement.note_share(self.state, share, numbers, exact)
+        elif self._packs and keys.size < self.params.chunk_records:
+            # A full piece may have others behind it.
+            levelled = level_packed(share, where, exact, self.params.slack) or exact
         note_split_keys(self.state, levelled, share)
         cursors, segments = levelled.cursors, levelled.segment_partitions
         piece = Piece(counts.keys.copy(), levelled.codes, levelled.givers, cursors.copy(), segments)

@@ -29,6 +29,7 @@ from unskew.grouping.hashing import mix64
 from unskew.grouping.kernels import kernel
 from unskew.grouping.parts.level.expected import predict_records
 from unskew.grouping.parts.level.levelling import add_home_loads
+from unskew.grouping.parts.level.packing import pack
 from unskew.grouping.snapshot import Arrays
 
 AGREED_PAIRS = 0.0445
@@ -40,6 +41,7 @@ least while half of the pairs are left for keys with more than two partitions.""
 MEAN_DEVIATION = 0.4
 """The mean excess of a normal variable, (x)+, in standard deviations."""
 _ROOM = 1.1
+_CHANCE, _OWN_CHANCE = 3.0, 1.5
 _NO_TICKS = np.empty(0, np.int64)
 _AGE = np.uint64(40)
 _TAKEN = np.uint64(2**64 - 1)
@@ -133,6 +135,63 @@ def make_plan(counted: Counted, before: Arrays, sources: int, where: Where) -> P
         np.rint(expected[shared[::-1]]).astype(np.int64),
         np.rint(loads).astype(np.int64),
     )
+
+
+def pack_homes(counted: Counted, sources: int, where: Where, largest: float) -> Plan | None:
+    """Keys in as few partitions as their sizes allow; None if loads may be above `largest`.
+
+    A partition keeps free what chance may add: with a part of a key in b parts, which evens out
+    all b of them, `_CHANCE` / sqrt(b) standard deviations of its records in two batches, the one
+    that was counted and the one to come. Whole keys have at most 1 - `_OWN_CHANCE` deviations of a
+    source's records: or sources that have more of them would be above the others' level, or bring
+    them down by pairs of their own, while those that have less are filled up.
+    """
+    fair = counted.records.sum() / where.active.size
+    parts = np.maximum(np.arange(where.active.size + 1), 1)
+    spares = np.ceil(_CHANCE * np.sqrt(2 * fair / parts)).astype(np.int64)
+    rooms = np.zeros(where.mask.size, np.int64)
+    rooms[where.active] = int(largest * fair)
+    whole_most = min(
+        int(rooms.max() - spares[1]), int(fair - _OWN_CHANCE * (fair * sources) ** 0.5)
+    )
+    ranks = np.lexsort((counted.keys, -counted.records))
+    keys, records = counted.keys[ranks], counted.records[ranks]
+    salt, mask, active = where.salts[0], where.mask, where.active
+    first, partitions, _ = pack(keys, records, rooms, spares, whole_most, salt, mask, active)
+    if first.size == 0:
+        return None
+    sizes = np.diff(first)
+    homes = np.empty(ranks.size, np.int32)
+    homes[ranks] = partitions[first[:-1]]
+    whole = _expect_seldom(counted.records)
+    whole[ranks[sizes > 1]] = 0.0
+    loads = np.bincount(homes, whole, mask.size)
+    loads[active] += (counted.records == 1).sum() / active.size
+    moved = homes != hash_homes(counted, where)
+    moved[ranks[sizes > 1]] = False
+    # The largest keys are cut; the list begins with the smallest.
+    shared = np.flatnonzero(sizes > 1)[::-1]
+    dealt = [partitions[first[j] : first[j + 1]] for j in shared]
+    return Plan(
+        counted.keys[moved],
+        homes[moved],
+        keys[shared],
+        np.concatenate([[0], np.cumsum(sizes[shared])]).astype(np.int64),
+        np.concatenate([np.empty(0, np.int32), *dealt]),
+        records[shared],
+        np.rint(loads).astype(np.int64),
+    )
+
+
+def _expect_seldom(records: Int64s) -> Float64s:
+    """The records of each key in the next batch; of those with one each as Good and Turing expect.
+
+    Keys that were not seen have as many records together as there are keys with one.
+    """
+    expected = records.astype(np.float64)
+    ones, twos = (records == 1).sum(), (records == 2).sum()
+    expected[records == 1] = min(2 * twos / max(ones, 1), 1.0)
+    return expected
 
 
 def _keep_homes(keys: UInt64s, before: Arrays, mask: NDArray[np.uint8], homes: Int32s) -> None:

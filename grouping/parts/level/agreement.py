@@ -7,7 +7,8 @@ all of them, so all decide alike for the batch to come:
 1. being exact cost at most `EXACT_MAX` pairs a key, which is 1.05 but for what chance adds in the
    next batch: every source is exact on its own, no plan;
 2. some partition would be fuller than `LARGEST_MAX` times the mean, by chance since records are
-   few, or since keys are too few for level homes, and the job allows no more: likewise;
+   few, or since keys are too few for level homes, and the job allows no more: keys are packed, if
+   that stays below it and brings pairs to `PAIRS_MAX` a key; else every source is exact;
 3. otherwise a plan. If the last one gave loads above what is allowed, by more than chance, as it
    does when keys change, it is reckoned but not used, until one would have been good: after the
    first time one batch, then three, seven and so on, at most `WAIT_MAX`; each batch in which a plan
@@ -29,9 +30,10 @@ from unskew.grouping.parts.level.agreed_homes import (
     add_counts,
     count_exact_extra,
     make_plan,
+    pack_homes,
 )
 from unskew.grouping.parts.level.drift import PARTS, add_parts, changes
-from unskew.grouping.parts.level.levelled import Levelled, Share
+from unskew.grouping.parts.level.levelled import PAIRS_MAX, Levelled, Share
 from unskew.grouping.parts.level.shared_keys import fill_shared
 from unskew.grouping.snapshot import Arrays
 
@@ -49,6 +51,8 @@ more of what is small."""
 _SPREAD_CHANCE = 3.0
 _WORTH = 0.95
 """A plan is used if it makes at most this part of the pairs that being exact makes."""
+_PACKED_FROM = 1.048
+"""Keys are packed where being exact cost more than this a key: `PAIRS_MAX` but for chance."""
 _FITTING = 0.9
 """A plan fits if at least this part of the records is from sources whose share it expected."""
 _PLAN = Plan._fields
@@ -168,7 +172,7 @@ def agree(states: Sequence[Arrays], where: Where, slack: float | None) -> dict[s
     chance = float(np.sqrt(where.active.size / counted.records.sum()))
     if shares[0]["whole_records"].size:
         waits = next_waits(shares[0], _was_good(shares, where, largest, chance))
-    plan = _worthy_plan(shares, counted, where, largest - _CHANCE * chance)
+    plan = _worthy_plan(shares, counted, where, largest, chance)
     if plan is None:
         return _without_plan(waits)
     used = np.array([waits[1] == 0 and not _changing(shares, where)], np.int64)
@@ -180,15 +184,23 @@ def _without_plan(waits: Int64s) -> dict[str, NDArray[Any]]:
 
 
 def _worthy_plan(
-    states: Sequence[Arrays], counted: Counted, where: Where, largest: float
+    states: Sequence[Arrays], counted: Counted, where: Where, largest: float, chance: float
 ) -> Plan | None:
-    """A plan that costs less than being exact and is not above `largest` for what it expects."""
-    exact = count_exact_extra(states, counted)
-    if exact <= (EXACT_MAX - 1.0) * counted.keys.size or largest < 1.0:
+    """A plan that costs less than being exact and will not be above `largest`."""
+    exact, keys = count_exact_extra(states, counted), counted.keys.size
+    if exact <= (EXACT_MAX - 1.0) * keys:
         return None
-    plan = make_plan(counted, states[0], len(states), where)
-    worthy = plan.extra <= _WORTH * exact and _expected_largest(plan, where) <= largest
-    return plan if worthy else None
+    even = largest - _CHANCE * chance
+    if even >= 1.0:
+        plan = make_plan(counted, states[0], len(states), where)
+        if plan.extra <= _WORTH * exact and _expected_largest(plan, where) <= even:
+            return plan
+    all_known = all(state["counted_keys"].size < KEYS_MAX for state in states)
+    if exact <= (_PACKED_FROM - 1.0) * keys or not all_known:
+        return None
+    packed = pack_homes(counted, len(states), where, largest)
+    few = packed is not None and packed.extra <= (PAIRS_MAX - 1.0) * keys
+    return packed if few else None
 
 
 def _expected_largest(plan: Plan, where: Where) -> float:
@@ -232,4 +244,5 @@ def made_up_plan(keys: UInt64s, where: Where) -> dict[str, NDArray[Any]]:
     distinct, records = np.unique(keys, return_counts=True)
     counted = Counted(distinct, records.astype(np.int64))
     plan = make_plan(counted, empty_memory(where.mask.size), 2, where)
+    pack_homes(counted, 2, where, LARGEST_MAX)
     return {**plan._asdict(), "plan_used": np.ones(1, np.int64)}

@@ -1,8 +1,9 @@
-"""One share made level: exactly, from the keys' homes by hash, or as the sources agreed.
+"""One share made level: exactly, from the keys' homes by hash, packed, or as the sources agreed.
 
-`level_exactly` is `level` without a memory. `level_as_agreed` begins with the homes of the plan,
-fills partitions with the plan's shared keys, and moves what is then still above a source's part by
-more than its slack, as `level_exactly` does, to where there is room.
+`level_exactly` is `level` without a memory. `level_packed` gives homes up, for the share of a lone
+source. `level_as_agreed` begins with the homes of the plan, fills partitions with the plan's shared
+keys, and moves what is then still above a source's part by more than its slack, as `level_exactly`
+does, to where there is room.
 """
 
 from typing import NamedTuple
@@ -20,10 +21,13 @@ from unskew.grouping.parts.level.levelling import (
     move_surplus,
     targets,
 )
+from unskew.grouping.parts.level.packing import pack
 from unskew.grouping.parts.level.shared_keys import fill_shared
 from unskew.grouping.parts.sketches.exact_counts import ExactCounts
 
-_NO_TICKS = np.empty(0, np.int64)
+PAIRS_MAX = 1.05
+"""Pairs a key up to which homes are not given up for fewer."""
+_SLACK = 0.02
 
 
 class Partitions(NamedTuple):
@@ -69,6 +73,11 @@ class Levelled(NamedTuple):
     loads: Int64s
     """The work of each partition with this piece."""
 
+    @property
+    def extra(self) -> int:
+        """Pairs more than keys, of this piece alone."""
+        return self.segment_partitions.size - self.givers.size
+
     def owners(self) -> Int32s:
         """List the number of the key of each segment."""
         lengths = np.diff(self.cursors, append=self.segment_partitions.size)
@@ -113,6 +122,51 @@ def level_exactly(
     levelled = _move(share, where, codes, loads, np.append(surplus, 0), rooms)
     levelled.codes[small] = share.homes[small]
     return levelled
+
+
+def level_packed(
+    share: Share, where: Partitions, exact: Levelled, slack: float | None
+) -> Levelled | None:
+    """No partition above its part, rounded up, and keys in as few partitions as that needs.
+
+    Where that makes more than `PAIRS_MAX` pairs a key, no partition above its part by more than
+    `slack`. None if `exact`, with homes, makes as few, or neither does; or after another piece.
+    """
+    records, size = share.records, where.active.size
+    most = (PAIRS_MAX - 1.0) * records.size
+    if exact.extra <= most or share.base.any():
+        return None
+    rooms = np.zeros(where.mask.size, np.int64)
+    fair, one_more = divmod(int(records.sum()), size)
+    rooms[where.active] = fair
+    rooms[where.active[:one_more]] += 1
+    packed = _pack(share, where, rooms)
+    if packed.extra > most:
+        allowed = (1.0 + (_SLACK if slack is None else slack)) * records.sum() / size
+        rooms[where.active] = max(int(allowed), int(rooms.max()))
+        packed = _pack(share, where, rooms)
+    return packed if packed.extra <= most else None
+
+
+def _pack(share: Share, where: Partitions, rooms: Int64s) -> Levelled:
+    keys, records = share.counts.keys, share.records
+    order = np.lexsort((keys, -records))
+    spares = np.zeros(where.active.size + 1, np.int64)
+    salt, mask, active = where.salts[0], where.mask, where.active
+    first, partitions, given = pack(
+        keys[order], records[order], rooms, spares, int(rooms.max()), salt, mask, active
+    )
+    parts = np.diff(first)
+    codes = np.empty(keys.size, np.int32)
+    codes[order] = partitions[first[:-1]]
+    moved = (parts > 1) | (codes[order] != share.homes[order])
+    givers, lengths = order[moved].astype(np.int32), parts[moved]
+    cut = np.flatnonzero(lengths > 1)
+    codes[givers[cut]] = -1 - cut
+    loads = share.base + np.bincount(partitions, given, share.base.size).astype(np.int64)
+    of_moved = np.repeat(moved, parts)
+    cursors = np.cumsum(lengths) - lengths
+    return Levelled(codes, givers, cursors, partitions[of_moved], given[of_moved], loads)
 
 
 def _at_home(codes: Int32s, loads: Int64s) -> Levelled:

@@ -54,7 +54,8 @@ def compile_kernels(spec: GroupingSpec, scenario: Scenario) -> None:
         if agrees:
             # The states may agree on nothing: a made-up plan compiles the kernels that follow one.
             router.agree([router.state] * scenario.sources)
-        router.begin_batch(feedback, router.make_up_agreement(keys) if agrees else None)
+        made_up = router.make_up_agreement(keys)
+        router.begin_batch(feedback, made_up if agrees else None)
         for _ in router.route_chunks([(keys, times if router.wants_timestamps else None)]):
             pass
 

@@ -55,6 +55,13 @@ if name == "level":
             grouping.route(rng.integers(0, 3000, 20_000).astype(np.uint64))
             flat.write_state(batch, source, grouping.snapshot())
     assert grouping.state["plan_used"][0] == 1
+    # A lone source whose keys would cost too many pairs at their homes.
+    alone, keys = create(name, partitions=72), np.random.default_rng(1).zipf(1.6, 50_000)
+    keys = keys.astype(np.uint64)
+    alone.route(keys)
+    exact = create(name, partitions=72, chunk_records=keys.size)
+    exact.route(keys)
+    assert alone.signals()["extra_pairs"] < exact.signals()["extra_pairs"]
 late = [path.name for path in sorted(Path(cache).rglob("*.nbc")) if path not in compiled]
 assert not late, late
 """
