@@ -10,8 +10,9 @@ from pyspark.sql import functions as sf
 from pyspark.sql.avro.functions import from_avro
 
 from unskew.config.models.decode import AvroDecode, CsvDecode, Decode, JsonDecode, TextDecode
-from unskew.jobs.query.decimals import (
+from unskew.jobs.query.bounds.decimals import (
     format_with_texts,
+    parse_schema,
     read_decimals,
     to_decimal,
     without_vast_decimals,
@@ -78,7 +79,7 @@ def _parse_json(how: JsonDecode, text: Column) -> Column:
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     schema = f"{MARK} ARRAY<STRUCT<{how.ddl}, {MARK}: BOOLEAN>>, {_CORRUPT} STRING"
     whole = sf.concat(sf.lit(f'{{"{MARK}":['), text, sf.lit(f',{{"{MARK}":true}}]}}'))
-    return sf.from_json(without_vast_decimals(whole, schema), schema, options)
+    return sf.from_json(without_vast_decimals(whole, parse_schema(schema)), schema, options)
 
 
 def _take_record(how: Decode) -> Column:

@@ -20,7 +20,7 @@ from unskew.jobs.operators.base import (
     OBSERVED,
     Operator,
 )
-from unskew.jobs.query.decimals import bound_casts
+from unskew.jobs.query.bounds.plan import bound_expressions
 from unskew.jobs.query.decode import REJECT_REASON
 
 EXPRESSION_FAILED = "expression_failed"
@@ -129,8 +129,27 @@ def _add_attempt(rows: DataFrame, texts: Mapping[str, str]) -> DataFrame:
     """
     values = sf.struct(*[sf.expr(text).alias(name) for name, text in texts.items()])
     attempt = sf.when(_is_accepted(rows), values)
-    classes: Any = rows.sparkSession._jvm  # noqa: SLF001 - Python's API has no TryEval of its own
-    spark_sql = classes.org.apache.spark.sql
+    return bound_expressions(rows.withColumn(_ATTEMPT, _try(rows.sparkSession, attempt)))
+
+
+def select_totals(totals: DataFrame, columns: list[Column], texts: Mapping[str, str]) -> DataFrame:
+    """`totals` with these columns, and with expressions over them.
+
+    An expression that raises on a total is null there: one total must not end the others.
+    """
+    finals = []
+    for name, text in texts.items():
+        value = sf.expr(text)
+        if find_bare_column(text.strip("()")) is None:
+            # In a branch, as above; its condition is one that Spark does not compute beforehand.
+            value = _try(totals.sparkSession, sf.when(sf.spark_partition_id() >= 0, value))
+        finals.append(value.alias(name))
+    return bound_expressions(totals.select(*columns, *finals))
+
+
+def _try(session: Any, value: Column) -> Column:
+    """The value, null where it raises."""
+    spark_sql = session._jvm.org.apache.spark.sql  # noqa: SLF001 - Python has no TryEval of its own
     expressions = spark_sql.classic.ExpressionUtils
-    tried = spark_sql.catalyst.expressions.TryEval(expressions.expression(attempt._jc))  # noqa: SLF001
-    return bound_casts(rows.withColumn(_ATTEMPT, Column(expressions.column(tried))))
+    tried = spark_sql.catalyst.expressions.TryEval(expressions.expression(value._jc))  # noqa: SLF001
+    return Column(expressions.column(tried))

@@ -20,6 +20,7 @@ from unskew.jobs.operators.base import EVENT_TIME, KEY_HASH, RECORDS, Operator
 from unskew.jobs.operators.registry import is_computed_by_spark, make_operator
 from unskew.jobs.query import source
 from unskew.jobs.query.decode import decode
+from unskew.jobs.query.expressions import select_totals
 from unskew.jobs.query.partial import PartialStage
 from unskew.jobs.query.prepare import ARRIVED, keep_accepted, keep_rejected, prepare
 from unskew.jobs.query.prepare_results import prepare_results
@@ -191,4 +192,4 @@ def _select_results(totals: DataFrame, operator: Operator) -> DataFrame:
             sf.col(f"{WINDOW}.end").alias("window_end"),
         ]
     keys = [sf.col(column).alias(name) for name, column in operator.key_names.items()]
-    return totals.select(*bounds, *keys, *_make_aggregates(operator.final))
+    return select_totals(totals, [*bounds, *keys], operator.final)

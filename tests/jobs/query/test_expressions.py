@@ -14,7 +14,7 @@ from unskew.config.loader import load_job
 from unskew.config.models.job import Job
 from unskew.jobs.checkpoint.files import open_journal
 from unskew.jobs.engine.preflight import check_before_spark, check_expressions_first
-from unskew.jobs.query.decimals import bound_casts
+from unskew.jobs.query.bounds.plan import bound_expressions
 from unskew.jobs.query.pipeline import Pipeline
 
 pytestmark = pytest.mark.spark
@@ -136,10 +136,38 @@ def test_a_text_that_is_no_decimal_of_a_sane_length_holds_nothing_up(
     assert len(dead_letters) == (len(VAST) if reasons else 0)
 
 
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("grouping", ["level", "none"])
+def test_a_column_that_raises_on_a_total_is_null_there(
+    spark: SparkSession, tmp_path: Path, grouping: str
+) -> None:
+    rows = [
+        {"symbol": "none", "volume": 0, "text": "x", "at": AT},
+        {"symbol": "vast", "volume": 2, "text": VAST[0], "at": AT},
+        {"symbol": "good", "volume": 4, "text": "6", "at": AT},
+    ]
+    columns = {
+        "count": "count(*)",
+        "share": "12 / sum(volume)",
+        "number": "int(max(text)) + 1",
+        # What both have in common Spark would evaluate before, and outside of, either.
+        "twice": "(int(max(text)) + 1) * 2",
+        "decimal": "string(cast(max(text) as decimal(9, 2)))",
+    }
+    operator = {"type": "aggregate", "key": "symbol", "columns": columns}
+    ran, dead_letters = run(spark, tmp_path, grouping, rows, operator=operator)
+    assert {row["symbol"]: tuple(row[name] for name in columns) for row in ran.rows} == {
+        "none": (1, None, None, None, None),
+        "vast": (1, 6.0, None, None, None),
+        "good": (1, 3.0, 7, 14, "6.00"),
+    }
+    assert dead_letters == []
+
+
 def test_other_casts_to_decimals_are_what_they_were(spark: SparkSession) -> None:
     rows = spark.createDataFrame([("2.5", 1), (None, 2), (" 1e2", 3)], "text STRING, n INT")
     casts = ("cast(text as decimal(9, 2)) a", "cast(n as decimal(9, 2)) b", "cast(n as string) c")
-    bounded = bound_casts(rows.selectExpr("text", *casts))
+    bounded = bound_expressions(rows.selectExpr("text", *casts))
     assert [[None if v is None else str(v) for v in row] for row in bounded.collect()] == [
         ["2.5", "2.50", "1.00", "1"],
         [None, None, "2.00", "2"],

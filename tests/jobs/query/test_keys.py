@@ -103,6 +103,39 @@ def test_a_key_that_is_too_long_rejects_the_record_of_every_operator(
     ]
 
 
+@pytest.mark.parametrize("grouping", ["level", pytest.param("none", marks=pytest.mark.slow)])
+def test_a_key_that_is_too_long_for_one_of_several_results_counts_in_the_others(
+    spark: SparkSession, tmp_path: Path, grouping: str
+) -> None:
+    rows = [
+        {"symbol": symbol, "user": user, "at": AT}
+        for symbol, user in (("abc", "d"), ("abc", "de"), ("abcde", "f"))
+    ]
+    results = [
+        {"name": "by_symbol", "key": "symbol", "columns": {"n": "count(*)"}},
+        {"name": "by_both", "key": {"s": "symbol", "u": "user"}, "columns": {"m": "count(*)"}},
+    ]
+    changes = {
+        "operator": {"type": "results", "results": results},
+        "sinks": [
+            {"type": "memory", "table": "totals", "result": "by_symbol"},
+            {"type": "memory", "table": "totals_by_both", "result": "by_both"},
+        ],
+        "max_key_bytes": "4 B",
+    }
+    ran, dead_letters = run_without_windows(spark, tmp_path, grouping, rows, **changes)
+    both = spark.table("totals_by_both").select("s", "u", "m").collect()
+    assert [tuple(row) for row in both] == [("abc", "d", 1)]
+    (row,) = ran.rows
+    assert (row["symbol"], row["n"]) == ("abc", 2)
+    # Each record once for each result that cannot use it.
+    assert sorted((each["reason"], json.loads(each["value"])["user"]) for each in dead_letters) == [
+        ("by_both_key_too_long", "de"),
+        ("by_both_key_too_long", "f"),
+        ("by_symbol_key_too_long", "f"),
+    ]
+
+
 def test_of_a_post_with_a_long_tag_the_others_count(spark: SparkSession, tmp_path: Path) -> None:
     rows = [{"user": "u", "hashtags": ["ab", "abcde", "cd"], "at": AT}]
     operator = {"type": "hashtags", "hashtags": "hashtags", "user": "user"}
