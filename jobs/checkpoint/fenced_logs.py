@@ -3,18 +3,21 @@
 Of two entries of one number in its logs of offsets and commits Spark takes the first, whoever it is
 from: on a checkpoint without locks also that of a driver that was frozen and woke up. So the two
 logs of a running query make their files through `_FencedFiles`, which looks first whose the
-checkpoint is. Spark has no setting for this but a class in a jar.
+checkpoint is. Spark has no setting for this but a class in a jar, and the field that they are put
+into is private: where a Spark has another, the job runs without this fence, and says so.
 """
 
 from collections.abc import Callable
 from typing import Any
 
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 _LOG = "org.apache.spark.sql.execution.streaming.checkpointing.HDFSMetadataLog"
 _FILES = "org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager"
+_FIELD = "fileManager"
 
 
 class _FencedFiles:
@@ -37,11 +40,30 @@ class _FencedFiles:
         return getattr(self._files, name)
 
 
-def fence_logs(spark: SparkSession, query: StreamingQuery, check_owner: Callable[[], None]) -> None:
-    """Let `check_owner` raise before each further entry of the query's offsets and commits."""
+def fence_logs(
+    spark: SparkSession, query: StreamingQuery, check_owner: Callable[[], None]
+) -> str | None:
+    """Let `check_owner` raise before each further entry of the query's offsets and commits.
+
+    Where that is not possible, say what follows.
+    """
+    try:
+        _fence(spark, query, check_owner)
+    except Py4JNetworkError:
+        raise  # the JVM is gone
+    except Py4JError:
+        return (
+            f"Spark {spark.version} has other logs of offsets and commits than 4.2.0, and they are"
+            " not fenced: on a checkpoint without locks, let no second start run beside a driver"
+            " that may only be frozen"
+        )
+    return None
+
+
+def _fence(spark: SparkSession, query: StreamingQuery, check_owner: Callable[[], None]) -> None:
     gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - pyspark has no public way
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
-    files = gateway.jvm.java.lang.Class.forName(_LOG).getDeclaredField("fileManager")
+    files = gateway.jvm.java.lang.Class.forName(_LOG).getDeclaredField(_FIELD)
     files.setAccessible(True)
     running: Any = query._jsq.streamingQuery()  # noqa: SLF001 - likewise
     for log in (running.offsetLog(), running.commitLog()):

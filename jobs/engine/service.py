@@ -149,7 +149,9 @@ class Service:
     def _start(self) -> StreamingQuery:
         results = self._pipeline.build_results(self.spark)
         query = set_trigger(make_writer(results, self.job, self.journal), self.job).start()
-        fence_logs(self.spark, query, self.journal.check_owner)
+        unfenced = fence_logs(self.spark, query, self.journal.check_owner)
+        for follower in self._followers if unfenced else ():
+            follower.on_warning(str(unfenced))
         return query
 
     def _follow(self, query: StreamingQuery) -> None:

@@ -31,3 +31,6 @@ class Follower:
 
     def on_retry(self, reason: str, seconds: float) -> None:
         """The query failed for a reason that may pass; it starts again after `seconds`."""
+
+    def on_warning(self, text: str) -> None:
+        """The query runs, and something of it is not as it should be."""

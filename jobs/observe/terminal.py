@@ -65,6 +65,10 @@ class Log(Follower):
         """Write what `auto` takes."""
         self.write_event("grouping", taken=grouping, why=why)
 
+    def on_warning(self, text: str) -> None:
+        """Write what is not as it should be."""
+        self.write_event("warning", "warning", text=text)
+
     def on_retry(self, reason: str, seconds: float) -> None:
         """Write why, and when the query starts once more."""
         self.write_event("retrying", "warning", reason=reason, seconds=seconds)

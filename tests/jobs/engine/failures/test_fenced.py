@@ -1,5 +1,7 @@
 """A start that was taken over makes no further entry, on a checkpoint without locks."""
 
+import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +10,13 @@ from pyspark.sql import SparkSession
 
 from tests.support.running.in_process import Ran, job_over, write_lines
 from unskew.config.errors import ExternalError
+from unskew.jobs.checkpoint import fenced_logs
 from unskew.jobs.checkpoint.files import open_journal_in
 from unskew.jobs.engine.service import Service
 from unskew.jobs.engine.spark_errors import SPARK_ERRORS, explain_spark_error
 from unskew.jobs.observe.batches.batch import Lag
 from unskew.jobs.observe.follower import Follower
+from unskew.jobs.observe.terminal import Log
 
 pytestmark = pytest.mark.spark
 
@@ -74,6 +78,26 @@ def test_the_commit_is_refused(spark: SparkSession, tmp_path: Path, grouping: st
         Ran(spark, tmp_path, grouping, grouping={"type": grouping}, sinks=[sink], **PLAIN)
     assert list_entries(checkpoint) == {"offsets": ["0"], "commits": []}
     assert open_journal_in(str(checkpoint)).batches() == ([0] if grouping == "level" else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "other"), [("_FIELD", "files"), ("_LOG", "org.apache.spark.Log"), ("_FILES", "a.B")]
+)
+def test_a_spark_with_other_logs_is_a_warning_and_the_job_runs(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, other: str
+) -> None:
+    if name == "_FILES":
+        monkeypatch.setattr(fenced_logs._FencedFiles.Java, "implements", (other,))
+    else:
+        monkeypatch.setattr(fenced_logs, name, other)
+    write_lines(tmp_path / "in", "0.json", [{"text": "a"}])
+    source = {"type": "files", "path": str(tmp_path / "in")}
+    out = io.StringIO()
+    Service(job_over(source, tmp_path, "other", **PLAIN), spark, (Log("j", "json", out),)).run()
+    events = [json.loads(line) for line in out.getvalue().splitlines()]
+    (warning,) = [event for event in events if event["level"] == "warning"]
+    assert warning["text"].startswith("Spark 4.2.0 has other logs of offsets and commits")
+    assert [event["event"] for event in events].count("batch") == 1
 
 
 @pytest.mark.timeout(120)

@@ -32,13 +32,15 @@ def test_a_driver_that_wakes_up_writes_nothing_and_ends(tmp_path: Path, wakes: s
     with running(started, tmp_path / "log") as first:
         wait_for_batch(first, tmp_path)
         signal_driver(first, signal.SIGSTOP)
+        owner = (checkpoint / "unskew" / "owner").read_text()
         # As on storage without locks.
         for name in (LOCK, JVM_LOCK):
             (checkpoint / name).unlink()
         if wakes == "beside the second":
             with running([*started, "--available-now"], tmp_path / "log-second") as second:
-                second.wait((checkpoint / "unskew" / "owner").exists)
-                time.sleep(8)
+                # Before that the first one owns the checkpoint, and rightly goes on.
+                second.wait(lambda: (checkpoint / "unskew" / "owner").read_text() != owner)
+                time.sleep(3)
                 signal_driver(first, signal.SIGCONT)
                 assert second.process.wait(200) == 0, second.text()
         else:
