@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import psutil
@@ -27,6 +28,8 @@ from confluent_kafka import Producer
 from tests.storm.oracle.outcome import messages_of, topic_letters, topic_rows, totals_of
 from tests.support.running.cluster import Cluster, cluster
 from tests.support.running.job_process import Running, Samples, job_words, running
+from tests.support.running.jvm_memory import read_live_heap
+from unskew.jobs.kafka import broker as kafka_broker
 from unskew.jobs.kafka.broker import Broker
 
 WORDS = 5_000
@@ -36,10 +39,17 @@ _SAMPLE_SECONDS = 2.0
 # Of a run on a machine with other work a batch may be read in two, not every tenth of them.
 _BATCHES_MORE = 1.05
 _PARTS = 20
+# Else a collector that takes more of the heap, in one step at any time, reads as a rise.
+_WHOLE_HEAP = "-Xms{0} -XX:+AlwaysPreTouch"
+_BATCHES_A_COLLECTION = 10
+# Of a broker, on a machine with much else to do.
+_START_SECONDS = 600.0
 RISE_MAX = {
     "driver_bytes": 3 << 20,
     "jvm_bytes": 12 << 20,
     "executors_bytes": 16 << 20,
+    "jvm_live_bytes": 12 << 20,
+    "executors_live_bytes": 16 << 20,
     "workers_bytes": 6 << 20,
     "descriptors": 4,
     "processes": 0.5,
@@ -48,7 +58,8 @@ RISE_MAX = {
     "checkpoint_files": 20,
 }
 """How much each may rise in a hundred batches. Spark keeps the files of the last hundred batches,
-and removes older ones from time to time; a JVM takes memory as its collector sees fit."""
+and removes older ones from time to time. JVMs have all of their heap from the start, so what else
+they take is seen; what they hold in it is read after a collection, at any moment of a batch."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +71,8 @@ class Sample:
     driver_bytes: int
     jvm_bytes: int
     executors_bytes: int
+    jvm_live_bytes: int
+    executors_live_bytes: int
     workers_bytes: int
     descriptors: int
     processes: int
@@ -114,6 +127,8 @@ def soak(
     broker.create_topics(["soak-dead"])
     produced = produce(broker, records)
     settings = {**spark.settings(), "spark.driver.memory": "768m"}
+    settings["spark.driver.extraJavaOptions"] = _WHOLE_HEAP.format("768m")
+    settings["spark.executor.extraJavaOptions"] += f" {_WHOLE_HEAP.format('512m')}"
     words = job_words(
         broker.address,
         folder,
@@ -175,6 +190,7 @@ def produce(broker: Broker, lines: int) -> Produced:
 def _sampled(job: Running, checkpoint: Path, spark: Cluster, records: int) -> list[Sample]:
     """Samples until all records are done, or a signal: it tells what was done until then."""
     samples: list[Sample] = []
+    live = _LiveHeaps()
     started = time.monotonic()
     with suppress(KeyboardInterrupt):
         while True:
@@ -182,7 +198,7 @@ def _sampled(job: Running, checkpoint: Path, spark: Cluster, records: int) -> li
             batch = int(metrics.get(("unskew_last_batch_number", ""), -1))
             if batch >= 0:
                 seconds = time.monotonic() - started
-                samples.append(_sample(job.process.pid, checkpoint, spark, seconds, batch))
+                samples.append(_sample(job, checkpoint, spark, seconds, batch, live))
             if metrics.get(("unskew_records_total", ""), 0) >= records:
                 break
             assert job.process.poll() is None, job.text()
@@ -190,8 +206,27 @@ def _sampled(job: Running, checkpoint: Path, spark: Cluster, records: int) -> li
     return samples
 
 
-def _sample(pid: int, checkpoint: Path, spark: Cluster, seconds: float, batch: int) -> Sample:
-    driver = psutil.Process(pid)
+class _LiveHeaps:
+    """What the driver's JVM and the executors hold, read in every tenth batch."""
+
+    def __init__(self) -> None:
+        self._next = 0
+        self._read = (0, 0)
+
+    def read(
+        self, batch: int, own: Sequence[psutil.Process], executors: Sequence[psutil.Process]
+    ) -> tuple[int, int]:
+        if batch >= self._next:
+            self._next = batch + _BATCHES_A_COLLECTION
+            jvms = [process for process in own if process.name() == "java"]
+            self._read = _sum_live(jvms), _sum_live(executors)
+        return self._read
+
+
+def _sample(
+    job: Running, checkpoint: Path, spark: Cluster, seconds: float, batch: int, live: _LiveHeaps
+) -> Sample:
+    driver = psutil.Process(job.process.pid)
     own = driver.children(recursive=True)
     executors = spark.executors()
     forked = [child for each in executors for child in each.children(recursive=True)]
@@ -203,6 +238,7 @@ def _sample(pid: int, checkpoint: Path, spark: Cluster, seconds: float, batch: i
         driver.memory_full_info().uss,
         _sum_memory(own),
         _sum_memory(executors),
+        *live.read(batch, own, executors),
         _sum_memory(forked),
         sum(_count_descriptors(each) for each in everyone),
         len(everyone),
@@ -210,6 +246,10 @@ def _sample(pid: int, checkpoint: Path, spark: Cluster, seconds: float, batch: i
         sum(files),
         len(files),
     )
+
+
+def _sum_live(jvms: Sequence[psutil.Process]) -> int:
+    return sum(read_live_heap(jvm) for jvm in jvms)
 
 
 def _sum_memory(processes: Sequence[psutil.Process]) -> int:
@@ -270,6 +310,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with (
         tempfile.TemporaryDirectory(prefix="soak-") as name,
+        patch.object(kafka_broker, "_START_SECONDS", _START_SECONDS),
         Broker() as broker,
         cluster(Path(name) / "cluster") as spark,
     ):

@@ -4,14 +4,20 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
+from pyspark.sql import SparkSession
 
-from tests.storm.soak import Sample, grown, soak, write_samples
+from tests.storm.soak import RISE_MAX, Sample, grown, soak, write_samples
 from tests.support.running.cluster import cluster
+from tests.support.running.jvm_memory import read_live_heap
 from unskew.jobs.kafka.broker import Broker
 
-FLAT = Sample(0.0, 0, 1 << 30, 1 << 30, 1 << 30, 1 << 30, 100, 5, 1 << 20, 1 << 24, 500)
+FLAT = Sample(
+    0.0, 0, 1 << 30, 1 << 30, 1 << 30, 1 << 26, 1 << 27, 1 << 30, 100, 5, 1 << 20, 1 << 24, 500
+)
 
 
 def made(**figures: Callable[[int], float]) -> list[Sample]:
@@ -29,6 +35,32 @@ def test_what_rises_is_told_and_what_is_level_is_not() -> None:
     assert grown(made()) == []
     assert [line.split()[0] for line in grown(leak)] == ["jvm_bytes"]
     assert [line.split()[0] for line in grown(files)] == ["checkpoint_files"]
+
+
+@pytest.mark.parametrize("name", ["jvm_live_bytes", "executors_live_bytes", "executors_bytes"])
+def test_a_leak_of_little_more_than_may_be_is_told_beside_noise(name: str) -> None:
+    noise = random.Random(2)
+
+    def leak(share: float) -> list[str]:
+        rise = share * RISE_MAX[name] / 100
+        figures = {name: lambda batch: (1 << 28) + batch * rise + noise.gauss(0, 12 << 20)}
+        return [line.split()[0] for line in grown(made(**figures))]
+
+    assert leak(1.1) == [name]
+    assert leak(0.5) == []
+
+
+@pytest.mark.spark
+def test_what_a_jvm_holds_is_read_without_its_garbage(spark: SparkSession) -> None:
+    gateway: Any = spark.sparkContext._gateway
+    jvm = psutil.Process(gateway.jvm.java.lang.ProcessHandle.current().pid())
+    before = read_live_heap(jvm)
+    held = gateway.jvm.java.lang.StringBuilder(64 << 20)
+    holding = read_live_heap(jvm)
+    held.trimToSize()
+    after = read_live_heap(jvm)
+    assert 48 << 20 < holding - before < 80 << 20
+    assert holding - after > 48 << 20
 
 
 def test_a_start_up_a_peak_and_a_step_are_no_rise() -> None:
