@@ -10,6 +10,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.avro.functions import from_avro
 
 from unskew.config.models.decode import AvroDecode, CsvDecode, Decode, JsonDecode, TextDecode
+from unskew.jobs.query.bounds.attempt import try_evaluate
 from unskew.jobs.query.bounds.decimals import (
     format_with_texts,
     parse_schema,
@@ -46,7 +47,11 @@ def decode(raw: DataFrame, how: Decode, raw_columns: Sequence[str]) -> DataFrame
     if isinstance(how, TextDecode):
         others = [sf.col(name) for name in raw_columns if name != "value"]
         return raw.select(*kept, *others, text.alias("value"), reason.alias(REJECT_REASON))
-    parsed = raw.select("*", _parse(how, text).alias(_DECODED))
+    parse = _parse(how, text)
+    if isinstance(how, CsvDecode):
+        # Whatever the mode, Spark's parser raises on a line of more than 20,480 columns.
+        parse = try_evaluate(raw.sparkSession, parse)
+    parsed = raw.select("*", parse.alias(_DECODED))
     decimals = read_decimals(how.ddl) if isinstance(how, CsvDecode) else {}
     record = _take_record(how)
     fields = {name: record.getField(name) for name in how.columns}

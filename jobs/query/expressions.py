@@ -7,7 +7,6 @@ gives null in place of any error, and is put around the expressions of a record 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -20,6 +19,7 @@ from unskew.jobs.operators.base import (
     OBSERVED,
     Operator,
 )
+from unskew.jobs.query.bounds.attempt import try_evaluate
 from unskew.jobs.query.bounds.plan import bound_expressions
 from unskew.jobs.query.decode import REJECT_REASON
 
@@ -129,7 +129,7 @@ def _add_attempt(rows: DataFrame, texts: Mapping[str, str]) -> DataFrame:
     """
     values = sf.struct(*[sf.expr(text).alias(name) for name, text in texts.items()])
     attempt = sf.when(_is_accepted(rows), values)
-    return bound_expressions(rows.withColumn(_ATTEMPT, _try(rows.sparkSession, attempt)))
+    return bound_expressions(rows.withColumn(_ATTEMPT, try_evaluate(rows.sparkSession, attempt)))
 
 
 def select_totals(totals: DataFrame, columns: list[Column], texts: Mapping[str, str]) -> DataFrame:
@@ -142,14 +142,6 @@ def select_totals(totals: DataFrame, columns: list[Column], texts: Mapping[str, 
         value = sf.expr(text)
         if find_bare_column(text.strip("()")) is None:
             # In a branch, as above; its condition is one that Spark does not compute beforehand.
-            value = _try(totals.sparkSession, sf.when(sf.spark_partition_id() >= 0, value))
+            value = try_evaluate(totals.sparkSession, sf.when(sf.spark_partition_id() >= 0, value))
         finals.append(value.alias(name))
     return bound_expressions(totals.select(*columns, *finals))
-
-
-def _try(session: Any, value: Column) -> Column:
-    """The value, null where it raises."""
-    spark_sql = session._jvm.org.apache.spark.sql  # noqa: SLF001 - Python has no TryEval of its own
-    expressions = spark_sql.classic.ExpressionUtils
-    tried = spark_sql.catalyst.expressions.TryEval(expressions.expression(value._jc))  # noqa: SLF001
-    return Column(expressions.column(tried))

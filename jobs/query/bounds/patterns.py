@@ -37,5 +37,5 @@ def without_overflow(text: Column, pattern: Column) -> Column:
     """The text; raises where the pattern overflows the stack on it."""
     tried = sf.try_reflect(*[sf.lit(name) for name in _HELPER], text, pattern)
     overflows = (sf.octet_length(text) > _BYTES_MIN) & tried.isNull()
-    refused = sf.raise_error(sf.lit("a text that is too long for a pattern with a repeated group"))
-    return sf.when(overflows, refused).otherwise(text)
+    raised = sf.raise_error(sf.lit("a text that is too long for a pattern with a repeated group"))
+    return sf.when(overflows, raised).otherwise(text)

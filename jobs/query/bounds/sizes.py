@@ -59,5 +59,5 @@ def bound_size(name: str, arguments: Sequence[Column], kind: str) -> tuple[int, 
     """The argument that says how large the result is; it raises where that is too large."""
     sized = SIZED[name]
     too_large = sized.is_too_large(arguments, kind)
-    refused = sf.raise_error(sf.lit(f"a result that is too large ({name})"))
-    return sized.argument, sf.when(too_large, refused).otherwise(arguments[sized.argument])
+    raised = sf.raise_error(sf.lit(f"a result that is too large ({name})"))
+    return sized.argument, sf.when(too_large, raised).otherwise(arguments[sized.argument])

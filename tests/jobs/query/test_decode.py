@@ -226,6 +226,12 @@ def test_a_text_of_a_million_digits_is_rejected_at_once(spark: SparkSession) -> 
     assert time.monotonic() - began < 30
 
 
+def test_a_line_of_too_many_columns_is_rejected(spark: SparkSession) -> None:
+    how = CsvDecode.model_validate({"type": "csv", "schema": "a STRING, b INT"})
+    values: list[bytes | None] = [900_000 * b",", b"x,1"]
+    assert decoded(spark, how, values) == [(None, None, "not_decoded"), ("x", 1, None)]
+
+
 def test_a_number_of_a_hundred_million_decimals_is_zero(spark: SparkSession) -> None:
     how = JsonDecode.model_validate({"type": "json", "schema": "p DECIMAL(18,4)"})
     values: list[bytes | None] = [b'{"p": 1e-100000000}', b'{"p": "1e-100000000"}']
