@@ -90,7 +90,8 @@ PASSED_OVER = (
     "jobs/checkpoint/fenced_logs.py",
     "jobs/checkpoint/files.py",
     "jobs/checkpoint/hash_key.py",
-    # What tells rejected records from the others.
+    # What tells rejected records from the others, and bounds what one of them may take.
+    "jobs/query/bounds/",
     "jobs/query/expressions.py",
     "jobs/engine/rejected_share.py",
     "jobs/query/rejected.py",
