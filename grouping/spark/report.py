@@ -76,6 +76,8 @@ class PartitionReport(MeasuredLoad):
     """The partitions that its records would have gone to under the grouping `key`."""
     home_records: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
     """How many records each of `home_partitions` would have had of them."""
+    home_seconds: Float64s = field(default_factory=lambda: np.empty(0, np.float64))
+    """The time of those records; empty where the operator does not measure that of each key."""
     window_ends: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
     """When the last windows of its records end, sorted; empty in a job without windows."""
     window_records: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
@@ -191,6 +193,8 @@ def _check_shown(report: PartitionReport, partitions: int) -> None:
         or homes.dtype.kind != "i"
         or bool(((homes < 0) | (homes >= partitions)).any()),
         "home_records": report.home_records.shape != homes.shape,
+        "home_seconds": report.home_seconds.dtype != np.float64
+        or report.home_seconds.shape not in {(0,), homes.shape},
         "window_records": report.window_records.shape != report.window_ends.shape,
         "result_window_records": report.result_window_records.shape
         not in {(0, 0), (len(report.results), report.window_ends.size)},
@@ -291,6 +295,20 @@ def compute_loads_under_key(
     np.add.at(loads, homes, records)
     used = np.flatnonzero(loads)
     return used.astype(np.int32), loads[used]
+
+
+def compute_seconds_under_key(
+    hashes: UInt64s, seconds: Float64s, homes: Int32s, partitions: int, seed: int
+) -> Float64s:
+    """Compute the time of each of `homes` under the grouping `key`; nothing if keys have no times.
+
+    By `homes` as `compute_loads_under_key` gives them.
+    """
+    if not seconds.size:
+        return seconds
+    sums = np.zeros(partitions, np.float64)
+    np.add.at(sums, hash_partitions(hashes, partitions, seed), seconds)
+    return sums[homes]
 
 
 def sum_by_window_end(ends: Int64s, records: Int64s) -> tuple[Int64s, Int64s]:

@@ -139,7 +139,7 @@ FIGURES: tuple[Figure, ...] = (
         "Where the batch's time went: the parts add up to it.",
         split_seconds, page="parts"),
     Figure("under_key_seconds", "",
-        "What the batch would have taken under the grouping `key`, if each record cost the same.",
+        "What the batch would have taken under the grouping `key`, by the times measured here.",
         estimate_seconds_under_key, page="under_key_seconds", log="under_key_seconds",
         line="under key {:.1f} s"),
     Figure("level_seconds", "",

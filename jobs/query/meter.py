@@ -18,6 +18,7 @@ from unskew.grouping.spark.report import (
     SAMPLED_KEYS,
     PartitionReport,
     compute_loads_under_key,
+    compute_seconds_under_key,
     sum_by_window_end,
 )
 from unskew.jobs.operators.base import KEY, KEY_HASH, PANE, RECORDS, SECONDS
@@ -118,6 +119,9 @@ class Meter:
             sample_records=np.minimum(counts[sampled], _RECORDS_MAX).astype(np.int32),
             home_partitions=homes[0],
             home_records=homes[1],
+            home_seconds=compute_seconds_under_key(
+                hashes, seconds, homes[0], self.partitions, self.seed
+            ),
             window_ends=ends[0],
             window_records=ends[1],
             rejected=rejected,

@@ -45,6 +45,7 @@ def stats(batch: int, names: bool = False) -> BatchStats:
         },
         latency_counts=latencies,
         under_key=np.array([35, 5]),
+        under_key_seconds=np.array([0.65625, 0.09375]),
         replication=1.25,
         rejected={"not_utf8": 2},
         late_records=5,

@@ -50,6 +50,8 @@ class BatchStats:
     """For each partition, records by bucket of latency."""
     under_key: Int64s
     """Records that each partition would have had under the grouping `key`."""
+    under_key_seconds: Float64s
+    """How long each would have been busy with them, by the times that were measured here."""
     replication: float
     rejected: Mapping[str, int]
     """Rejected records by reason."""
@@ -130,12 +132,14 @@ def read_batch_stats(
             latencies[partition] = report.latency_counts
         under_key[report.home_partitions] += report.home_records
     measured |= _read_writers_seconds(journal, batch, size)
+    busy: Float64s = measured["busy_seconds"]
     return BatchStats(
         batch,
         **measured,
         numbers=numbers,
         latency_counts=latencies,
         under_key=under_key,
+        under_key_seconds=_share_out_seconds(reports, busy),
         replication=estimate_replication(reports),
         rejected=_sum_counts(report.rejected for report in reports.values()),
         results=_sum_counts(report.results for report in reports.values()),
@@ -146,6 +150,21 @@ def read_batch_stats(
         executors={partition: report.executor for partition, report in reports.items()},
         reported_keys=tuple(_list_reported_keys(reports.values())),
     )
+
+
+def _share_out_seconds(reports: Mapping[int, PartitionReport], busy: Float64s) -> Float64s:
+    """Share out the time of each partition among where its records would be under `key`.
+
+    By the time of each key where the operator measures it, else by records: those of a partition
+    cost the same then, but another partition's may cost more.
+    """
+    seconds = np.zeros(busy.size, np.float64)
+    for partition, report in reports.items():
+        timed = report.home_seconds.any()
+        weights = report.home_seconds if timed else report.home_records.astype(np.float64)
+        if weights.any():
+            seconds[report.home_partitions] += busy[partition] * weights / weights.sum()
+    return seconds
 
 
 def _read_writers_seconds(journal: Journal, batch: int, partitions: int) -> dict[str, Float64s]:

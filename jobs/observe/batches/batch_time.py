@@ -39,13 +39,13 @@ def split_seconds(done: BatchDone) -> dict[str, float]:
 def estimate_seconds_under_key(done: BatchDone) -> float | None:
     """Estimate the batch's time under the grouping `key`; None if no partition reported.
 
-    Each record is taken to cost what the records of the batch cost in the mean.
+    A key costs what it cost here, where the operator measures that of each; otherwise a record
+    costs what the records of its partition did in the mean.
     """
     stats = done.stats
     if stats is None or not stats.total:
         return None
-    a_record = float(stats.busy_seconds.sum()) / stats.total
-    return _replace_work(done, KEY, (stats.under_key * a_record).tolist())
+    return _replace_work(done, KEY, stats.under_key_seconds.tolist())
 
 
 def estimate_seconds_level(done: BatchDone) -> float | None:

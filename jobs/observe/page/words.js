@@ -36,7 +36,7 @@ const TERMS = {
   merge: 'Spark’s own aggregation of the partial results, with its state, and the sinks.',
   commit: 'The offsets’ log before the batch, and all that follows its last stage.',
   rest: 'Reading, merging and writing, where Spark reports no times of its stages.',
-  'under key': 'The same batch, had each key been sent to one partition by its hash, as groupBy does. Each record is taken to cost what it cost here in the mean.',
+  'under key': 'The same batch, had each key been sent to one partition by its hash, as groupBy does. A key costs what it cost here, where the operator measures that of each key; otherwise a record costs what those of its partition cost in the mean.',
   skew: 'The time of the batch beyond what it would take with all partitions equal.',
   throughput: 'Records of the source that the batch read, over its time. Below: how many arrive in the source, by the change of its newest offsets.',
   lag: 'Records in Kafka that were not read yet when the batch began. The trend is that of the last batches.',

@@ -77,6 +77,7 @@ def skewed(
         },
         latency_counts=np.zeros((partitions, len(LATENCY_BOUNDS_SECONDS) + 1), np.int64),
         under_key=under_key,
+        under_key_seconds=under_key * 1e-4,
         replication=pairs.shape[1] / hashes.size,
         rejected={"not_utf8": 3} if number % 10 == 7 else {},
         hot_keys=tuple(
