@@ -84,7 +84,7 @@ def show(table: Table) -> list[Row]:
     rows = []
     for row in table.rows:
         rows.append(row)
-        print(_joined(_cell(row[name], form) for name, form in formats.items()), flush=True)
+        print(_joined(_cell(row.get(name), form) for name, form in formats.items()), flush=True)
     judged = [str(row[MEETS]) for row in rows if row[MEETS] != UNJUDGED]
     missed = sum(verdict != YES for verdict in judged)
     print(f"\n{len(judged)} of {len(rows)} rows have a line to meet; {missed} miss it.\n")

@@ -5,7 +5,7 @@
 
 All tables by default, in an hour and a half on two quiet cores, most of it for `where`. Each run
 replaces its tables in `benchmarks/results/engine.json`, from which `engine.md`, `engine.png` and
-`docs/when.md` with its picture follow. `where` and `aggregate` can be measured in pieces:
+`docs/when.md` with its picture follow. Tables of cells can be measured in pieces:
 `--resume` keeps the rows that are there, `--cells` measures those it names and keeps all others,
 with `--again` also those that are there already, `--minutes` ends it after the cell under way;
 `--pages` writes the pages again and measures nothing.
@@ -102,7 +102,10 @@ def make_parser() -> argparse.ArgumentParser:
 def _measure(name: str, results: Results, chosen: argparse.Namespace) -> None:
     part = PARTS[name]
     size = part.quick if chosen.quick else part.full
-    kept = rows_kept(results.rows(name), chosen) if part.left else []
+    rows = results.rows(name)
+    if name == "where":
+        rows = where.drop_false_rows(rows)
+    kept = rows_kept(rows, chosen) if part.left else []
     if part.left:
         size = part.left(size, kept, chosen.cells)
     with bench() as workspace:

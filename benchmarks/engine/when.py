@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.engine.report import MACHINE
-from benchmarks.engine.where import HAND, QUICK, WINS_BY, Cell, make_grid
+from benchmarks.engine.where import HAND, QUICK, WINS_BY, Cell, drop_false_rows, make_grid
 from benchmarks.tables import Row
 from unskew.jobs.observe.page.palette import LIGHT
 
@@ -139,7 +139,7 @@ def write_readme(rows: Sequence[Row], readme: Path) -> None:
 
 def read_outcomes(rows: Iterable[Row]) -> list[Outcome]:
     """The measured cells, in the order of the grid."""
-    by_name = {str(row["cell"]): row for row in rows}
+    by_name = {str(row["cell"]): row for row in drop_false_rows(rows)}
     outcomes = []
     for cell in (*make_grid(), *QUICK.cells):
         row: Any = by_name.pop(cell.name, None)

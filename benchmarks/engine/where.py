@@ -7,7 +7,7 @@ ratios of a row are of one run in one session. `docs/when.md` follows from the r
 """
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -27,6 +27,8 @@ WAYS = ("local", "level", "none", HAND)
 WINS_BY = 1.05
 """Ways within this ratio count as equally fast."""
 _LONG_BURN_US = 100.0
+_PARTIALS_CARRIED_SINCE = "2026-11-19 23:24"
+_WARM_ROUNDS = 3
 
 
 @dataclass(frozen=True)
@@ -87,10 +89,21 @@ class Size:
     batches: int = 3
     cells: tuple[Cell, ...] = make_grid()
     ways: tuple[str, ...] = WAYS
+    warm_rounds: int = _WARM_ROUNDS
 
 
 _WARM = Cell(1.4, 1.0)
-QUICK = Size(4000, 2, (Cell(1.4, 10.0), Cell(0.0, 10.0, 0.1, keys=100)))
+QUICK = Size(4000, 2, (Cell(1.4, 10.0), Cell(0.0, 10.0, 0.1, keys=100)), warm_rounds=1)
+
+
+def drop_false_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows that hold: until a change of `paced`, Spark left out what partials carried."""
+    carries = {cell.name for cell in make_grid() if cell.partial_bytes}
+    return [
+        dict(row)
+        for row in rows
+        if row["cell"] not in carries or str(row["measured"]) >= _PARTIALS_CARRIED_SINCE
+    ]
 
 
 def left_of(size: Size, rows: Sequence[Row], patterns: Collection[str]) -> Size:
@@ -103,13 +116,14 @@ def where(bench: Bench, size: Size) -> Table:
     formats = {"cell": "<34"}
     for way in size.ways:
         formats |= {f"{way} s": "9.2f", f"{way} cpu": "11.2f"}
-        formats |= {f"{way} pairs": "11.2f"} if way != HAND else {}
+        formats |= {f"{way} pairs": "11.2f", f"{way} merge": "11.2f"} if way != HAND else {}
     formats |= {"MB of partials": "14.1f", "best": "<7", "next x": "6.2f", "level x": "7.2f"}
     formats |= {"load": "4.1f", "measured": "<16"}
     line = (
         f"`paced`, {SLOTS} slots and partitions, {size.records:,} records a batch, medians of"
         f" {size.batches - 1} warm batches (one where 100 us are computed): seconds and CPU seconds"
-        " a batch, (key, partition) pairs a key, size of the partials under `local`. A cell is"
+        " a batch, (key, partition) pairs a key, seconds of the stages from the merge on, size of"
+        " the partials under `local`. A cell is"
         " named by skew, slept time a record, time a key that a task meets, bytes a partial"
         " carries, keys; `keyed` topics are as skewed as their keys, `burn` is processor time."
         " `best`: the fastest, `next x` how much slower the second is"
@@ -124,12 +138,27 @@ def _where(bench: Bench, size: Size) -> Iterator[Row]:
         return
     with bench.spark(MASTER) as (spark, meter):
         warm_up(bench, spark, meter, size.records)
-        # Each way once, or those measured first would pay for what the JVM compiles.
-        _fill(bench, _WARM, size)
-        _measure_cell(bench, spark, meter, _WARM, size)
-        for cell in size.cells:
-            _fill(bench, cell, size)
-            yield _measure_cell(bench, spark, meter, cell, size)
+        yield from measure_cells(bench, spark, meter, size)
+
+
+def measure_cells(
+    bench: Bench,
+    spark: SparkSession,
+    meter: Meter,
+    size: Size,
+    describe_more: Callable[[Mapping[str, Measured]], Row] = lambda _: {},
+) -> Iterator[Row]:
+    """A row of each cell; `describe_more` adds columns by what was measured of each way."""
+
+    def measure_cell(cell: Cell) -> Row:
+        _fill(bench, cell, size)
+        return _measure_cell(bench, spark, meter, cell, size, describe_more)
+
+    # Each way some times, or the first cells would pay for what the JVM compiles.
+    for _ in range(size.warm_rounds):
+        measure_cell(_WARM)
+    for cell in size.cells:
+        yield measure_cell(cell)
 
 
 def _fill(bench: Bench, cell: Cell, size: Size) -> None:
@@ -138,7 +167,14 @@ def _fill(bench: Bench, cell: Cell, size: Size) -> None:
         bench.fill(cell.topic, words, keyed=cell.keyed)
 
 
-def _measure_cell(bench: Bench, spark: SparkSession, meter: Meter, cell: Cell, size: Size) -> Row:
+def _measure_cell(
+    bench: Bench,
+    spark: SparkSession,
+    meter: Meter,
+    cell: Cell,
+    size: Size,
+    describe_more: Callable[[Mapping[str, Measured]], Row],
+) -> Row:
     # What is written by hand sleeps, and has partials of a count alone.
     by_hand = not cell.partial_bytes and cell.spend == "sleep"
     ways = [way for way in size.ways if way != HAND or by_hand]
@@ -151,17 +187,24 @@ def _measure_cell(bench: Bench, spark: SparkSession, meter: Meter, cell: Cell, s
         row |= {f"{way} s": result.seconds}
         row |= {f"{way} cpu": result.run.cpu_seconds / len(result.run.warm)}
         row |= {f"{way} pairs": result.mean("replication")} if result.stats else {}
-        row |= {f"{way} parts": result.part_seconds()} if result.parts else {}
-    return row | {
-        "MB of partials": _partial_megabytes(measured[size.ways[0]]),
-        "best": ranked[0],
-        "next x": seconds[ranked[1]] / seconds[ranked[0]],
-        "level x": seconds["level"] / seconds[ranked[0]],
-        "load": load,
-        "records": size.records,
-        "measured": f"{began:%Y-%m-%d %H:%M}",
-        MEETS: UNJUDGED,
-    }
+        if result.parts:
+            parts = result.part_seconds()
+            row |= {f"{way} merge": parts["merge"], f"{way} parts": parts}
+        row |= {f"{way} batches": [round(each, 3) for each in result.run.seconds]}
+    return (
+        row
+        | describe_more(measured)
+        | {
+            "MB of partials": _partial_megabytes(measured[size.ways[0]]),
+            "best": ranked[0],
+            "next x": seconds[ranked[1]] / seconds[ranked[0]],
+            "level x": seconds["level"] / seconds[ranked[0]],
+            "load": load,
+            "records": size.records,
+            "measured": f"{began:%Y-%m-%d %H:%M}",
+            MEETS: UNJUDGED,
+        }
+    )
 
 
 def _measure(
@@ -178,8 +221,9 @@ def _partial_megabytes(measured: Measured) -> float:
     return sum(sizes) / len(sizes) / 1e6
 
 
-def _make_job(bench: Bench, cell: Cell, way: str, size: Size) -> Job:
-    operator: dict[str, Any] = {
+def describe_work(cell: Cell) -> dict[str, Any]:
+    """The operator of a cell, as a job has it."""
+    return {
         "type": "paced",
         "key": "value",
         "cost": f"{cell.record_us:g} us",
@@ -187,7 +231,10 @@ def _make_job(bench: Bench, cell: Cell, way: str, size: Size) -> Job:
         "partial_bytes": cell.partial_bytes,
         "spend": cell.spend,
     }
-    more: dict[str, Any] = {"operator": operator, "partitions": SLOTS}
+
+
+def _make_job(bench: Bench, cell: Cell, way: str, size: Size) -> Job:
+    more: dict[str, Any] = {"operator": describe_work(cell), "partitions": SLOTS}
     if cell.is_long:
         more["source.start"] = bench.last(cell.topic, 2 * size.records)
     return bench.job(cell.topic, size.records, {"type": way}, **more)

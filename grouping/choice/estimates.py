@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from unskew.grouping.base import Float64s
 from unskew.grouping.choice.ways import LEVEL, LEVEL_SECONDS, WAYS
-from unskew.grouping.simulation.batch_cost import Constants, Machine
+from unskew.grouping.simulation.batch_cost import Constants, Machine, find_last_slot
 from unskew.grouping.simulation.loads import Loads, Work
 
 CONSTANTS = tuple(each.name for each in fields(Constants))
@@ -171,7 +171,5 @@ def _work_spread(work: Work | None) -> Sequence[float]:
 def _slowest(loads: Loads, work: Work, slots: int) -> tuple[float, float]:
     """Records and keys that the batch waits for, as `Machine.work_seconds` has it."""
     seconds = loads.work_seconds(work)
-    at = int(seconds.argmax()) if seconds.any() else int(loads.records.argmax())
-    if float(seconds[at]) >= float(seconds.sum()) / slots:
-        return float(loads.records[at]), float(loads.keys[at])
-    return float(loads.records.sum()) / slots, float(loads.keys.sum()) / slots
+    last = find_last_slot(seconds if seconds.any() else loads.records.astype(float), slots)
+    return float(loads.records[last].sum()), float(loads.keys[last].sum())

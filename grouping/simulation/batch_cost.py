@@ -16,12 +16,13 @@ defaults are of sixteen slots on two quiet cores (`make bench-model` compares th
 measured, `unskew calibrate` measures those of another machine).
 """
 
+import heapq
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
 
-from unskew.grouping.base import UInt64s
+from unskew.grouping.base import Float64s, Int64s, UInt64s
 from unskew.grouping.simulation.loads import HASHED, LOCAL, WAYS, KeyBatch, Loads, Work, spread
 
 __all__ = ["HASHED", "LOCAL", "WAYS", "Constants", "Machine", "Parts", "Prediction", "Work"]
@@ -93,12 +94,24 @@ class Machine:
         )
 
     def work_seconds(self, loads: Loads, work: Work) -> float:
-        """Seconds until the slowest partition is done.
+        """Seconds until the slowest partition is done; with more of them than slots, the last."""
+        seconds = loads.work_seconds(work)
+        return float(seconds[find_last_slot(seconds, self.slots)].sum())
 
-        With more partitions than slots: as if work could be cut, but for the longest of them.
-        """
-        partitions = loads.work_seconds(work)
-        return max(float(partitions.max()), float(partitions.sum()) / self.slots)
+
+def find_last_slot(seconds: Float64s, slots: int) -> Int64s:
+    """The partitions that the slot works on which is done last.
+
+    Spark begins the partitions in their order, each in the first slot that is free.
+    """
+    if seconds.size <= slots:
+        return np.array([seconds.argmax()], np.int64)
+    free = [(0.0, slot) for slot in range(max(1, slots))]
+    taken = np.empty(seconds.size, np.int64)
+    for partition, each in enumerate(seconds.tolist()):
+        began, taken[partition] = free[0]
+        heapq.heapreplace(free, (began + each, int(taken[partition])))
+    return np.flatnonzero(taken == max(free)[1]).astype(np.int64)
 
 
 @dataclass(frozen=True)

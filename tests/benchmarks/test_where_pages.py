@@ -9,7 +9,7 @@ import pytest
 from benchmarks import model
 from benchmarks.engine.__main__ import make_parser, rows_kept
 from benchmarks.engine.when import WAYS, read_outcomes, write_readme, write_when
-from benchmarks.engine.where import Cell, Size, left_of, make_grid
+from benchmarks.engine.where import Cell, Size, drop_false_rows, left_of, make_grid
 from unskew.grouping.simulation.batch_cost import Constants
 
 
@@ -29,7 +29,7 @@ ROWS = [
 def test_the_grid_has_sixty_cells_of_different_names() -> None:
     names = [cell.name for cell in make_grid()]
 
-    assert len(names) == len(set(names)) >= 55
+    assert len(names) == len(set(names)) == 60
 
 
 def test_what_is_left_is_what_matches_and_is_not_measured() -> None:
@@ -73,7 +73,7 @@ def test_the_readme_has_cells_of_the_grid_between_its_marks(tmp_path: Path) -> N
 
 def test_a_page_of_a_busy_machine_says_so(tmp_path: Path) -> None:
     write_when(ROWS, tmp_path)
-    assert "busy machine" not in (tmp_path / "when.md").read_text()
+    assert "at loads up to" not in (tmp_path / "when.md").read_text()
 
     write_when([ROWS[0] | {"load": 9.4}, ROWS[1]], tmp_path)
     assert "at loads up to 9.4, most of which" in (tmp_path / "when.md").read_text()
@@ -133,3 +133,44 @@ def test_cells_measured_anew_leave_all_others_as_they_are() -> None:
     assert kept() == []
     assert kept("--resume") == kept("--cells", "z1.4-*") == [DEAR.name, CHEAP.name]
     assert kept("--cells", "z1.4-*", "--again") == [CHEAP.name]
+
+
+def test_rows_of_partials_that_carried_nothing_are_measured_again() -> None:
+    large = Cell(1.4, 10.0, partial_bytes=4096)
+    of_large = row(large, local=1.0, level=1.0, none=1.0)
+    early = of_large | {"measured": "2025-11-19 19:18"}
+
+    assert drop_false_rows([early, *ROWS]) == ROWS
+    assert drop_false_rows([of_large | {"measured": "2026-11-20 05:00"}]) != []
+    assert {each.cell for each in read_outcomes([early, *ROWS])} == {DEAR, CHEAP}
+    assert [case.cell for case in model.read_cases({"where": {"rows": [early]}})] == []
+
+
+def test_keys_lie_where_kafkas_partitioner_puts_them() -> None:
+    # What Kafka's own tests expect of murmur2, without its sign.
+    for key, expected in (("21", -973932308), ("foobar", -790332482)):
+        assert model.find_kafka_partition(key.encode(), 2**31) == expected & 0x7FFFFFFF
+    assert {model.find_kafka_partition(f"w{n}".encode()) for n in range(50)} == {0, 1, 2, 3}
+
+
+def test_noise_is_that_of_each_batch_and_bounds_what_a_model_can_do() -> None:
+    of_skew = {"grouping": "level", "z": 1.4, "batches": 2, "p50 s": 1.0, "p99 s": 1.049}
+    before = model.find_noise({"skew": {"rows": [of_skew]}, "where": {"rows": ROWS}})
+    assert before is not None
+    assert before.deviation == pytest.approx(0.1 / 2**0.5)
+
+    batches = {f"{way} batches": [0.9, 1.1] for way in WAYS}
+    noise = model.find_noise({"where": {"rows": [ROWS[0] | batches]}})
+    assert noise is not None
+    assert (noise.batches, noise.source) == (2, "`where`")
+    assert noise.deviation == pytest.approx(0.2 / 2**0.5)
+    cases = model.read_cases({"where": {"rows": ROWS}})
+    errors = model.find_errors(cases, Constants())
+    exact = model.Noise(0.0, 2, "a test").share_of_perfect(errors)
+    assert exact == (1.0, 1.0)
+    mean, low = model.Noise(0.5, 2, "a test").share_of_perfect(errors)
+    assert low <= mean < 0.9
+    assert "by that alone a model without any" in model.describe(
+        errors, Constants(), "a test", 1, noise=noise
+    )
+    assert model.find_noise({"where": {"rows": ROWS}}) is None

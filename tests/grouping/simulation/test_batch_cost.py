@@ -60,7 +60,7 @@ def test_a_batch_waits_for_its_slowest_partition_and_for_slots() -> None:
     loads = Loads(np.array([100, 10, 10, 10]), np.array([1, 2, 3, 4]))
 
     assert machine.batch_parts(LOCAL, loads, Work(0.01)).seconds == pytest.approx(2.0)
-    assert machine.batch_parts(LOCAL, loads, Work(0.0, 1.0)).seconds == pytest.approx(1 + 10 / 2)
+    assert machine.batch_parts(LOCAL, loads, Work(0.0, 1.0)).seconds == pytest.approx(1 + 2 + 4)
     assert loads.pairs == 10
 
 
