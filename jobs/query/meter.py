@@ -1,5 +1,6 @@
 """Sums a partition's figures of a batch chunk by chunk, and makes the report of them."""
 
+import math
 import os
 import platform
 import time
@@ -21,7 +22,7 @@ from unskew.grouping.spark.report import (
     compute_seconds_under_key,
     sum_by_window_end,
 )
-from unskew.jobs.operators.base import KEY, KEY_HASH, PANE, RECORDS, SECONDS
+from unskew.jobs.operators.base import EVENT_TIME, KEY, KEY_HASH, PANE, RECORDS, SECONDS
 from unskew.jobs.operators.user_code.opened import OpenCounts
 from unskew.jobs.query.prepare import ARRIVED
 
@@ -37,6 +38,11 @@ class Windows:
     duration: int
     slide: int
 
+    @property
+    def pane(self) -> int:
+        """How long a pane is: an interval of event time whose records share all windows."""
+        return math.gcd(self.duration, self.slide)
+
     def find_last_ends(self, panes: Int64s) -> Int64s:
         """Find, for each pane, the end of the last window that its records are in."""
         ends: Int64s = panes - np.mod(panes, self.slide) + self.duration
@@ -49,6 +55,16 @@ def make_windows(window: Window | None) -> Windows | None:
         return None
     slide = window.slide if isinstance(window, SlidingWindow) else window.duration
     return Windows(window.duration.amount, slide.amount)
+
+
+def add_panes(rows: pa.Table, windows: Windows | None) -> pa.Table:
+    """Add the column `pane`, which rows do not bring along: it follows from their event time."""
+    if PANE in rows.column_names:
+        return rows
+    if windows is None:
+        return rows.append_column(PANE, pa.array(np.zeros(rows.num_rows, np.int64)))
+    micros = rows[EVENT_TIME].cast(pa.int64()).to_numpy()
+    return rows.append_column(PANE, pa.array(micros - np.mod(micros, windows.pane)))
 
 
 @dataclass
@@ -137,7 +153,8 @@ class Meter:
     def _add_latencies(self, rows: pa.Table) -> None:
         # Evenly spaced rows stand for their neighbours: a histogram needs no more.
         step = max(1, rows.num_rows // _LATENCIES_A_CHUNK)
-        arrived = rows[ARRIVED].to_numpy()[::step].astype("datetime64[us]").astype(np.int64)
+        name = ARRIVED if ARRIVED in rows.column_names else EVENT_TIME
+        arrived = rows[name].to_numpy()[::step].astype("datetime64[us]").astype(np.int64)
         if not arrived.size:
             return
         waited = np.maximum(time.time() - arrived / 1e6, 0.0)

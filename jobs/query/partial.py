@@ -22,7 +22,7 @@ from unskew.jobs.operators.user_code.failing_rows import (
     read_key,
 )
 from unskew.jobs.operators.user_code.opened import begin_task
-from unskew.jobs.query.meter import Meter, make_windows
+from unskew.jobs.query.meter import Meter, add_panes, make_windows
 from unskew.jobs.query.prepare import FAILED_KEY, REJECTED
 from unskew.jobs.query.rejected import keep_rejected, unpack_rejected
 
@@ -50,11 +50,12 @@ class PartialStage:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Emit the partials of the task's rows; then write the partition's report."""
         batch, partition = read_task_position()
+        windows = make_windows(self.window)
         meter = Meter(
             self.name_keys,
             self.partitions,
             self.seed,
-            make_windows(self.window),
+            windows,
             keys=tuple(self.operator.keys),
             results=tuple(self.operator.parts),
         )
@@ -71,7 +72,7 @@ class PartialStage:
                 meter.add_rejected(others)
                 rejected.append(_read_rejected(others))
             started = clock()
-            for part in make_partials(self.operator, accepted):
+            for part in make_partials(self.operator, add_panes(accepted, windows)):
                 if part.partials is None:
                     rejected.append(self._reject_row(part))
                     meter.add_rejected(part.rows)

@@ -16,13 +16,19 @@ from unskew.config.models.window import IntervalTrigger, NoWindow, SlidingWindow
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.router import PARTITION_KEY, Router, route_hashes
 from unskew.jobs.checkpoint.spark_log import SourceRange
-from unskew.jobs.operators.base import EVENT_TIME, KEY_HASH, RECORDS, Operator
+from unskew.jobs.operators.base import EVENT_TIME, KEY_HASH, PANE, RECORDS, Operator
 from unskew.jobs.operators.registry import is_computed_by_spark, make_operator
 from unskew.jobs.query import source
 from unskew.jobs.query.decode import decode
 from unskew.jobs.query.expressions import select_totals
 from unskew.jobs.query.partial import PartialStage
-from unskew.jobs.query.prepare import ARRIVED, keep_accepted, keep_rejected, prepare
+from unskew.jobs.query.prepare import (
+    ARRIVED,
+    is_time_of_arrival,
+    keep_accepted,
+    keep_rejected,
+    prepare,
+)
 from unskew.jobs.query.prepare_results import prepare_results
 from unskew.jobs.query.prepare_rows import SIZE, prepare_rows, select_table_columns
 from unskew.jobs.query.rejected import pack_rejected
@@ -52,7 +58,9 @@ class Pipeline:
             totals = self._group_by_window(rows, operator).agg(*_make_aggregates(operator.direct))
         else:
             stage = self.make_stage(operator)
-            rows = self._partition(prepared)
+            rows = self._partition(prepared.drop(PANE))
+            if is_time_of_arrival(self.job):
+                rows = rows.drop(ARRIVED)
             # Rows that an operator may still fail on carry their records, as structs.
             rows = rows if self.job.on_error == "dead_letter" else pack_rejected(rows)
             partials = rows.mapInArrow(stage, stage.schema)

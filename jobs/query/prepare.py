@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from unskew.config.models.base import find_bare_column
 from unskew.config.models.job import Job
 from unskew.config.models.window import NoWindow, SlidingWindow, Window
 from unskew.config.types.units import Duration
@@ -18,7 +19,7 @@ from unskew.jobs.operators.base import (
     Operator,
 )
 from unskew.jobs.operators.registry import is_computed_by_spark
-from unskew.jobs.query.decode import REJECT_REASON
+from unskew.jobs.query.decode import MARK, REJECT_REASON
 from unskew.jobs.query.expressions import drop_filtered, evaluate
 from unskew.jobs.query.source import COLUMNS, STAMPED_ON_ARRIVAL
 
@@ -38,7 +39,9 @@ KEY_TOO_LONG = "key_too_long"
 TOO_MANY_KEYS = "too_many_keys"
 _WHY = "_why"
 _KEYS = "_keys"
-_USABLE = "_usable"
+_AT = "_at"
+_OF_TIME = "_of_time"
+_BETWEEN = "\u00ff"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # A day within the years 1 to 9999, which Python's dates have, whatever the zone: a row operator
 # gets such dates. Milliseconds that were read as seconds are beyond.
@@ -121,18 +124,24 @@ def _evaluate(
     reason = sf.col(REJECT_REASON)
     for name, condition in operator.reject_rules.items():
         reason = sf.coalesce(reason, sf.when(sf.expr(condition), name))
-    rows = drop_filtered(evaluated.rows).select(
+    # Times are judged before there are keys: Spark copies a record out of its generated code to do
+    # so, and an array of keys would be most of that.
+    at = sf.expr(f"try_cast({evaluated.event_time} as timestamp)")
+    rows = drop_filtered(evaluated.rows).withColumn(_AT, at)
+    of_time = sf.coalesce(*reject_times(job, now, _AT, "raw_timestamp"))
+    rows = rows.withColumn(_OF_TIME, of_time).select(
         *[sf.expr(text).alias(name) for name, text in operator.keys.items()],
         *[sf.expr(text).alias(name) for name, text in operator.inputs.items()],
-        *list_record_columns(evaluated.event_time),
+        *list_record_columns(_AT),
+        _OF_TIME,
         reason.alias(REJECT_REASON),
     )
     reason = sf.coalesce(
         sf.col(REJECT_REASON),
         *[sf.when(sf.col(name).isNull(), NULL_KEY) for name in operator.keys],
-        *reject_times(job, now),
+        sf.col(_OF_TIME),
     )
-    return rows.withColumn(REJECT_REASON, reason), evaluated.types
+    return rows.withColumn(REJECT_REASON, reason).drop(_OF_TIME), evaluated.types
 
 
 def list_record_columns(event_time: str) -> list[Column]:
@@ -144,6 +153,12 @@ def list_record_columns(event_time: str) -> list[Column]:
         *[sf.col(f"raw_{name}") for name in COLUMNS],
         sf.col(STAMPED_ON_ARRIVAL),
     ]
+
+
+def is_time_of_arrival(job: Job) -> bool:
+    """Is a record's event time the source's own, so that rows need not bring both along?"""
+    own = {name.lower() for name in (*getattr(job.decode, "columns", ()), *(job.select or {}))}
+    return find_bare_column(job.event_time) == "timestamp" and "timestamp" not in own
 
 
 def is_whole_key_too_long(operator: Operator, job: Job) -> Column:
@@ -162,51 +177,65 @@ def _explode_keys(rows: DataFrame, job: Job) -> DataFrame:
     """A row for each key of a record, and one in all for its keys that cannot be used.
 
     Of a record with such keys the others count. It is one dead letter, not one a key: each holds
-    the whole record, and a record of 1 MiB has room for 500 keys that are too long.
+    the whole record, and a record of 1 MiB has room for 500 keys that are too long. There is no
+    function with a lambda here: Spark interprets those, and copies the whole record with its keys
+    out of the code that it generates to do so, and back.
     """
     keys, accepted = sf.col(KEY), sf.col(REJECT_REASON).isNull()
     many = sf.when(sf.size(keys) > job.max_keys_per_record, TOO_MANY_KEYS)
     rows = rows.withColumn(REJECT_REASON, sf.coalesce(sf.col(REJECT_REASON), many))
-    rows = rows.withColumn(_USABLE, _are_usable(keys, job))
-    others = sf.filter(keys, lambda key: _is_usable(key, job))
+    rows = rows.withColumn(_WHY, sf.when(accepted, _find_unusable(keys, job)))
     # The row of a dead letter has no key.
     dead_letter = sf.array(sf.lit(None))
+    # In descending order nulls are last.
+    others = sf.slice(sf.sort_array(keys, asc=False), sf.lit(1), sf.size(keys) - _count_nulls(keys))
     exploded = (
         sf.when(~accepted, dead_letter)
-        .when(sf.col(_USABLE), keys)
+        .when(sf.col(_WHY).isNull(), keys)
         .otherwise(sf.concat(others, dead_letter))
     )
-    long = sf.when(sf.exists(keys, lambda key: _is_too_long(key, job)), KEY_TOO_LONG)
-    why = sf.when(accepted & ~sf.col(_USABLE), sf.coalesce(long, sf.lit(NULL_KEY)))
     # Before the explosion, so that these are evaluated once a record and not once a key.
-    rows = rows.withColumns({_WHY: why, _KEYS: exploded})
+    rows = rows.withColumn(_KEYS, exploded)
     # Not `explode`: Spark would look for empty arrays beforehand, with the expression of the keys
-    # copied into that filter several times.
-    rows = rows.withColumn(KEY, sf.explode_outer(_KEYS)).drop(_KEYS, _USABLE)
+    # copied into that filter several times. Nor with positions: Spark would run tasks in a batch
+    # without rows.
+    rows = rows.withColumn(KEY, sf.explode_outer(_KEYS)).drop(_KEYS)
     reason = sf.coalesce(sf.col(REJECT_REASON), sf.when(sf.col(KEY).isNull(), sf.col(_WHY)))
     rows = rows.withColumn(REJECT_REASON, reason).drop(_WHY)
-    return rows.where(sf.col(KEY).isNotNull() | sf.col(REJECT_REASON).isNotNull())
+    usable = sf.octet_length(KEY) <= job.max_key_bytes.bytes
+    return rows.where(usable | sf.col(REJECT_REASON).isNotNull())
 
 
-def _are_usable(keys: Column, job: Job) -> Column:
-    """Is every key there, and short enough? Most records are judged without a look at each key.
+def _find_unusable(keys: Column, job: Job) -> Column:
+    """Why some keys of a record cannot be used; null if all can.
 
-    `array_contains` is null where a key is, and rarely true here. Functions with a lambda run
-    outside of Spark's generated code.
+    Most records are judged by the first two conditions. `array_contains` is null where a key is,
+    and rarely true here.
     """
+    most = job.max_key_bytes.bytes
     complete = ~sf.array_contains(keys, sf.lit(""))
-    short = sf.octet_length(sf.array_join(keys, "")) <= job.max_key_bytes.bytes
-    return sf.when(complete & short, sf.lit(True)).otherwise(
-        sf.forall(keys, lambda key: _is_usable(key, job))
-    )
+    short = sf.octet_length(sf.array_join(keys, "")) <= most
+    reason = sf.when(~short & _has_too_long(keys, most), KEY_TOO_LONG)
+    reason = reason.when(_count_nulls(keys) > 0, NULL_KEY)
+    return sf.when(~sf.coalesce(complete & short, sf.lit(False)), reason)
 
 
-def _is_usable(key: Column, job: Job) -> Column:
-    return sf.coalesce(~_is_too_long(key, job), sf.lit(False))
+def _count_nulls(keys: Column) -> Column:
+    with_nulls = sf.octet_length(sf.array_join(keys, "", "?"))
+    return with_nulls - sf.octet_length(sf.array_join(keys, ""))
 
 
-def _is_too_long(key: Column, job: Job) -> Column:
-    return sf.octet_length(key) > job.max_key_bytes.bytes
+def _has_too_long(keys: Column, most: int) -> Column:
+    """Is any of the keys longer than so many bytes?
+
+    A pattern over all of them, a character a byte. Between two is a character that stands for no
+    byte of a key: it is put in the place of a mark that no record can name.
+    """
+    octets = sf.decode(sf.array_join(keys, MARK).cast("binary"), "ISO-8859-1")
+    between = sf.lit(_BETWEEN)
+    plain = sf.replace(octets, between, sf.lit("?"))
+    apart = sf.replace(plain, sf.lit(MARK), between)
+    return apart.rlike(f"(?:^|{_BETWEEN})[^{_BETWEEN}]{{{most + 1}}}")
 
 
 def _compute_pane(window: Window) -> Column:
@@ -220,12 +249,14 @@ def _compute_pane(window: Window) -> Column:
     return micros - sf.pmod(micros, sf.lit(width))
 
 
-def reject_times(job: Job, now: Column | None) -> list[Column]:
+def reject_times(
+    job: Job, now: Column | None, at: str = EVENT_TIME, arrived: str = ARRIVED
+) -> list[Column]:
     """The reasons of a record whose event time cannot be used, each null for all others."""
     return [
-        sf.when(sf.col(EVENT_TIME).isNull(), NO_EVENT_TIME),
-        sf.when(_is_out_of_range(sf.col(EVENT_TIME)), EVENT_TIME_OUT_OF_RANGE),
-        *_reject_future(job.max_future, now),
+        sf.when(sf.col(at).isNull(), NO_EVENT_TIME),
+        sf.when(_is_out_of_range(sf.col(at)), EVENT_TIME_OUT_OF_RANGE),
+        *_reject_future(job.max_future, now, sf.unix_micros(at), sf.unix_micros(arrived)),
     ]
 
 
@@ -234,7 +265,9 @@ def _is_out_of_range(at: Column) -> Column:
     return (micros < _FIRST_MICROS) | (micros >= _LAST_MICROS)
 
 
-def _reject_future(most: Duration | None, now: Column | None) -> list[Column]:
+def _reject_future(
+    most: Duration | None, now: Column | None, at: Column, arrived: Column
+) -> list[Column]:
     """The reason of an event time that no clock can have shown yet; nothing if that is allowed.
 
     A single such time would move the watermark beyond all records to come. Spark takes the time of
@@ -242,12 +275,12 @@ def _reject_future(most: Duration | None, now: Column | None) -> list[Column]:
     """
     if most is None:
         return []
-    at, ahead = sf.unix_micros(sf.col(EVENT_TIME)), sf.lit(most.microseconds)
+    ahead = sf.lit(most.microseconds)
     # In a lambda, which Spark interprets: elsewhere the time of a batch would stand in the code
     # that Spark generates, which would be compiled, and run cold, in each batch.
     times = sf.array(sf.current_timestamp() if now is None else now)
     after_batch = sf.exists(times, lambda time: at > sf.unix_micros(time) + ahead)
-    after_arrival = at > sf.unix_micros(sf.col(ARRIVED)) + ahead
+    after_arrival = at > arrived + ahead
     future = after_batch | (sf.col(STAMPED_ON_ARRIVAL) & after_arrival)
     return [sf.when(future, EVENT_TIME_IN_THE_FUTURE)]
 

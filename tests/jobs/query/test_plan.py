@@ -165,3 +165,7 @@ def test_what_a_partial_of_paced_carries_reaches_the_merge(
     assert {total["ballast_bytes"] for total in ran.last.values()} == {16}
     plan = ran.query._jsq.streamingQuery().lastExecution().executedPlan().toString()
     assert "max(ballast" in plan
+    # The pane of a row follows from its event time, so rows do not bring it along.
+    (crossing,) = [line for line in plan.splitlines() if "MapInArrow" in line]
+    assert "event_time" in crossing
+    assert "pane" not in crossing

@@ -29,6 +29,10 @@ CASES: list[tuple[list[str | None], str | None]] = [
     (["éé", "éé"], None),
     (["a\0b", "c"], None),
     (["lon\0ger", "a"], LONG),
+    (["ÿÿ", "ÿ", "ÿÿ"], None),
+    (["ÿÿÿ", "a"], LONG),
+    (["a", None, "b", "a", None], NULL),
+    (["longer", "a", "longer", "a"], LONG),
 ]
 
 
@@ -40,7 +44,17 @@ class _AllTags(Hashtags):
         return self.options.hashtags
 
 
-def prepared(spark: SparkSession, tags: list[list[str | None]]) -> Any:
+class _BinaryTags(Hashtags):
+    """Makes keys of hexadecimal digits, whatever bytes they are."""
+
+    @property
+    def key(self) -> str:
+        return f"transform({self.options.hashtags}, each -> cast(unhex(each) as string))"
+
+
+def prepared(
+    spark: SparkSession, tags: list[list[str | None]], operator_class: type[Hashtags] = _AllTags
+) -> Any:
     """The rows of records with these keys, of which the longest may have five bytes."""
     rows = [
         (None, json.dumps({"tags": each, "user": "u"}).encode(), "t", 0, number, NOW, False)
@@ -60,7 +74,7 @@ def prepared(spark: SparkSession, tags: list[list[str | None]]) -> Any:
             "checkpoint": "unused",
         },
     )
-    operator = _AllTags.from_options(job.operator)
+    operator = operator_class.from_options(job.operator)
     return prepare(decode(raw, job.decode, source.COLUMNS), operator, job)[0]
 
 
@@ -78,3 +92,12 @@ def test_usable_keys_are_rows_and_all_others_are_one_dead_letter(spark: SparkSes
         key for keys, _ in CASES for key in keys if key is not None and len(key.encode()) <= 5
     ]
     assert sorted(row.key for row in rows if row.rejected is None) == sorted(usable)
+
+
+def test_a_key_that_is_no_text_does_not_hide_how_long_it_is(spark: SparkSession) -> None:
+    tags: list[list[str | None]] = [["ff" * 6, "61"], ["61ff62", "ff" * 3], ["61ff62636465", "61"]]
+    rows = prepared(spark, tags, _BinaryTags)
+    judged = rows.selectExpr("hex(key) as key", "rejected.reason as why").collect()
+
+    assert sorted(row.key for row in judged if row.why is None) == ["61", "61", "61FF62", "FFFFFF"]
+    assert [row.why for row in judged if row.why is not None] == [LONG, LONG]
