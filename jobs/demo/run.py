@@ -25,7 +25,7 @@ from unskew.config.models.job import Job
 from unskew.jobs.demo.results import Outcome
 from unskew.jobs.demo.view import View
 from unskew.jobs.engine.service import Service
-from unskew.jobs.engine.session import SHORT_LIVED, open_job_session
+from unskew.jobs.engine.session import SHORT_LIVED, give_head_start, open_job_session
 from unskew.jobs.engine.spark_errors import translate_spark_errors
 from unskew.jobs.generator.oracle import Oracle
 from unskew.jobs.generator.outputs import KafkaOutput
@@ -205,6 +205,7 @@ def _run_jobs(
                 view.begin(job.grouping.type, server.page_url)
                 if spark is None:
                     spark = stack.enter_context(open_job_session(job))
+                    give_head_start(spark, job)
                 if not stop.asked:
                     followers = (board, health, page, view)
                     Service(job, spark, followers, stop=stop).run()

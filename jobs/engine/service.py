@@ -28,7 +28,12 @@ from unskew.jobs.engine.preflight import check_expressions_first
 from unskew.jobs.engine.rejected_batches import RejectedBatches
 from unskew.jobs.engine.rejected_share import RejectedShare
 from unskew.jobs.engine.retries import run_with_retries
-from unskew.jobs.engine.session import lock_in_jvm, open_job_session, rename_within_jvm
+from unskew.jobs.engine.session import (
+    give_head_start,
+    lock_in_jvm,
+    open_job_session,
+    rename_within_jvm,
+)
 from unskew.jobs.engine.spark_errors import SPARK_ERRORS, PassingError, translate_spark_errors
 from unskew.jobs.engine.stage_times import SparkJobs, StageTimes
 from unskew.jobs.engine.table_writers import TableWriters
@@ -305,6 +310,7 @@ class _TaskCompletions:
 def run_in_session(job: Job, *followers: Follower, stop: Stop | None = None) -> None:
     """Run a job in a Spark session of its own, which is stopped at the end."""
     with translate_spark_errors(job), open_job_session(job) as spark:
+        give_head_start(spark, job)
         check_expressions_first(spark, Pipeline(job, open_journal(job)))
         stopping = stop or Stop()
         if not stopping.asked:

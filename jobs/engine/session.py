@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,11 +24,13 @@ from unskew.config.models.grouping import LocalGrouping
 from unskew.config.models.job import Job
 from unskew.config.types.secrets import reveal
 from unskew.grouping.spark.private_files import make_private_folder
+from unskew.grouping.spark.warm_up import start_workers
 from unskew.jobs.checkpoint.lock import make_jvm_lock
 from unskew.jobs.engine.launch import launch
 from unskew.jobs.local.jars import fetch_jars
 from unskew.jobs.local.java import find_java_home
 from unskew.jobs.local.resources import find_resource
+from unskew.jobs.operators.registry import is_computed_by_spark
 from unskew.jobs.query.source import make_file_settings
 from unskew.jobs.sinks.registry import list_targets
 
@@ -101,6 +103,43 @@ def open_job_session(job: Job) -> Iterator[SparkSession]:
     }
     with session(job.name, settings, {name for each in targets for name in each.jar_sets}) as spark:
         yield spark
+
+
+def give_head_start(spark: SparkSession, job: Job) -> list[threading.Thread]:
+    """Begin to start what the first batch needs, in threads, while the driver plans the query.
+
+    Planning takes seconds of one core. Spark's Python workers take as long for their imports, and
+    the library of the state store is unpacked first: without a head start both wait for the plan.
+    What fails here fails again in the first batch, which reports it.
+    """
+    begun: list[Callable[[SparkSession], None]] = []
+    if not is_computed_by_spark(job):
+        begun.append(_start_workers)
+    if str(spark.sparkContext.master).startswith("local"):
+        begun.append(_load_state_store)
+    threads = [threading.Thread(target=_try, args=(each, spark), daemon=True) for each in begun]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def _try(begin: Callable[[SparkSession], None], spark: SparkSession) -> None:
+    with suppress(Exception):  # also where the session ends meanwhile
+        begin(spark)
+
+
+def _start_workers(spark: SparkSession) -> None:
+    # Kernels are loaded when the query's routing is known.
+    start_workers(spark, _load_nothing)
+
+
+def _load_nothing() -> None:
+    """Load nothing beyond what a worker imports."""
+
+
+def _load_state_store(spark: SparkSession) -> None:
+    classes: Any = spark._jvm  # noqa: SLF001 - Python's API has no such call
+    classes.org.apache.spark.sql.execution.streaming.state.RocksDBLoader.loadLibrary()
 
 
 def _limit_avro(job: Job) -> dict[str, str]:

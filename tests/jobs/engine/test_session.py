@@ -6,10 +6,11 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
+from unskew import load_job
 from unskew.config.errors import ExternalError
 from unskew.jobs.checkpoint import lock
 from unskew.jobs.checkpoint.lock import check_not_in_use, lock_checkpoint
-from unskew.jobs.engine.session import lock_in_jvm, rename_within_jvm
+from unskew.jobs.engine.session import give_head_start, lock_in_jvm, rename_within_jvm
 
 pytestmark = pytest.mark.spark
 
@@ -72,3 +73,16 @@ def test_the_jvm_holds_a_lock_of_its_own(
     with lock_in_jvm(spark, checkpoint), pytest.raises(ExternalError, match="in use by the JVM"):
         check_not_in_use(checkpoint)
     check_not_in_use(checkpoint)
+
+
+@pytest.mark.parametrize(("grouping", "jobs"), [("level", 1), ("local", 1), ("none", 0)])
+def test_workers_begin_to_start_while_the_query_is_planned(
+    spark: SparkSession, grouping: str, jobs: int
+) -> None:
+    job = load_job("word_count", {"grouping": {"type": grouping}, "checkpoint": "unused"})
+    tracker = spark.sparkContext.statusTracker()
+    before = set(tracker.getJobIdsForGroup(None))
+
+    for thread in give_head_start(spark, job):
+        thread.join()
+    assert len(set(tracker.getJobIdsForGroup(None)) - before) == jobs
