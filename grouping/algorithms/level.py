@@ -26,8 +26,9 @@ With `balance: seconds` the same holds for estimated work in place of records, u
 partition gets more than its capacity plus the work of one of the records. Work is reckoned in whole
 1/4096 of a record's of mean cost, from 1 to 4096^2 of them, and a cost is rounded to that.
 With `balance: bytes` it holds for bytes, up to less than one record for each split key that the
-partition has a part of. With `target_file_bytes` besides, keys of no more than that stay at home,
-and only a partition in which those alone are above the mean gets more than it.
+partition has a part of, also where sources agree. With `target_file_bytes` besides, keys of no
+more than that stay at home, and only a partition in which those alone are above the mean gets more
+than it; sources then do not agree.
 
 Where sources agree, `slack` takes the place of exactness: no source's largest load is above
 ceil((1 + slack) m / n).
@@ -137,7 +138,7 @@ from unskew.grouping.contents import require
 from unskew.grouping.hashing import salts
 from unskew.grouping.parts.dealing.pieces import route_pieces
 from unskew.grouping.parts.key_costs import check_costs, empty_costs, learn, ticks_of
-from unskew.grouping.parts.level import agreement
+from unskew.grouping.parts.level import agreement, size_sums
 from unskew.grouping.parts.level.agreed_homes import Where
 from unskew.grouping.parts.level.levelled import (
     Levelled,
@@ -187,7 +188,8 @@ class LevelParams(GroupingParams):
     homes by the counts of the batch before; 0: they do not, and each is exact on its own. Default:
     2.75 sqrt(n / records of its share), what chance does to a share, and only where all sources
     together then stay below 1.02 times the mean. A lone source goes above its capacity only where
-    being exact costs more than 1.05 pairs a key; default: 0.02. With `balance: records`."""
+    being exact costs more than 1.05 pairs a key; default: 0.02. Not with `balance: seconds`, nor
+    with `target_file_bytes`: there each is exact on its own."""
 
     @model_validator(mode="after")
     def _options_fit_balance(self) -> "LevelParams":
@@ -206,6 +208,7 @@ class Level(Grouping):
     Params = LevelParams
     wants_feedback = True
     growing = agreement.GROWING
+    bounds = size_sums.BOUNDS
     checks = (check_costs, agreement.check_memory)
 
     params: LevelParams
@@ -227,7 +230,10 @@ class Level(Grouping):
         }
         self.state |= empty_costs(params.cost_keys, setting.partitions)
         self.state |= agreement.empty_memory(setting.partitions)
-        self._plans = params.slack != 0 and params.balance == "records"
+        if self.wants_sizes:
+            self.state |= size_sums.empty_sums()
+        by_counts = params.balance == "records" or self.wants_sizes
+        self._plans = params.slack != 0 and by_counts and params.target_file_bytes is None
         self._packs = setting.sources == 1 and params.balance == "records"
 
     def route_chunks(self, chunks: Iterable[Chunk]) -> Iterator[Int32s]:
@@ -279,7 +285,7 @@ class Level(Grouping):
 
     def make_up_agreement(self, keys: UInt64s) -> Arrays:
         """A plan for `keys`, however little it would gain."""
-        if self.params.balance != "records":
+        if self.params.balance == "seconds":
             return {}
         # A lone source packs without a plan, by the same kernels.
         made_up = agreement.made_up_plan(keys, self._where_to_agree())
@@ -290,17 +296,21 @@ class Level(Grouping):
         return Where(self.active, self.state["active"], salts_)
 
     def _take_agreed(self, agreed: Arrays) -> None:
+        if self.wants_sizes:
+            self.state |= size_sums.empty_sums()
         agreement.begin(self.state, agreed)
 
     def _upgrade(self, snapshot: Snapshot) -> Snapshot:
         # Version 1 had no memory of what was counted, version 2 none of plans that failed, version
-        # 3 compared the ends of a batch.
-        if snapshot.grouping != self.name or snapshot.version not in {1, 2, 3}:
+        # 3 compared the ends of a batch, and until 2026-11 there were no plans by bytes.
+        if snapshot.grouping != self.name or snapshot.version not in {1, 2, 3, 4}:
             return snapshot
-        memory = agreement.empty_memory(self.setting.partitions)
-        kept = {name: each for name, each in snapshot.arrays.items() if name not in _ENDS}
-        arrays = {**memory, **kept}
-        return dataclasses.replace(snapshot, version=self.version, arrays=arrays)
+        added = size_sums.empty_sums() if self.wants_sizes else {}
+        kept = snapshot.arrays
+        if snapshot.version < self.version:
+            added |= agreement.empty_memory(self.setting.partitions)
+            kept = {name: each for name, each in kept.items() if name not in _ENDS}
+        return dataclasses.replace(snapshot, version=self.version, arrays={**added, **kept})
 
     @property
     def wants_sizes(self) -> bool:
@@ -334,16 +344,19 @@ class Level(Grouping):
         counts = self._counts
         counts.clear()
         numbers = counts.count(keys)
+        agrees = self.wants_agreement or bool(self.state["plan_used"][0])
+        wanted = agrees and self.wants_sizes
+        squares = size_sums.count_squares(counts, numbers, sizes) if wanted else None
         if sizes.size:
             count_bytes(numbers, sizes, len(counts), counts.entries)
         where = self._partitions()
-        share = count_share(counts, self._ticks(counts), self.state["loads"], where)
+        share = count_share(counts, self._ticks(counts), self.state["loads"], where, squares)
         setting = self.setting
         target = self.params.target_file_bytes
         whole_below = 0 if target is None else target // setting.sources + 1
         exact = level_exactly(share, where, setting.source, setting.sources, whole_below)
         levelled = exact
-        if self.wants_agreement or self.state["plan_used"][0]:
+        if agrees:
             levelled = self._levelled_as_agreed(share, where) or exact
             agreement.note_share(self.state, share, numbers, exact)
         elif self._packs and keys.size < self.params.chunk_records:
@@ -372,7 +385,8 @@ class Level(Grouping):
         if not where.mask[plan.home_partitions].all():
             return None
         source, sources = self.setting.source, self.setting.sources
-        levelled = level_as_agreed(share, plan, where, source, sources, self.params.slack)
+        unit = size_sums.unit_of(self.state)
+        levelled = level_as_agreed(share, plan, where, source, sources, self.params.slack, unit)
         if levelled is not None:
             self.state["plan_loads"] += levelled.loads - share.base
         return levelled if self.state["plan_used"][0] else None

@@ -35,6 +35,7 @@ from unskew.grouping.parts.level.agreed_homes import (
 from unskew.grouping.parts.level.drift import PARTS, add_parts, changes
 from unskew.grouping.parts.level.levelled import PAIRS_MAX, Levelled, Share
 from unskew.grouping.parts.level.shared_keys import fill_shared
+from unskew.grouping.parts.level.size_sums import find_unit, name_unit, note_sums
 from unskew.grouping.snapshot import Arrays
 
 KEYS_MAX = 2**14
@@ -142,6 +143,8 @@ def note_share(
     numbers: of each record's key. exact: how the source levels the piece on its own.
     """
     add_parts(numbers, share.homes, state["part_loads"])
+    if share.squares is not None:
+        note_sums(state, share.records, share.squares)
     keys, owners = share.counts.keys, exact.owners()
     note_counts(state, keys, share.records)
     away = exact.segment_partitions != share.homes[owners]
@@ -167,16 +170,17 @@ def agree(states: Sequence[Arrays], where: Where, slack: float | None) -> dict[s
     waits = states[0]["plan_waits"]
     if len(shares) < 2:
         return _without_plan(waits)
-    counted = add_counts(shares)
+    counted, unit = add_counts(shares), find_unit(shares)
     largest = LARGEST_MAX if slack is None else max(LARGEST_MAX, 1.0 + slack)
-    chance = float(np.sqrt(where.active.size / counted.records.sum()))
+    chance = float(np.sqrt(where.active.size * unit / counted.records.sum()))
     if shares[0]["whole_records"].size:
         waits = next_waits(shares[0], _was_good(shares, where, largest, chance))
-    plan = _worthy_plan(shares, counted, where, largest, chance)
+    plan = _worthy_plan(shares, counted, where, largest, chance, unit)
     if plan is None:
         return _without_plan(waits)
     used = np.array([waits[1] == 0 and not _changing(shares, where)], np.int64)
-    return {**plan._asdict(), "plan_used": used, "plan_waits": waits}
+    used_now = {"plan_used": used, "plan_waits": waits}
+    return {**plan._asdict(), **used_now, **name_unit(shares[0], unit)}
 
 
 def _without_plan(waits: Int64s) -> dict[str, NDArray[Any]]:
@@ -184,12 +188,19 @@ def _without_plan(waits: Int64s) -> dict[str, NDArray[Any]]:
 
 
 def _worthy_plan(
-    states: Sequence[Arrays], counted: Counted, where: Where, largest: float, chance: float
+    states: Sequence[Arrays],
+    counted: Counted,
+    where: Where,
+    largest: float,
+    chance: float,
+    unit: int,
 ) -> Plan | None:
     """A plan that costs less than being exact and will not be above `largest`."""
     exact, keys = count_exact_extra(states, counted), counted.keys.size
     if exact <= (EXACT_MAX - 1.0) * keys:
         return None
+    if unit > 1:
+        counted = Counted(counted.keys, -(-counted.records // unit))
     even = largest - _CHANCE * chance
     if even >= 1.0:
         plan = make_plan(counted, states[0], len(states), where)

@@ -31,7 +31,7 @@ def compute_deviations(records: int, partitions: int) -> float:
     return min(1.0, OWN_DEVIATIONS * float(np.sqrt(partitions / max(records, 1))))
 
 
-def has_departed(records: Int64s, expected: Float64s, sources: int) -> bool:
+def has_departed(records: Int64s | Float64s, expected: Float64s, sources: int) -> bool:
     """Are these counts others than one of `sources` parts, by chance, of what is expected?
 
     Pearson's chi-squared, its bound by Wilson and Hilferty. It is larger by a source's part since
@@ -57,7 +57,7 @@ def changes(parts: Int64s) -> bool:
     return _squares(parts, expected) > bound
 
 
-def _squares(records: Int64s, expected: Float64s) -> float:
+def _squares(records: Int64s | Float64s, expected: Float64s) -> float:
     likely = np.maximum(expected, 1.0)
     return float(((records - likely) ** 2 / likely).sum())
 

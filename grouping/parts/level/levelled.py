@@ -23,6 +23,7 @@ from unskew.grouping.parts.level.levelling import (
 )
 from unskew.grouping.parts.level.packing import pack
 from unskew.grouping.parts.level.shared_keys import fill_shared
+from unskew.grouping.parts.level.size_sums import compute_unit
 from unskew.grouping.parts.sketches.exact_counts import ExactCounts
 
 PAIRS_MAX = 1.05
@@ -52,6 +53,8 @@ class Share(NamedTuple):
     """The work of each partition before this piece."""
     loads: Int64s
     """The work of each partition with all keys of this piece at home."""
+    squares: Float64s | None = None
+    """Of each key, where sizes are balanced: the squares of its records' sizes."""
 
     @property
     def records(self) -> Int64s:
@@ -85,13 +88,19 @@ class Levelled(NamedTuple):
         return owners
 
 
-def count_share(counts: ExactCounts, ticks: Int64s, base: Int64s, where: Partitions) -> Share:
+def count_share(
+    counts: ExactCounts,
+    ticks: Int64s,
+    base: Int64s,
+    where: Partitions,
+    squares: Float64s | None = None,
+) -> Share:
     """The homes of the counted keys, and the loads if all records went there."""
     homes, loads = np.empty(len(counts), np.int32), base.copy()
     add_home_loads(
         counts.entries, len(counts), ticks, where.salts[0], where.mask, where.active, homes, loads
     )
-    return Share(counts, ticks, homes, base, loads)
+    return Share(counts, ticks, homes, base, loads, squares)
 
 
 def level_exactly(
@@ -195,9 +204,17 @@ def _move(
 
 
 def level_as_agreed(
-    share: Share, plan: Plan, where: Partitions, source: int, sources: int, slack: float | None
+    share: Share,
+    plan: Plan,
+    where: Partitions,
+    source: int,
+    sources: int,
+    slack: float | None,
+    unit: int = 1,
 ) -> Levelled | None:
     """Level a share by the plan, no partition above its part by more than `slack` or by chance.
+
+    `unit`: how many of what the share counts are one of what the plan expects.
 
     None if that cannot be, or if the share departs from what the plan expects by more than chance.
     """
@@ -208,11 +225,12 @@ def level_as_agreed(
     whole[shared[shared >= 0]] = 0
     loads = np.bincount(codes, whole, share.base.size).astype(np.int64)
     sizes = np.where(shared >= 0, records[shared], 0)
-    if _departs(loads[where.active], sizes, plan, where, sources):
+    coarser = _compare_units(share, shared[shared >= 0], unit)
+    if _departs(loads[where.active] // unit, sizes // unit, plan, where, sources, coarser):
         return None
     loads += share.base
     given = fill_shared(sizes, plan.shared_first, plan.shared_partitions, source, loads)
-    chance = compute_deviations(int(records.sum()), where.active.size)
+    chance = compute_deviations(int(records.sum()) // unit, where.active.size)
     fair = loads.sum() / where.active.size
     most, likely = np.ceil(fair * (1.0 + np.array([chance if slack is None else slack, chance])))
     # Shared keys are at no partition, so `choose` does not meet them.
@@ -228,15 +246,35 @@ def _assign_known(counts: ExactCounts, keys: UInt64s, values: Int32s, out: Int32
     out[numbers[numbers >= 0]] = values[numbers >= 0]
 
 
-def _departs(whole: Int64s, shared: Int64s, plan: Plan, where: Partitions, sources: int) -> bool:
+def _compare_units(share: Share, shared: Int64s, unit: int) -> float:
+    """How many times as far as all keys chance takes shared ones: the largest have large records.
+
+    By the share's own records, so that one which nobody expects shows in the sums alone.
+    """
+    if share.squares is None:
+        return 1.0
+    total, squares = float(share.records[shared].sum()), float(share.squares[shared].sum())
+    return max(1.0, compute_unit(total, squares) / unit)
+
+
+def _departs(
+    whole: Int64s,
+    shared: Int64s,
+    plan: Plan,
+    where: Partitions,
+    sources: int,
+    coarser: float,
+) -> bool:
     """Do partitions, shared keys, or the sums of either have other records than was expected?"""
     expected = plan.whole_records[where.active], plan.shared_records
     sums = np.array([whole.sum(), shared.sum()])
     totals = np.array([expected[0].sum(), expected[1].sum()])
     part = int(sums.sum()) / max(int(totals.sum()), 1)
     return any(
-        has_departed(seen, before * part, sources)
-        for seen, before in zip((whole, shared, sums), (*expected, totals), strict=True)
+        has_departed(seen / size, before * (part / size), sources)
+        for seen, before, size in zip(
+            (whole, shared, sums), (*expected, totals), (1.0, coarser, 1.0), strict=True
+        )
     )
 
 
