@@ -9,7 +9,7 @@ from unskew.config.models.job import Job
 from unskew.grouping.errors import SnapshotError
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.locations import open_location
-from unskew.grouping.spark.whole_files import read_whole, write_whole
+from unskew.grouping.spark.whole_files import Synced, read_whole, write_once, write_whole
 
 JOURNAL_FOLDER = "unskew"
 
@@ -34,6 +34,12 @@ def write_bytes(location: str, data: bytes) -> None:
     """Write a file whole: under another name first where an unfinished one could be seen."""
     system, path = open_location(location)
     write_whole(system, path, data)
+
+
+def write_new_bytes(location: str, data: bytes) -> bool:
+    """Write a file, durably, unless there is one; False if there is."""
+    system, path = open_location(location)
+    return write_once(system, path, data, Synced.NAME)
 
 
 def open_journal(job: Job) -> Journal:

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from unskew.config.models.job import Job
 from unskew.jobs.engine.session import has_jvm_ended
-from unskew.jobs.engine.spark_errors import PassingError
+from unskew.jobs.engine.spark_errors import ConflictError, PassingError
 from unskew.jobs.local.signals import Stop
 from unskew.jobs.observe.follower import Follower
 
@@ -31,18 +31,19 @@ def run_with_retries(
     """Run a start; after a passing fault another one, with longer waits, for `retry_for`.
 
     A query that fails before it ever made progress is not started again: something in the job file
-    is more likely to be wrong.
+    is more likely to be wrong. A conflict of commits shows that nothing is.
     """
-    ever, failing_since, wait = False, 0.0, WAIT_SECONDS_MIN
+    failing_since: float | None = None
+    wait = WAIT_SECONDS_MIN
     while True:
         current = start()
         try:
             current.run()
         except PassingError as error:
-            if current.made_progress:
-                ever, failing_since, wait = True, time.monotonic(), WAIT_SECONDS_MIN
-            passed = time.monotonic() - failing_since
-            if not ever or _is_over(job, passed + wait) or stop.asked or has_jvm_ended():
+            begins = failing_since is None and isinstance(error, ConflictError)
+            if current.made_progress or begins:
+                failing_since, wait = time.monotonic(), WAIT_SECONDS_MIN
+            if _is_over(job, failing_since, wait) or stop.asked or has_jvm_ended():
                 _notify(followers, lambda follower: follower.on_state_changed("failed"))
                 raise
             reason, seconds = error.problems[0], wait
@@ -56,8 +57,10 @@ def run_with_retries(
         wait = min(2 * wait, WAIT_SECONDS_MAX)
 
 
-def _is_over(job: Job, seconds: float) -> bool:
-    return job.retry_for is None or seconds > job.retry_for.amount / 1e6
+def _is_over(job: Job, failing_since: float | None, wait: float) -> bool:
+    if job.retry_for is None or failing_since is None:
+        return True
+    return time.monotonic() - failing_since + wait > job.retry_for.amount / 1e6
 
 
 def _wait(seconds: float, followers: Sequence[Follower], stop: Stop) -> bool:

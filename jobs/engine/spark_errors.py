@@ -15,6 +15,7 @@ from unskew.config.models.job import Job
 from unskew.grouping.errors import GroupingError
 from unskew.jobs.checkpoint.spark_log import list_damaged_logs
 from unskew.jobs.operators.user_code.failing_rows import ROW_MARK
+from unskew.jobs.sinks.registry import make_sinks
 
 
 def _find_jvm_cause(lines: list[str]) -> str:
@@ -158,14 +159,17 @@ class PassingError(ExternalError):
     """A fault of another service that may pass."""
 
 
+class ConflictError(PassingError):
+    """Another writer's commit to the same table came first: all else works."""
+
+
 @contextmanager
 def translate_spark_errors(job: Job) -> Iterator[None]:
     """Raise Spark's exceptions as an ExternalError of one line."""
     try:
         yield
     except SPARK_ERRORS as error:
-        kind = PassingError if may_pass(error) else ExternalError
-        raise kind(explain_spark_error(job, error)) from error
+        raise _choose_kind(error)(explain_spark_error(job, error)) from error
     except GroupingError as error:  # by the journal, in the driver
         raise ExternalError(str(error)) from error
     except OSError as error:  # likewise
@@ -176,10 +180,20 @@ def translate_spark_errors(job: Job) -> Iterator[None]:
         raise ExternalError(f"{job.name}: {_NO_ROOM}") from error
 
 
+def _choose_kind(error: BaseException) -> type[ExternalError]:
+    if not may_pass(error):
+        return ExternalError
+    return ConflictError if _DELTA_CONFLICT.search(_join_causes(error)) else PassingError
+
+
 def may_pass(error: BaseException) -> bool:
     """Is it a fault of another service that may pass, such as a broker that is away?"""
-    everything = "\n".join(part for text in list_causes(error) for part in _cut_plan(text))
+    everything = _join_causes(error)
     return bool(_PASSING.search(everything)) and not _LASTING.search(everything)
+
+
+def _join_causes(error: BaseException) -> str:
+    return "\n".join(part for text in list_causes(error) for part in _cut_plan(text))
 
 
 def explain_spark_error(job: Job, error: BaseException) -> str:
@@ -215,6 +229,9 @@ def _find_damaged_log(job: Job) -> str:
         damaged = list_damaged_logs(job.checkpoint)
         if damaged:
             return f"checkpoint: {', '.join(damaged)}: damaged or cut short; restore it from a copy"
+        damaged = [file for sink in make_sinks(job) for file in sink.list_damaged_files()]
+        if damaged:
+            return f"sinks: {', '.join(damaged)}: damaged or cut short; restore it from a copy"
     return f"checkpoint: {job.checkpoint}: a log of Spark's in it is damaged; restore it"
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
-from pyspark.sql.types import StringType
+from pyspark.sql.types import BinaryType, StringType
 
 from unskew.config.models.job import Job
 from unskew.config.types.partition_columns import PartitionColumn, partition_column
@@ -113,15 +113,20 @@ def _compute_columns(decoded: DataFrame, operator: Operator, job: Job) -> DataFr
 
 
 def _find_unusable(rows: DataFrame, name: str) -> Column:
-    """Give the reason of a text that cannot be part of a folder's name; null for all others."""
-    if not isinstance(rows.schema[name].dataType, StringType):
+    """Give the reason of a text that cannot be part of a folder's name; null for all others.
+
+    The name that stands for no value would be read back as null, and bytes that are no UTF-8 would
+    not be found again, or not even be made.
+    """
+    if not isinstance(rows.schema[name].dataType, StringType | BinaryType):
         return sf.lit(None).cast("string")
-    value = sf.col(f"`{name}`")
+    value = sf.col(f"`{name}`").cast("string")
     most = FOLDER_BYTES_MAX - len(name) - 1
     size = sf.octet_length(value)
     plain = sf.octet_length(sf.translate(value, _ESCAPED, ""))
     too_long = (size * 3 > most) & (size * 3 - plain * 2 > most)
-    return sf.when(too_long | sf.contains(value, sf.lit("\0")), PARTITION_VALUE_UNUSABLE)
+    unreadable = sf.contains(value, sf.lit("\0")) | ~sf.is_valid_utf8(value)
+    return sf.when(too_long | unreadable | (value == _NO_VALUE), PARTITION_VALUE_UNUSABLE)
 
 
 def _compute_size(

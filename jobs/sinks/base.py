@@ -245,6 +245,10 @@ class Sink(Target):
         """The files that a query's batch added to a table; None if that is not known."""
         return None
 
+    def list_damaged_files(self) -> Sequence[str]:
+        """Files of a log of its own that cannot be read."""
+        return ()
+
 
 class DeadLetters(Target):
     """Takes rejected records, each with its reject reason and where it was read."""

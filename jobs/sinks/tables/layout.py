@@ -31,18 +31,22 @@ class Layout:
 
     columns: Mapping[str, str]
     partition_by: Sequence[str]
+    zone: str | None = None
+    """The time zone of timestamps in the names of its folders; None if there are none."""
 
     @classmethod
     def from_rows(cls, rows: "DataFrame", partition_by: Sequence[str]) -> "Layout":
         """Make the layout that a table of these rows has."""
         columns = {field.name: field.dataType.simpleString() for field in rows.schema.fields}
-        return cls(columns, list(partition_by))
+        in_names = any(columns.get(name) == "timestamp" for name in partition_by)
+        zone = rows.sparkSession.conf.get("spark.sql.session.timeZone") if in_names else None
+        return cls(columns, list(partition_by), zone)
 
     def add_new_columns(self, rows: "Layout") -> "Layout":
         """The table's layout once rows with further columns are in it."""
         known = {name.lower() for name in self.columns}
         new = {name: kind for name, kind in rows.columns.items() if name.lower() not in known}
-        return Layout({**self.columns, **new}, self.partition_by)
+        return Layout({**self.columns, **new}, self.partition_by, self.zone or rows.zone)
 
     def rename(self, rows: "DataFrame") -> "DataFrame":
         """The rows with columns as the table spells them.
@@ -100,6 +104,8 @@ def take_table(path: str, rows: Layout, job: "Job", *, merges_columns: bool) -> 
     from unskew.jobs.sinks.tables.log import find_newest_batch
 
     newest, owner = find_newest_batch(path), read_owner(path)
+    if owner is not None and owner.job != job.name:
+        raise ExternalError(f"table: {path}: {say_whose(owner)}")
     table = None if owner is None else owner.layout_at(newest)
     if table is None:
         layout = rows
@@ -108,19 +114,34 @@ def take_table(path: str, rows: Layout, job: "Job", *, merges_columns: bool) -> 
         layout = table.add_new_columns(rows)
     query = make_query_id(job)
     if owner is None or (owner.job, owner.query, owner.layout) != (job.name, query, layout):
-        _write_owner(path, Owner(job.name, layout, query, job.checkpoint, newest, table))
+        named = Owner(job.name, layout, query, job.checkpoint, newest, table)
+        if not _write_owner(path, named, replaces=owner is not None):
+            # Another start has made its first step since.
+            return take_table(path, rows, job, merges_columns=merges_columns)
     return table
 
 
-def _write_owner(path: str, owner: Owner) -> None:
-    from unskew.jobs.checkpoint.files import write_bytes
+def say_whose(owner: Owner) -> str:
+    """Say that a table of Parquet files is another job's."""
+    return (
+        f'belongs to the job "{owner.job}", and Parquet files take the batches of one job only;'
+        " name another folder, or write format: delta"
+    )
+
+
+def _write_owner(path: str, owner: Owner, *, replaces: bool) -> bool:
+    from unskew.jobs.checkpoint.files import write_bytes, write_new_bytes
 
     text = json.dumps({"version": _VERSION, **asdict(owner)}, indent=1)
+    file, data = f"{path}/{OWNER_FILE}", f"{text}\n".encode()
     try:
-        write_bytes(f"{path}/{OWNER_FILE}", f"{text}\n".encode())
+        if not replaces:
+            return write_new_bytes(file, data)
+        write_bytes(file, data)
     except OSError as error:
         reason = error.strerror or str(error)
         raise ExternalError(f"table: {path}: cannot be written: {reason}") from error
+    return True
 
 
 def check_layout(path: str, table: Layout, rows: Layout, *, merges_columns: bool) -> None:
@@ -135,6 +156,12 @@ def _list_differences(table: Layout, rows: Layout, merges_columns: bool) -> Iter
         yield (
             f"is partitioned by {_list_names(table.partition_by)}, and partition_by says"
             f" {_list_names(rows.partition_by)}; change it back, or name another folder"
+        )
+    if table.zone and rows.zone and table.zone != rows.zone:
+        yield (
+            f"has timestamps in its folders' names, in the time zone {table.zone}, and the job's is"
+            f" {rows.zone}; write spark: {{spark.sql.session.timeZone: {table.zone}}}, or name"
+            " another folder"
         )
     there = {name.lower(): kind for name, kind in table.columns.items()}
     for name, kind in rows.columns.items():

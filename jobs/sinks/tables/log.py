@@ -16,7 +16,9 @@ from urllib.parse import unquote
 import pyarrow as pa
 from pyarrow import fs
 
-from unskew.grouping.spark.locations import open_location
+from unskew.config.errors import ExternalError
+from unskew.config.rules.folders import normal
+from unskew.grouping.spark.locations import find_local_path, open_location
 from unskew.jobs.checkpoint.files import list_names, read_bytes
 from unskew.jobs.sinks.tables.layout import OWNER_FILE
 
@@ -24,6 +26,8 @@ SPARK_LOG = "_spark_metadata"
 DELTA_LOG = "_delta_log"
 _BATCH = re.compile(r"(\d+)(\.compact)?")
 _VERSION = re.compile(r"\d{20}\.json")
+# A version, or a state of the table up to one.
+_ANY_VERSION = re.compile(r"\d{20}\.(json|checkpoint\b.*)")
 _WRITER = re.compile(r"(?:.*/)?part-(\d+)-[^/]+")
 # What a folder has that is a table of the format.
 _MARKS = {"delta": {DELTA_LOG}, "parquet": {SPARK_LOG, OWNER_FILE}}
@@ -80,6 +84,46 @@ def find_other_contents(path: str, table_format: str, *, begun: bool) -> str | N
     return f"is no table and has files ({shown[0]}), which readers would lose; name an empty folder"
 
 
+def lacks_batches(path: str, committed: int) -> bool:
+    """Does the log of Spark's file sink lack batches that a checkpoint has committed?
+
+    A log that begins with a later batch, since the job wrote elsewhere before, cannot be read.
+    """
+    with suppress(OSError, pa.ArrowException):  # Spark may open what pyarrow cannot
+        return find_newest_batch(path) < committed
+    return False
+
+
+def lacks_log(path: str) -> bool:
+    """Has the folder of a Delta table files, and no version of the table?"""
+    with suppress(OSError, pa.ArrowException):  # Spark may open what pyarrow cannot
+        names = list_names(f"{path}/{DELTA_LOG}")
+        return not any(_ANY_VERSION.fullmatch(name) for name in names) and _has_files(path)
+    return False
+
+
+def list_damaged_files(path: str) -> list[str]:
+    """List the files of a table's log that are no lines of JSON."""
+    files = [f"{path}/{DELTA_LOG}/{name}" for name in list_names(f"{path}/{DELTA_LOG}")]
+    named = [file for file in files if file.endswith(".json")]
+    named += [f"{path}/{SPARK_LOG}/{name}" for name in _list_batches(path).values()]
+    return [file for file in named if not _has_lines(read_bytes(file) or b"")]
+
+
+def _has_lines(data: bytes) -> bool:
+    lines = data.splitlines()
+    try:
+        for line in lines[lines[:1] == [_HEADER] :]:
+            json.loads(line)
+    except ValueError:
+        return False
+    return bool(lines)
+
+
+def _has_files(path: str) -> bool:
+    return any(not name.startswith(("_", ".")) for name in list_names(path))
+
+
 def list_files_of_batch(path: str, batch: int) -> list[TableFile] | None:
     """List the files that a batch added to a table of Parquet files; None if the log lacks it."""
     names = _list_batches(path)
@@ -95,17 +139,34 @@ def list_files_of_batch(path: str, batch: int) -> list[TableFile] | None:
 
 
 def list_committed_files(path: str) -> set[str]:
-    """List the names, below the folder, of all files of a table of Parquet files."""
+    """List the names, below the folder, of all files of a table of Parquet files.
+
+    An ExternalError if the log names files elsewhere, as it does when it is read by another path
+    than the job has: none of those below the folder would be known.
+    """
     names = _list_batches(path)
     compacts = [batch for batch, name in names.items() if name.endswith(".compact")]
     first = max(compacts, default=-1)
     wanted = [name for batch, name in names.items() if batch >= first]
-    root = f"/{path.rstrip('/').rpartition('/')[2]}/"
-    return {
-        file.path.rpartition(root)[2]
+    files = (
+        file
         for name in wanted
         for file in _parse_entries(read_bytes(f"{path}/{SPARK_LOG}/{name}") or b"")
-    }
+    )
+    root = normal(find_local_path(path) or path)
+    return {_name_below(root, file.path) for file in files}
+
+
+def _name_below(root: str, file: str) -> str:
+    """Name a file of the log from a table's folder on, which may have been moved under its name."""
+    if normal(file).startswith(f"{root}/"):
+        return normal(file).removeprefix(f"{root}/")
+    folder = root.rpartition("/")[2]
+    _, found, name = file.rpartition(f"/{folder}/")
+    if not found or "=" in folder:  # which a folder below it may be called as well
+        problem = f"its log names files elsewhere ({file}); name the folder as the job has it"
+        raise ExternalError(f"table: {root}: {problem}")
+    return name
 
 
 def list_files_of_transaction(path: str, query: str, batch: int) -> list[TableFile] | None:

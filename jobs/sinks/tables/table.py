@@ -18,7 +18,13 @@ from unskew.grouping.options.suggestions import suggest_nearest
 from unskew.jobs.operators.registry import list_result_columns, make_operator_of_result
 from unskew.jobs.sinks.base import Batch, Sink
 from unskew.jobs.sinks.tables.delta import DeltaTarget, read_delta_layout
-from unskew.jobs.sinks.tables.layout import Layout, check_layout, read_owner, take_table
+from unskew.jobs.sinks.tables.layout import (
+    Layout,
+    check_layout,
+    read_owner,
+    say_whose,
+    take_table,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -176,8 +182,9 @@ class TableSink(Sink):
         other = find_other_contents(self.path, self.format, begun=begun >= 0)
         if other is not None:
             yield f"table: {self.path}: {other}"
-        if self.format == "parquet":
-            yield from self._find_other_query(job, begun)
+            return
+        others = list(self._find_other_query(job, begun)) if self.format == "parquet" else []
+        yield from others or self._find_lost_log(job)
 
     def _find_other_query(self, job: "Job", begun: int) -> Iterator[str]:
         """Whose batches Spark would mix up with the job's, as it goes by their numbers alone."""
@@ -186,10 +193,7 @@ class TableSink(Sink):
 
         owner, elsewhere = read_owner(self.path), "name another folder, or write format: delta"
         if owner is not None and owner.job != job.name:
-            yield (
-                f'table: {self.path}: belongs to the job "{owner.job}", and Parquet files take the'
-                f" batches of one job only; {elsewhere}"
-            )
+            yield f"table: {self.path}: {say_whose(owner)}"
         if has_batch(self.path, begun + 1):
             yield (
                 f"table: {self.path}: has batches of another checkpoint, and {job.checkpoint} has"
@@ -203,6 +207,25 @@ class TableSink(Sink):
                     f"table: {self.path}: is written from the checkpoint {owner.checkpoint}, and"
                     f" {job.checkpoint} is no copy of that; {elsewhere}"
                 )
+
+    def _find_lost_log(self, job: "Job") -> Iterator[str]:
+        """Batches that the checkpoint has committed and the table's log lacks."""
+        from unskew.jobs.checkpoint.spark_log import read_last_commit
+        from unskew.jobs.sinks.tables.log import DELTA_LOG, SPARK_LOG, lacks_batches, lacks_log
+
+        committed = read_last_commit(job)
+        if self.format == "delta":
+            log, lost = DELTA_LOG, committed >= 0 and lacks_log(self.path)
+            reason, remedy = "readers go by it and would lose rows", "name another folder"
+        else:
+            log, lost = SPARK_LOG, lacks_batches(self.path, committed)
+            reason = "Spark reads no table whose log lacks any"
+            remedy = "take a new checkpoint and folder, or write format: delta"
+        if lost:
+            yield (
+                f"table: {self.path}: its log {log} lacks batches until {committed}, which"
+                f" {job.checkpoint} has committed: {reason}; restore it, or {remedy}"
+            )
 
     @agrees_with("spark")
     def has_deltas_extension(self, spark: Mapping[str, Any]) -> Iterator[Contradiction]:
@@ -234,6 +257,11 @@ class TableSink(Sink):
         if self.format == "parquet":
             return has_batch(self.path, batch)
         return has_transaction(self.path, read_query_id(job), batch)
+
+    def list_damaged_files(self) -> Sequence[str]:
+        from unskew.jobs.sinks.tables.log import list_damaged_files
+
+        return list_damaged_files(self.path)
 
     def read_batch_files(self, batch: int, query: str) -> "list[TableFile] | None":
         # The table's log has those of an old batch no more.

@@ -13,6 +13,7 @@ from unskew.config.loader import load_job
 from unskew.jobs.engine import retries
 from unskew.jobs.engine.retries import run_with_retries
 from unskew.jobs.engine.spark_errors import (
+    ConflictError,
     PassingError,
     explain_spark_error,
     may_pass,
@@ -102,6 +103,23 @@ def test_progress_makes_the_waits_short_again(run: Callable[..., list[str]]) -> 
 def test_a_query_that_never_ran_is_not_started_again(run: Callable[..., list[str]]) -> None:
     starts = Starts(AWAY, progress=(False,))
     assert run(starts) == ["failed", "raised away"]
+
+
+def test_a_conflict_of_the_first_batch_is_waited_out(run: Callable[..., list[str]]) -> None:
+    """Also of a start that made no progress yet, as long as `retry_for` says in all."""
+    conflict = ConflictError("conflict")
+    again = ["starting"]
+    ends = (conflict, conflict, None)
+    assert run(Starts(*ends, progress=(False, False, True))) == [
+        *("conflict 0.01", *again),
+        *("conflict 0.02", *again),
+    ]
+    short = load_job("word_count", {"retry_for": "20 ms"})
+    events = run(Starts(*[conflict] * 9, progress=(False,) * 9), short)
+    assert events[-2:] == ["failed", "raised conflict"]
+    assert len(events) <= 2 * 3 + 2
+    off = load_job("word_count", {"retry_for": "off"})
+    assert run(Starts(conflict, progress=(False,)), off) == ["failed", "raised conflict"]
 
 
 def test_other_faults_end_it_at_once(run: Callable[..., list[str]]) -> None:

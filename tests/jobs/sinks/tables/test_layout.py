@@ -1,7 +1,9 @@
 """Whose table is in a folder, and with which columns: by the file that is beside Spark's log."""
 
 import json
+import shutil
 from pathlib import Path
+from threading import Barrier, Thread
 from typing import Any
 
 import pytest
@@ -10,7 +12,14 @@ from tests.jobs.sinks.tables.test_log import write_log
 from unskew.config.errors import ExternalError
 from unskew.config.loader import load_job
 from unskew.config.models.job import Job
-from unskew.jobs.sinks.tables.layout import OWNER_FILE, Layout, check_layout, take_table
+from unskew.jobs.sinks.tables.layout import (
+    OWNER_FILE,
+    Layout,
+    check_layout,
+    read_owner,
+    take_table,
+)
+from unskew.jobs.sinks.tables.log import list_damaged_files
 
 FIRST = Layout({"country": "string", "amount": "int"}, ["country"])
 MORE = Layout({"country": "string", "amount": "int", "at": "date"}, ["country"])
@@ -61,6 +70,24 @@ def test_columns_are_told_apart_without_their_case() -> None:
         )
 
 
+def test_folders_are_named_in_one_time_zone(tmp_path: Path) -> None:
+    """Readers take such a name in their session's zone: rows of two would differ by hours."""
+    there = Layout({"at": "timestamp", "n": "int"}, ["at"], "UTC")
+    elsewhere = Layout(there.columns, ["at"], "Europe/Berlin")
+    older = Layout(there.columns, ["at"])
+    running, path = job(tmp_path), str(tmp_path / "t")
+    take_table(path, there, running, merges_columns=False)
+    write_log(tmp_path / "t", 1)
+    with pytest.raises(ExternalError) as error:
+        take_table(path, elsewhere, running, merges_columns=True)
+    assert str(error.value) == (
+        f"table: {path}: has timestamps in its folders' names, in the time zone UTC, and the job's"
+        " is Europe/Berlin; write spark: {spark.sql.session.timeZone: UTC}, or name another folder"
+    )
+    check_layout(path, older, elsewhere, merges_columns=False)
+    assert older.add_new_columns(elsewhere) == elsewhere
+
+
 def test_a_table_is_of_one_query(tmp_path: Path) -> None:
     first, other = job(tmp_path), job(tmp_path, "other")
     take_table(str(tmp_path / "t"), FIRST, first, merges_columns=False)
@@ -81,6 +108,95 @@ def test_a_table_is_of_one_query(tmp_path: Path) -> None:
     # The checkpoint may be moved.
     Path(first.checkpoint).rename(tmp_path / "moved")
     assert list(sink.problems(job(tmp_path, "moved"))) == []
+
+
+def test_of_jobs_that_start_at_once_one_takes_the_table(tmp_path: Path) -> None:
+    jobs = [job(tmp_path, f"c{n}").model_copy(update={"name": f"rows{n}"}) for n in range(8)]
+    at_once, told = Barrier(len(jobs)), []
+
+    def start(running: Job) -> None:
+        at_once.wait()
+        try:
+            take_table(str(tmp_path / "t"), FIRST, running, merges_columns=False)
+        except ExternalError as error:
+            told.append(str(error))
+
+    threads = [Thread(target=start, args=(running,)) for running in jobs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    owner = read_owner(str(tmp_path / "t"))
+    assert owner is not None
+    assert told == [
+        (
+            f'table: {tmp_path}/t: belongs to the job "{owner.job}", and Parquet files take the'
+            " batches of one job only; name another folder, or write format: delta"
+        )
+    ] * (len(jobs) - 1)
+
+
+def test_a_log_that_has_lost_batches_is_told_before_the_start(tmp_path: Path) -> None:
+    running = job(tmp_path)
+    take_table(str(tmp_path / "t"), FIRST, running, merges_columns=False)
+    sink: Any = running.sinks[0]
+    begin(running, 3)
+    commits = Path(running.checkpoint, "commits")
+    commits.mkdir()
+    (commits / "2").touch()
+    lost = [
+        (
+            f"table: {tmp_path}/t: its log _spark_metadata lacks batches until 2, which"
+            f" {tmp_path}/checkpoint has committed: Spark reads no table whose log lacks any;"
+            " restore it, or take a new checkpoint and folder, or write format: delta"
+        )
+    ]
+    assert list(sink.problems(running)) == lost  # until now the job wrote elsewhere
+    write_log(tmp_path / "t", 3)
+    (tmp_path / "t" / "c=a").mkdir()
+    assert list(sink.problems(running)) == []
+
+    assert list_damaged_files(str(tmp_path / "t")) == []
+    (tmp_path / "t" / "_spark_metadata" / "2").unlink()
+    assert list(sink.problems(running)) == lost
+    cut = tmp_path / "t" / "_spark_metadata" / "1"
+    cut.write_text(cut.read_text()[:-9])
+    assert list_damaged_files(str(tmp_path / "t")) == [str(cut)]
+    shutil.rmtree(tmp_path / "t" / "_spark_metadata")
+    assert list(sink.problems(running)) == lost
+
+
+def test_a_delta_log_that_is_gone_is_told_before_the_start(tmp_path: Path) -> None:
+    sink = {"type": "table", "format": "delta", "path": str(tmp_path / "t")}
+    running = load_job("events_to_delta", {"sinks": [sink], "checkpoint": str(tmp_path / "cp")})
+    log = tmp_path / "t" / "_delta_log"
+    log.mkdir(parents=True)
+    begin(running, 1)
+    told = [
+        (
+            f"table: {tmp_path}/t: its log _delta_log lacks batches until 1, which {tmp_path}/cp"
+            " has committed: readers go by it and would lose rows; restore it, or name another"
+            " folder"
+        )
+    ]
+
+    def problems() -> list[str]:
+        return list(running.sinks[0].problems(running))
+
+    assert problems() == []  # an empty folder
+    (tmp_path / "t" / "part-0.parquet").touch()
+    assert problems() == []  # of a first batch that was cut off
+    commits = Path(running.checkpoint, "commits")
+    commits.mkdir()
+    (commits / "1").touch()
+    assert problems() == told
+    (log / f"{0:020}.crc").touch()
+    assert problems() == told
+    (log / f"{10:020}.checkpoint.parquet").touch()
+    assert problems() == []
+    (log / f"{11:020}.json").write_text('{"add": ')
+    assert list_damaged_files(str(tmp_path / "t")) == [str(log / f"{11:020}.json")]
 
 
 def test_the_file_of_an_older_version_can_be_read(tmp_path: Path) -> None:

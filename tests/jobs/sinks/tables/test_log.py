@@ -99,6 +99,32 @@ def test_only_old_files_that_no_batch_has_are_removed(
     assert [each.name for each in find_orphans(str(table), 0)] == ["c=b/part-00004-x.parquet"]
 
 
+def test_no_row_is_removed_whatever_the_folder_is_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By another path than the log has, no file of a batch was known: all were removed."""
+    table = tmp_path / "my 100% table"
+    write_log(table, 2)
+    kept = {table / name for name in list_committed_files(str(table))}
+    for file in kept:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("rows")
+        os.utime(file, (0, 0))
+    (tmp_path / "link").symlink_to(table)
+    monkeypatch.chdir(table)
+    for folder in (".", "../my 100% table/", f"file:{table}", f"{tmp_path}/x/../{table.name}"):
+        assert main(["table", "clean", folder]) == 0
+    for folder in ("../link", str(tmp_path / "link")):
+        assert main(["table", "clean", folder]) == 1
+        assert capsys.readouterr().err.startswith(f"table: {tmp_path}/link: its log names files")
+    (tmp_path / "moved").mkdir()
+    moved = table.rename(tmp_path / "moved" / table.name)
+    assert main(["table", "clean", str(moved)]) == 0
+    renamed = moved.rename(tmp_path / "renamed")
+    assert main(["table", "clean", str(renamed)]) == 1
+    assert len(list(renamed.rglob("part-*"))) == len(kept) == 4
+
+
 def test_a_folder_that_is_no_such_table_is_left_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

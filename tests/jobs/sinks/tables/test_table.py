@@ -35,12 +35,13 @@ JOB = {
 }
 COLUMNS = {"country": "country", "amount": "amount", "key": "topic IS NOT NULL", "at": "at"}
 LONG = "ü" * 130
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
 def events(seed: int, records: int = 2000) -> list[dict[str, Any]]:
     """Skewed events: half of them of a single country."""
     rng = np.random.default_rng(seed)
-    countries = [None, "a", "b/c", *[f"c{number}" for number in range(3)]]
+    countries = [None, "a", " ../b=c%2F\n", *[f"c{number}" for number in range(3)]]
     weights = np.array([1 / (rank + 1) ** 1.4 for rank in range(len(countries))])
     drawn = rng.choice(len(countries), records, p=weights / weights.sum())
     return [
@@ -100,7 +101,9 @@ def test_rows_are_in_the_table_once_and_every_writer_has_its_share(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     records = [events(1), events(2)]
-    rejected = [{"country": LONG, "amount": 1, "at": "2026-01-01T00:00:00Z"}, "no object"]
+    at = "2026-01-01T00:00:00Z"
+    unusable = [{"country": name, "amount": 1, "at": at} for name in (LONG, NO_VALUE)]
+    rejected = [*unusable, "no object"]
     for number, batch in enumerate(records):
         write_lines(tmp_path / "in", f"{number}.json", [*batch, *rejected])
 
@@ -108,7 +111,7 @@ def test_rows_are_in_the_table_once_and_every_writer_has_its_share(
     wanted = expected(records[0] + records[1])
 
     assert rows_of(spark, tmp_path / "table") == wanted
-    assert ran.rejected == {"partition_value_unusable": 2, "not_decoded": 2}
+    assert ran.rejected == {"partition_value_unusable": 4, "not_decoded": 2}
     lines = chain(*(file.read_text().splitlines() for file in (tmp_path / "bad").rglob("*.json")))
     assert Counter(json.loads(line)["reason"] for line in lines) == ran.rejected
     for done in ran.batches:
@@ -139,6 +142,24 @@ def test_rows_are_in_the_table_once_and_every_writer_has_its_share(
         int(done.written.files.sum()) for done in ran.batches if done.written
     ]
     assert sum(part["last_batch"]["written_bytes"] for part in data["partitions"]) > 0
+
+
+@pytest.mark.slow
+def test_bytes_that_no_folder_can_be_named_by_are_rejected(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    codes = ["YQ==", "/wA=", "w6k=", None]  # the second is no UTF-8
+    write_lines(tmp_path / "in", "0.json", [{"c": code, "n": n} for n, code in enumerate(codes)])
+    ran = run(
+        spark,
+        tmp_path,
+        decode={"type": "json", "schema": "c BINARY, n INT"},
+        operator={"type": "rows"},
+        sink={"partition_by": ["c"]},
+    )
+    assert ran.rejected == {"partition_value_unusable": 1}
+    read = spark.read.schema("n INT, c BINARY").parquet(str(tmp_path / "table")).collect()
+    assert {row["n"]: row["c"] for row in read} == {0: b"a", 2: "é".encode(), 3: None}
 
 
 @pytest.mark.slow
