@@ -249,7 +249,7 @@ def _assign_known(counts: ExactCounts, keys: UInt64s, values: Int32s, out: Int32
 def _compare_units(share: Share, shared: Int64s, unit: int) -> float:
     """How many times as far as all keys chance takes shared ones: the largest have large records.
 
-    By the share's own records, so that one which nobody expects shows in the sums alone.
+    By the share's own records, so that an unexpected large one shows in the sums alone.
     """
     if share.squares is None:
         return 1.0

@@ -162,8 +162,8 @@ def _name_below(root: str, file: str) -> str:
     if normal(file).startswith(f"{root}/"):
         return normal(file).removeprefix(f"{root}/")
     folder = root.rpartition("/")[2]
-    _, found, name = file.rpartition(f"/{folder}/")
-    if not found or "=" in folder:  # which a folder below it may be called as well
+    _, there, name = file.rpartition(f"/{folder}/")
+    if not there or "=" in folder:  # which a folder below it may be called as well
         problem = f"its log names files elsewhere ({file}); name the folder as the job has it"
         raise ExternalError(f"table: {root}: {problem}")
     return name

@@ -112,14 +112,14 @@ def test_a_table_is_of_one_query(tmp_path: Path) -> None:
 
 def test_of_jobs_that_start_at_once_one_takes_the_table(tmp_path: Path) -> None:
     jobs = [job(tmp_path, f"c{n}").model_copy(update={"name": f"rows{n}"}) for n in range(8)]
-    at_once, told = Barrier(len(jobs)), []
+    at_once, said = Barrier(len(jobs)), []
 
     def start(running: Job) -> None:
         at_once.wait()
         try:
             take_table(str(tmp_path / "t"), FIRST, running, merges_columns=False)
         except ExternalError as error:
-            told.append(str(error))
+            said.append(str(error))
 
     threads = [Thread(target=start, args=(running,)) for running in jobs]
     for thread in threads:
@@ -129,7 +129,7 @@ def test_of_jobs_that_start_at_once_one_takes_the_table(tmp_path: Path) -> None:
 
     owner = read_owner(str(tmp_path / "t"))
     assert owner is not None
-    assert told == [
+    assert said == [
         (
             f'table: {tmp_path}/t: belongs to the job "{owner.job}", and Parquet files take the'
             " batches of one job only; name another folder, or write format: delta"
@@ -173,7 +173,7 @@ def test_a_delta_log_that_is_gone_is_told_before_the_start(tmp_path: Path) -> No
     log = tmp_path / "t" / "_delta_log"
     log.mkdir(parents=True)
     begin(running, 1)
-    told = [
+    said = [
         (
             f"table: {tmp_path}/t: its log _delta_log lacks batches until 1, which {tmp_path}/cp"
             " has committed: readers go by it and would lose rows; restore it, or name another"
@@ -190,9 +190,9 @@ def test_a_delta_log_that_is_gone_is_told_before_the_start(tmp_path: Path) -> No
     commits = Path(running.checkpoint, "commits")
     commits.mkdir()
     (commits / "1").touch()
-    assert problems() == told
+    assert problems() == said
     (log / f"{0:020}.crc").touch()
-    assert problems() == told
+    assert problems() == said
     (log / f"{10:020}.checkpoint.parquet").touch()
     assert problems() == []
     (log / f"{11:020}.json").write_text('{"add": ')
