@@ -36,8 +36,23 @@ MERGED: dict[str, dict[str, Any]] = {
         "key": "country",
         "columns": {"n": "count(*)", "total": "sum(amount)", "top": "max(amount)"},
     },
+    "hashtags": {
+        "type": "hashtags",
+        "hashtags": "array(country, 'all', country)",
+        "user": "amount % 4",
+    },
 }
 """Other operators whose results are merged."""
+SEVERAL = {
+    **COUNTS,
+    "operator": {
+        "type": "results",
+        "results": [
+            {"name": "by_country", "key": "country", "columns": {"n": "count(*)"}},
+            {"name": "by_parity", "key": "amount % 2", "columns": {"total": "sum(amount)"}},
+        ],
+    },
+}
 CLOSED = {
     **COUNTS,
     "event_time": "to_timestamp(amount)",
@@ -104,6 +119,8 @@ def run(spark: SparkSession, folder: Path) -> dict[str, Any]:
             shown[name] = read(spark, folder / name)
             repeat_last_batch(folder, name)
 
+    shown |= merge_several(spark, folder) | merge_another_column(spark, folder)
+
     both = [
         table(folder / "closed", partition_by=["date(window_start) AS day"]),
         {"type": "console"},
@@ -112,6 +129,36 @@ def run(spark: SparkSession, folder: Path) -> dict[str, Any]:
     repeat_last_batch(folder, "closed")
     Ran(spark, folder, "closed", sinks=both, **CLOSED)
     shown["closed"] = read(spark, folder / "closed")
+    return shown
+
+
+def merge_several(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """The tables of two results of one job, of which a batch ran twice."""
+    names = ("by_country", "by_parity")
+    for _ in range(2):
+        sinks = [table(folder / name, result=name) for name in names]
+        Ran(spark, folder, "several", **{**SEVERAL, "sinks": sinks})
+        shown = {name: read(spark, folder / name) for name in names}
+        repeat_last_batch(folder, "several")
+    return shown
+
+
+def merge_another_column(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """What a job is told, and does, whose results have one column more than the table, or less."""
+    narrow, shown = MERGED["aggregate"], {}
+    wide = {**narrow, "columns": {**narrow["columns"], "least": "min(amount)"}}
+    asked = ("refuse", wide), ("merge", wide), ("refuse", narrow), ("merge", narrow)
+    for number, (changes, operator) in enumerate(asked):
+        sinks = [table(folder / "aggregate", schema_changes=changes)]
+        if operator is narrow:  # a total that the wide job did not see
+            write_lines(folder / "in", "2.json", [{"country": "c9", "amount": 1}])
+        try:
+            Ran(spark, folder, f"wide{number}", **{**COUNTS, "operator": operator, "sinks": sinks})
+        except ExternalError as error:
+            shown[f"evolved {number}"] = [str(error).partition(": ")[2]]
+        else:
+            shown[f"evolved {number}"] = read(spark, folder / "aggregate")
+    (folder / "in" / "2.json").unlink()
     return shown
 
 

@@ -29,6 +29,36 @@ def check_merged(shown: dict[str, Any]) -> None:
         ["c1", *map(dec, (15,)), "3", *map(dec, (8, 2))],
         ["c2", *map(dec, (18,)), "3", *map(dec, (9, 3))],
     ]
+    # Key, posts and users, of whom there are four.
+    assert [row[:3] for row in shown["hashtags"]] == [
+        ["all", "11", "4"],
+        ["c0", "4", "3"],
+        ["c1", "3", "3"],
+        ["c2", "3", "3"],
+    ]
+    assert shown["by_country"] == [["c0", "4"], ["c1", "3"], ["c2", "3"]]
+    assert shown["by_parity"] == [["0", "320"], ["1", "16"]]
+
+
+def check_another_column(shown: dict[str, Any], table: str) -> None:
+    """Results with a column that their table lacks, and without one that it has."""
+    assert shown["evolved 0"] == [
+        f"{table}: has no column least; write schema_changes: merge to add it"
+    ]
+    wide = [
+        ["c0", "4", "109", "100", "0"],
+        ["c1", "3", "12", "7", "1"],
+        ["c2", "3", "15", "8", "2"],
+    ]
+    assert shown["evolved 1"] == wide
+    assert shown["evolved 2"] == [
+        (
+            f"{table}: has a column least that the rows lack; write schema_changes: merge to leave"
+            " it null"
+        )
+    ]
+    # What is updated keeps the value of the column that the results lack.
+    assert shown["evolved 3"] == [*wide, ["c9", "1", "1", "1", "None"]]
 
 
 @pytest.mark.spark
@@ -54,6 +84,7 @@ def test_every_row_and_result_is_there_once(root: Path, tmp_path: Path) -> None:
     assert shown["rows with a new column"] == len(ROWS)
     assert shown["counts"] == [["c0", "4"], ["c1", "3"], ["c2", "3"]]
     check_merged(shown)
+    check_another_column(shown, f"table: {tmp_path}/aggregate")
     # The last windows are still open.
     assert [row[2:] for row in shown["closed"]] == [
         ["c0", "3", "1970-01-01"],
