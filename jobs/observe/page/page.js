@@ -116,7 +116,7 @@ function makeVerdict() {
 }
 function verdict(entry) {
   say('seconds', seconds(entry.seconds));
-  const text = (value) => figure(value, entry.seconds);
+  const text = (value) => fine(value, entry.seconds);
   const used = PARTS.filter((name) => Number(text(entry.parts[name])) > 0);
   for (const name of PARTS) {
     $(`part-${name}`).hidden = !used.includes(name);
@@ -211,7 +211,7 @@ function readout(own, entry) {
   plot.setAttribute('aria-valuetext', text);
 }
 function table(own) {
-  rows('table', own.records.map((load, at) => [at, load, own.under_key[at], two.format(own.busy_seconds[at]), own.keys[at]]));
+  rows('table', own.records.map((load, at) => [at, load, own.under_key[at], fine(own.busy_seconds[at], 0), own.keys[at]]));
 }
 function rows(id, cells) {
   const body = $(id).tBodies[0];

@@ -11,7 +11,9 @@ const times = (ratio) => `${two.format(ratio)} ×`;
 const some = (count, noun) => `${whole.format(count)} ${noun}${count === 1 ? '' : 's'}`;
 // Tenths of a second, or hundredths where the whole is below one.
 const figure = (value, of = value) => (of < 0.95 ? value.toFixed(2) : value < 100 ? value.toFixed(1) : whole.format(Math.round(value)));
-const seconds = (value) => `${figure(value)} s`;
+// One digit more for what would read as nothing.
+const fine = (value, of) => { const text = figure(value, of); return Number(text) ? text : value.toFixed(of < 0.95 ? 3 : 2); };
+const seconds = (value) => (value >= 0.0005 && value < 0.05 ? `${Math.round(value * 1000)} ms` : `${figure(value)} s`);
 const clock = (at) => new Date(at * 1000).toLocaleTimeString('en-GB');
 const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
 const fullest = (values) => values.reduce((best, value, at) => (value > values[best] ? at : best), 0);

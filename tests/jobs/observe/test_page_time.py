@@ -23,12 +23,15 @@ def test_the_first_sentence_is_where_the_time_went(running: Browser) -> None:
         seen = Seen(running, server.page_url)
         seen.wait("title", "^Batch 0$")
         (entry,) = json.loads(page.data())["batches"]
-        parts = {name: f"{seconds:.1f}" for name, seconds in entry["parts"].items()}
+        parts = {
+            name: f"{seconds:.1f}" if seconds >= 0.05 else f"{seconds:.2f}"
+            for name, seconds in entry["parts"].items()
+        }
         work = f"{parts['work']} (slowest partition {entry['slowest_busy_seconds']:.1f}; mean 1.0)"
         shown = ", ".join(
             f"{name} {work if name == 'work' else text}"
             for name, text in parts.items()
-            if text != "0.0"
+            if text != "0.00"
         )
         assert seen.text("verdict") == f"Batch {entry['seconds']:.1f} s: {shown}."
         lost = entry["seconds"] - entry["level_seconds"]
@@ -156,3 +159,30 @@ def test_dead_letters_have_samples_and_a_runbook(running: Browser) -> None:
             )
             named = link.partition(":~:text=%23%20")[2]
             assert f"### {named}\n" in answer.text() if named else answer.text().startswith("# ")
+
+
+def test_a_part_that_tenths_would_hide_has_one_digit_more(running: Browser) -> None:
+    """A batch of seconds whose routing took 34 ms, and none that took nothing."""
+    settings = job()
+    page = followed(settings)
+    batch = skewed(0, records=160_000)
+    busy = np.full(16, 0.012)
+    assert batch.routing is not None
+    assert batch.stats is not None
+    page.on_batch_done(
+        replace(
+            batch,
+            stats=replace(batch.stats, busy_seconds=busy),
+            routing=replace(batch.routing, seconds=0.034 * 0.5 / 0.27),
+        )
+    )
+    with served(page, settings) as server:
+        seen = Seen(running, server.page_url)
+        seen.wait("title", "^Batch 0$")
+        (entry,) = json.loads(page.data())["batches"]
+        assert entry["seconds"] > 1
+        assert entry["parts"]["route"] == pytest.approx(0.034, abs=1e-4)
+        assert "route 0.03," in seen.text("verdict")
+        assert "(slowest partition 0.01; mean 0.01)" in seen.text("verdict")
+        assert "busy 12 ms;" in seen.text("readout")
+        assert "0.00" not in seen.text("verdict")
