@@ -41,6 +41,7 @@ _WHY = "_why"
 _KEYS = "_keys"
 _AT = "_at"
 _OF_TIME = "_of_time"
+_IS_REJECTED = "_is_rejected"
 _BETWEEN = "\u00ff"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # A day within the years 1 to 9999, which Python's dates have, whatever the zone: a row operator
@@ -83,27 +84,30 @@ def select_prepared(rows: DataFrame, operator: Operator, job: Job) -> DataFrame:
 
 
 def keep_accepted(prepared: DataFrame, observed: str | None = None) -> DataFrame:
-    """The rows without the rejected ones; their number is in Spark's progress under that name."""
-    judged = _judge_once(prepared)
+    """The rows without the rejected ones; their number is in Spark's progress under that name.
+
+    Of the rejected ones nothing more is read, so that no row carries its record.
+    """
+    rows = _judge_once(prepared, _IS_REJECTED, sf.col(REJECTED).isNotNull()).drop(REJECTED)
     if observed is not None:
-        judged = judged.observe(observed, sf.count_if(sf.col(REJECTED).isNotNull()).alias("count"))
-    return judged.where(sf.col(REJECTED).isNull())
+        rows = rows.observe(observed, sf.count_if(_IS_REJECTED).alias("count"))
+    return rows.where(~sf.col(_IS_REJECTED)).drop(_IS_REJECTED)
 
 
 def keep_rejected(prepared: DataFrame) -> DataFrame:
     """The rejected records, with their reasons."""
-    return _judge_once(prepared).where(sf.col(REJECTED).isNotNull()).select(f"{REJECTED}.*")
+    judged = _judge_once(prepared, REJECTED, sf.col(REJECTED))
+    return judged.where(sf.col(REJECTED).isNotNull()).select(f"{REJECTED}.*")
 
 
-def _judge_once(prepared: DataFrame) -> DataFrame:
-    """`prepared` such that Spark keeps a filter on `rejected` above what decides it.
+def _judge_once(prepared: DataFrame, name: str, value: Column) -> DataFrame:
+    """`prepared` with this column, such that Spark keeps a filter on it above what decides it.
 
     It would copy that into a filter beneath the decoding, once for each use of a decoded column: a
     record's JSON was parsed twenty times. It moves no filter beneath a column that it takes for
     nondeterministic, as everything is that asks for the task's number.
     """
-    judged = sf.when(sf.spark_partition_id() >= 0, sf.col(REJECTED))
-    return prepared.withColumn(REJECTED, judged)
+    return prepared.withColumn(name, sf.when(sf.spark_partition_id() >= 0, value))
 
 
 def make_rejected_record(*more: Column) -> Column:

@@ -40,7 +40,7 @@ _ROWS = "rows"
 _PAIRS_MAX = 60
 _SEED = 7
 _LINES_MAX = 10
-_INTERPRETED = {
+INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
@@ -86,7 +86,7 @@ def _make_overrides(job_file: str, samples: Path, folder: Path) -> dict[str, obj
         "trigger": {"type": "available_now"},
         "partitions": 2,
         "spark.spark.master": "local[2]",
-        **{f"spark.{name}": text for name, text in (SHORT_LIVED | _INTERPRETED).items()},
+        **{f"spark.{name}": text for name, text in (SHORT_LIVED | INTERPRETED).items()},
     }
     # The columns of a job of rows depend on its sink, which is not written to.
     if _is_of_rows(job_file):

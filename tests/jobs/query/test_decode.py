@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import fastavro
+import numpy as np
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -137,6 +138,44 @@ def test_json_may_hold_more_than_is_asked_for(spark: SparkSession) -> None:
     ]
     ((text, struct, _), *_) = decoded(spark, how, values)
     assert (text, struct.n, struct.l) == ("x]}", 1, ["{", None])
+
+
+def test_json_is_read_alike_whether_its_text_is_flat_or_not(spark: SparkSession) -> None:
+    """A text that begins with a space takes the way of those with braces inside."""
+    ddl = "a STRING, n BIGINT, f DOUBLE, b BOOLEAN, l ARRAY<INT>, d DECIMAL(9,2)"
+    how = JsonDecode.model_validate({"type": "json", "schema": ddl})
+    whole = b'{"a": "x", "n": 1, "f": 1.5, "b": true, "l": [1, 2], "d": 1.25}'
+    random = np.random.default_rng(5)
+    values = [
+        whole,
+        b"{}",
+        b'{"a": "}',
+        b"{'a': 'x'}",
+        b'{"a": NaN}',
+        b'{"f": NaN}',
+        b'{"a": "x",}',
+    ]
+    values += [
+        b'{"a": "x"} ',
+        b'{"a": "x"}}',
+        b'{"_corrupt": "x", "a": "y"}',
+        b'{"a": 1, "a": "y"}',
+    ]
+    for _ in range(1500):
+        text = bytearray(whole)
+        for _ in range(random.integers(1, 4)):
+            at = int(random.integers(len(text)))
+            piece = random.choice([b"", b"}", b"{", b'"', b",", b"]", b"1", b"null", b"\\", b"x"])
+            text[at : at + int(random.integers(3))] = piece
+        values.append(bytes(text))
+
+    flat = decoded(spark, how, list(values))
+    padded = decoded(spark, how, [b" " + value for value in values])
+
+    reasons = [row[-1] for row in flat]
+    # Of a record that is rejected nothing decoded is looked at; NaN equals itself as text only.
+    assert [row[-1] or repr(row) for row in flat] == [row[-1] or repr(row) for row in padded]
+    assert 300 < reasons.count("not_decoded") < len(values) - 100
 
 
 def test_csv(spark: SparkSession) -> None:

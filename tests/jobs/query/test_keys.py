@@ -209,9 +209,10 @@ def test_a_million_tags_do_not_hold_the_others_up(spark: SparkSession, tmp_path:
     [
         ("word_count", "regexp_extract_all("),
         # All of its columns: a record that may hold a vast number is read by its decimals first.
+        ("vwap", "from_json(StructField(symbol,StringType,true), StructField(price,DecimalType"),
         ("vwap", f"from_json(StructField({MARK},ArrayType(StructType(StructField(symbol"),
     ],
-    ids=["word_count", "vwap"],  # the mark is another in each process
+    ids=["word_count", "vwap", "vwap_not_flat"],  # the mark is another in each process
 )
 def test_what_is_costly_is_computed_once_a_record(
     spark: SparkSession, name: str, costly: str
