@@ -120,8 +120,14 @@ def _describe_error(model: type[BaseModel], root: Node, path: Path, error: Error
     elif kind == "missing" or (node is not None and node.value is None):
         rule, advice = MISSING, _suggest_addition(model, root, path, options)
     elif kind == "union_tag_not_found":
-        path = (*path, "type")
-        rule, advice = MISSING, one_of(_list_types(model, root, path[:-1]))
+        near = find_nearest("type", node.value) if node and isinstance(node.value, dict) else None
+        if node and near:
+            position = node.key_positions.get(near, position)
+            rule, advice = describe_unknown("key", near, ["type"])
+            path = (*path, near)
+        else:
+            rule, advice = MISSING, one_of(_list_types(model, root, path))
+            path = (*path, "type")
     elif kind == "union_tag_invalid":
         return _describe_wrong_type(model, root, path)
     else:

@@ -278,10 +278,15 @@ def defer_signals() -> Iterator[None]:
         yield
         return
     arrived: list[int] = []
+
+    def note(number: int, _frame: object) -> None:
+        if not arrived:
+            # Nobody should press Ctrl-C again for want of an answer.
+            print("stopping once Spark has started", file=sys.stderr, flush=True)
+        arrived.append(number)
+
     signals = (signal.SIGINT, signal.SIGTERM)
-    before = [
-        signal.signal(number, lambda number, _frame: arrived.append(number)) for number in signals
-    ]
+    before = [signal.signal(number, note) for number in signals]
     # A context would put its own handler in place of ours, long before the session is complete.
     kept = SimpleNamespace(signal=lambda *_: None, SIGINT=signal.SIGINT)
     try:

@@ -63,8 +63,9 @@ def _print_keys(console: Console, answer: Answer) -> None:
 
 def _describe_head(answer: Answer) -> str:
     profile = answer.profile
+    keys = "1 key" if profile.head_keys == 1 else f"{profile.head_keys:,} keys"
     return (
-        f"Head: {profile.head_keys:,} keys with {profile.head_share:.1%} of the records. Drift:"
+        f"Head: {keys} with {profile.head_share:.1%} of the records. Drift:"
         f" {profile.drift:.1%} of the records moved to other keys between the halves of the sample."
     )
 
