@@ -1,6 +1,8 @@
 """`.ci/run` repeats what failed and names it, with a `make` of the test's own."""
 
+import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -12,7 +14,9 @@ MAKE = """\
 #!/bin/sh
 echo "make $*"
 case "$1 ${{2:+again}}" in
-"test ") echo "FAILED tests/a.py::test_b[c d] - AssertionError"
+"test ") mkdir -p .cache/pytest/v/cache
+    printf '{{\n  "%s": true,\n  "%s": true\n}}' "{spark}" "tests/e.py::test_f[g@h]" >{kept}
+    echo "FAILED tests/a.py::test_b[c d] - AssertionError"
     echo "ERROR tests/e.py::test_f - OSError"
     echo "=== 1 failed, 1 error, 3 passed in 2.00s ==="
     exit 2 ;;
@@ -20,6 +24,8 @@ case "$1 ${{2:+again}}" in
 *) echo "=== 4 passed in 3.00s ===" ;;
 esac
 """
+KEPT = Path(".cache/pytest/v/cache/lastfailed")
+SPARK = "tests/a.py::test_b[c d]@spark"
 REPEATED = [
     "needed a second run: tests/a.py::test_b[c d] - AssertionError",
     "needed a second run: tests/e.py::test_f - OSError",
@@ -32,8 +38,11 @@ def ci_run(root: Path, folder: Path, make: str) -> tuple[int, list[str]]:
         (folder / name).symlink_to("/bin/true")
     (folder / "make").write_text(make)
     (folder / "make").chmod(0o755)
+    # The script works in the folder above its own.
+    (folder / ".ci").mkdir()
+    script = shutil.copy(root / ".ci" / "run", folder / ".ci")
     done = subprocess.run(
-        [root / ".ci" / "run"],
+        [script],
         env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"},
         stdout=subprocess.PIPE,
         text=True,
@@ -46,9 +55,13 @@ def ci_run(root: Path, folder: Path, make: str) -> tuple[int, list[str]]:
 def test_the_last_lines_name_every_test_that_needed_a_second_run(
     root: Path, tmp_path: Path, second: str, code: int
 ) -> None:
-    answer, lines = ci_run(root, tmp_path, MAKE.format(second=second, code=code))
+    answer, lines = ci_run(
+        root, tmp_path, MAKE.format(second=second, code=code, kept=KEPT, spark=SPARK)
+    )
 
     assert answer == code
+    found = json.loads((tmp_path / KEPT).read_text())
+    assert set(found) == {SPARK, "tests/a.py::test_b[c d]", "tests/e.py::test_f[g@h]"}
     again = "make test ARGS=--last-failed --last-failed-no-failures=none"
     assert lines[-4:] == [again, f"=== {second} in 1.00s ===", *REPEATED]
 

@@ -16,6 +16,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -85,9 +86,12 @@ def compact(spark: SparkSession, path: Path, command: str, done: Counter[str]) -
     name = f"{command} {path.name}"
     try:
         answer = spark.sql(f"{command} delta.`{path}`").collect()
-    except PySparkException as error:
-        if "CONCURRENT" not in str(error).upper():
-            raise
+    except (PySparkException, Py4JJavaError) as error:
+        # The text of an exception that PySpark does not know is Java's to give.
+        java = getattr(error, "java_exception", None)
+        text = str(error) if java is None else str(java.toString())
+        if "CONCURRENT" not in text.upper():
+            raise RuntimeError(f"{name}: {text}") from None
         done[f"{name}: came too late"] += 1
         return
     merged = command == "VACUUM" or answer[0]["metrics"]["numFilesRemoved"] > 0

@@ -19,7 +19,13 @@ from tests.support.running.plans import (
 )
 from unskew.config.errors import ExternalError
 from unskew.grouping.simulation.loads import KeyBatch
-from unskew.jobs.commands.prediction.table_writers import LevelOptions, Writers, predict_writers
+from unskew.jobs.commands.prediction.table_writers import (
+    LevelOptions,
+    Reading,
+    Writers,
+    predict_writers,
+    route_by_level,
+)
 from unskew.jobs.engine.samples.sample_rows import sample_job_in
 from unskew.jobs.observe.inspection import inspect
 from unskew.jobs.sinks.tables.layout import read_owner
@@ -87,14 +93,18 @@ def predict_level(batches: list[KeyBatch], options: LevelOptions | None) -> Writ
 
 def assert_predicted(spark: SparkSession, ran: Ran) -> None:
     """`compare --table` says of these records what the job's only batch made of them."""
-    hashes = sample_job_in(spark, ran.job, None, 10**6).hashes
-    level = predict_level([KeyBatch.from_hashes(hashes)], None)
+    batch = KeyBatch.from_hashes(sample_job_in(spark, ran.job, None, 10**6).hashes)
+    # One task reads; a first batch takes the parallelism for the number of those.
+    tasks = spark.sparkContext.defaultParallelism
+    reading = Reading(batch, np.zeros(batch.hashes.size, np.int64), tasks)
+    (routes,) = route_by_level([reading], JOB["partitions"], LevelOptions())
+    loads = batch.count(routes, JOB["partitions"])
     stats, written = ran.batches[0].stats, ran.batches[0].written
     assert stats is not None
     assert written is not None
-    assert level.files == written.files.sum()
-    assert level.most_files == written.files.max()
-    assert level.slowest_over_mean == stats.records.max() / stats.records.mean()
+    assert loads.pairs == written.files.sum()
+    assert loads.keys.max() == written.files.max()
+    assert loads.records.max() == stats.records.max()
 
 
 def test_rows_are_in_the_table_once_and_every_writer_has_its_share(
