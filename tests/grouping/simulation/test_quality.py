@@ -2,6 +2,7 @@
 
 import time
 from functools import cache
+from itertools import product
 
 import pytest
 
@@ -22,17 +23,19 @@ def run(grouping: str, trace: str, **scenario: float) -> SimulationReport:
 @pytest.mark.parametrize("trace", TRACES)
 @pytest.mark.parametrize("sources", SOURCES)
 def test_level_is_level_in_every_batch(trace: str, sources: int) -> None:
-    for partitions in (3, 40):
-        report = run(
-            "level",
+    for partitions, grouping in product((3, 40), ("level", "level:slack=0")):
+        batches = run(
+            grouping,
             f"{trace}:records=60000",
             partitions=partitions,
             sources=sources,
             batch_records=20_000,
-        )
+        ).batches
 
-        # A source's loads differ by one record at most.
-        assert report.batches.imbalance_max <= sources / 20_000
+        # A source's loads differ by one record at most. Where that costs more than 1.05 pairs a key
+        # and 1.02 times the mean brings it under, the default takes that.
+        is_exact = batches.imbalance_max <= sources / 20_000
+        assert is_exact or (grouping == "level" and batches.max_over_mean_max <= 1.02)
 
 
 @pytest.mark.parametrize("zipf", [0.8, 1.1, 1.4])
