@@ -60,8 +60,8 @@ def test_the_last_lines_name_every_test_that_needed_a_second_run(
     )
 
     assert answer == code
-    found = json.loads((tmp_path / KEPT).read_text())
-    assert set(found) == {SPARK, "tests/a.py::test_b[c d]", "tests/e.py::test_f[g@h]"}
+    kept = json.loads((tmp_path / KEPT).read_text())
+    assert set(kept) == {SPARK, "tests/a.py::test_b[c d]", "tests/e.py::test_f[g@h]"}
     again = "make test ARGS=--last-failed --last-failed-no-failures=none"
     assert lines[-4:] == [again, f"=== {second} in 1.00s ===", *REPEATED]
 

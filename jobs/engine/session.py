@@ -281,7 +281,7 @@ def defer_signals() -> Iterator[None]:
 
     def note(number: int, _frame: object) -> None:
         if not arrived:
-            # Nobody should press Ctrl-C again for want of an answer.
+            # Without an answer one would press Ctrl-C again.
             print("stopping once Spark has started", file=sys.stderr, flush=True)
         arrived.append(number)
 
