@@ -155,8 +155,9 @@ class Service:
         results = self._pipeline.build_results(self.spark)
         query = set_trigger(make_writer(results, self.job, self.journal), self.job).start()
         unfenced = fence_logs(self.spark, query, self.journal.check_owner)
-        for follower in self._followers if unfenced else ():
-            follower.on_warning(str(unfenced))
+        for follower in self._followers:
+            if unfenced is not None:
+                follower.on_warning(unfenced)
         return query
 
     def _follow(self, query: StreamingQuery) -> None:

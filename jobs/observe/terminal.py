@@ -4,6 +4,7 @@ import json
 import shutil
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TextIO
@@ -17,7 +18,27 @@ Clock = Callable[[], float]
 _CLEAR = "\r\x1b[2K"
 
 
-class Log(Follower):
+class Display(Follower, ABC):
+    """Writes events that have words."""
+
+    @abstractmethod
+    def write_event(self, event: str, level: str = "info", **fields: Any) -> None:
+        """Write an event."""
+
+    def on_grouping_chosen(self, grouping: str, why: str) -> None:
+        """Write what `auto` takes."""
+        self.write_event("grouping", taken=grouping, why=why)
+
+    def on_warning(self, text: str) -> None:
+        """Write what is not as it should be."""
+        self.write_event("warning", "warning", text=text)
+
+    def on_retry(self, reason: str, seconds: float) -> None:
+        """Write why, and when the query starts once more."""
+        self.write_event("retrying", "warning", reason=reason, seconds=seconds)
+
+
+class Log(Display):
     """A log with a line for each event, as a JSON object or as text."""
 
     def __init__(
@@ -61,25 +82,13 @@ class Log(Follower):
         """Write how many dead letters there are that no report counts."""
         self.write_event("dead_letters", "warning", **counts)
 
-    def on_grouping_chosen(self, grouping: str, why: str) -> None:
-        """Write what `auto` takes."""
-        self.write_event("grouping", taken=grouping, why=why)
-
-    def on_warning(self, text: str) -> None:
-        """Write what is not as it should be."""
-        self.write_event("warning", "warning", text=text)
-
-    def on_retry(self, reason: str, seconds: float) -> None:
-        """Write why, and when the query starts once more."""
-        self.write_event("retrying", "warning", reason=reason, seconds=seconds)
-
     def on_state_changed(self, state: str) -> None:
         """Write the state; a failure is written with its error instead."""
         if state != "failed":
             self.write_event(state)
 
 
-class Line(Follower):
+class Line(Display):
     """One line on a terminal that is rewritten with each batch; events stay above it."""
 
     def __init__(
@@ -127,14 +136,6 @@ class Line(Follower):
     def time_passed(self) -> None:
         """Refresh the age of the text."""
         self._show()
-
-    def on_grouping_chosen(self, grouping: str, why: str) -> None:
-        """Write what `auto` takes."""
-        self.write_event("grouping", taken=grouping, why=why)
-
-    def on_retry(self, reason: str, seconds: float) -> None:
-        """Write why; the line shows that the query starts once more."""
-        self.write_event("retrying", "warning", reason=reason, seconds=seconds)
 
     def on_state_changed(self, state: str) -> None:
         """Show that the query stops; end the line when it has stopped or failed."""

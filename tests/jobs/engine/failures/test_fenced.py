@@ -16,7 +16,7 @@ from unskew.jobs.engine.service import Service
 from unskew.jobs.engine.spark_errors import SPARK_ERRORS, explain_spark_error
 from unskew.jobs.observe.batches.batch import Lag
 from unskew.jobs.observe.follower import Follower
-from unskew.jobs.observe.terminal import Log
+from unskew.jobs.observe.terminal import Line, Log
 
 pytestmark = pytest.mark.spark
 
@@ -92,11 +92,13 @@ def test_a_spark_with_other_logs_is_a_warning_and_the_job_runs(
         monkeypatch.setattr(fenced_logs, name, other)
     write_lines(tmp_path / "in", "0.json", [{"text": "a"}])
     source = {"type": "files", "path": str(tmp_path / "in")}
-    out = io.StringIO()
-    Service(job_over(source, tmp_path, "other", **PLAIN), spark, (Log("j", "json", out),)).run()
+    out, shown = io.StringIO(), io.StringIO()
+    displays = Log("j", "json", out), Line("j", shown)
+    Service(job_over(source, tmp_path, "other", **PLAIN), spark, displays).run()
     events = [json.loads(line) for line in out.getvalue().splitlines()]
     (warning,) = [event for event in events if event["level"] == "warning"]
     assert warning["text"].startswith("Spark 4.2.0 has other logs of offsets and commits")
+    assert warning["text"] in shown.getvalue()
     assert [event["event"] for event in events].count("batch") == 1
 
 
