@@ -9,7 +9,7 @@ defaults, so that a new figure leaves existing checkpoints readable.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -283,10 +283,20 @@ def _damp_seconds(records: Int64s, busy: Float64s) -> Float64s:
     return np.where(records > 0, records * (weight * own + (1 - weight) * mean), busy)
 
 
+class UnderKey(NamedTuple):
+    """What partitions would have under the grouping `key`."""
+
+    partitions: Int32s
+    """Those that would have records."""
+    records: Int64s
+    seconds: Float64s
+    """Their time; empty where that of keys is not known."""
+
+
 def compute_loads_under_key(
-    hashes: UInt64s, records: Int64s, partitions: int, seed: int
-) -> tuple[Int32s, Int64s]:
-    """Compute where the grouping `key` would send these records of each key: partitions, loads.
+    hashes: UInt64s, records: Int64s, seconds: Float64s, partitions: int, seed: int
+) -> UnderKey:
+    """Compute where the grouping `key` would send these records of each key, and their time.
 
     Each distinct key is routed once (5 ns), so a record costs nothing.
     """
@@ -294,21 +304,11 @@ def compute_loads_under_key(
     loads = np.zeros(partitions, np.int64)
     np.add.at(loads, homes, records)
     used = np.flatnonzero(loads)
-    return used.astype(np.int32), loads[used]
-
-
-def compute_seconds_under_key(
-    hashes: UInt64s, seconds: Float64s, homes: Int32s, partitions: int, seed: int
-) -> Float64s:
-    """Compute the time of each of `homes` under the grouping `key`; nothing if keys have no times.
-
-    By `homes` as `compute_loads_under_key` gives them.
-    """
-    if not seconds.size:
-        return seconds
-    sums = np.zeros(partitions, np.float64)
-    np.add.at(sums, hash_partitions(hashes, partitions, seed), seconds)
-    return sums[homes]
+    if seconds.size:
+        times = np.zeros(partitions, np.float64)
+        np.add.at(times, homes, seconds)
+        seconds = times[used]
+    return UnderKey(used.astype(np.int32), loads[used], seconds)
 
 
 def sum_by_window_end(ends: Int64s, records: Int64s) -> tuple[Int64s, Int64s]:

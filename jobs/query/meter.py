@@ -1,6 +1,5 @@
 """Sums a partition's figures of a batch chunk by chunk, and makes the report of them."""
 
-import math
 import os
 import platform
 import time
@@ -11,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from unskew.config.models.window import NoWindow, SlidingWindow, Window
 from unskew.grouping.base import Int64s, UInt64s
 from unskew.grouping.spark.report import (
     HEAVY_KEYS,
@@ -19,42 +17,15 @@ from unskew.grouping.spark.report import (
     SAMPLED_KEYS,
     PartitionReport,
     compute_loads_under_key,
-    compute_seconds_under_key,
     sum_by_window_end,
 )
 from unskew.jobs.operators.base import EVENT_TIME, KEY, KEY_HASH, PANE, RECORDS, SECONDS
 from unskew.jobs.operators.user_code.opened import OpenCounts
-from unskew.jobs.query.prepare import ARRIVED
+from unskew.jobs.query.prepare import ARRIVED, Windows
 
 _LATENCIES_A_CHUNK = 4096
 _NAMED_KEYS = 16
 _RECORDS_MAX = 2**31 - 1
-
-
-@dataclass(frozen=True)
-class Windows:
-    """A job's windows, in microseconds of event time."""
-
-    duration: int
-    slide: int
-
-    @property
-    def pane(self) -> int:
-        """How long a pane is: an interval of event time whose records share all windows."""
-        return math.gcd(self.duration, self.slide)
-
-    def find_last_ends(self, panes: Int64s) -> Int64s:
-        """Find, for each pane, the end of the last window that its records are in."""
-        ends: Int64s = panes - np.mod(panes, self.slide) + self.duration
-        return ends
-
-
-def make_windows(window: Window | None) -> Windows | None:
-    """The job's windows; None for a job without windows."""
-    if window is None or isinstance(window, NoWindow):
-        return None
-    slide = window.slide if isinstance(window, SlidingWindow) else window.duration
-    return Windows(window.duration.amount, slide.amount)
 
 
 def add_panes(rows: pa.Table, windows: Windows | None) -> pa.Table:
@@ -115,7 +86,7 @@ class Meter:
         counts = keys[RECORDS].to_numpy().astype(np.int64)
         timed = SECONDS in keys.column_names
         seconds = keys[SECONDS].to_numpy() if timed else np.empty(0)
-        homes = compute_loads_under_key(hashes, counts, self.partitions, self.seed)
+        homes = compute_loads_under_key(hashes, counts, seconds, self.partitions, self.seed)
         ends = self._count_window_ends()
         by_result = self._count_by_result(ends[0])
         sampled = _find_smallest(hashes, SAMPLED_KEYS)
@@ -133,11 +104,9 @@ class Meter:
             heavy_names=self._read_names(keys.take(heavy[:_NAMED_KEYS])) if self.name_keys else (),
             sample_hashes=hashes[sampled],
             sample_records=np.minimum(counts[sampled], _RECORDS_MAX).astype(np.int32),
-            home_partitions=homes[0],
-            home_records=homes[1],
-            home_seconds=compute_seconds_under_key(
-                hashes, seconds, homes[0], self.partitions, self.seed
-            ),
+            home_partitions=homes.partitions,
+            home_records=homes.records,
+            home_seconds=homes.seconds,
             window_ends=ends[0],
             window_records=ends[1],
             rejected=rejected,

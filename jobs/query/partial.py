@@ -22,8 +22,8 @@ from unskew.jobs.operators.user_code.failing_rows import (
     read_key,
 )
 from unskew.jobs.operators.user_code.opened import begin_task
-from unskew.jobs.query.meter import Meter, add_panes, make_windows
-from unskew.jobs.query.prepare import FAILED_KEY, REJECTED
+from unskew.jobs.query.meter import Meter, add_panes
+from unskew.jobs.query.prepare import FAILED_KEY, REJECTED, make_windows
 from unskew.jobs.query.rejected import keep_rejected, unpack_rejected
 
 OPERATOR_FAILED = "operator_failed"

@@ -10,8 +10,8 @@ from tests.support.oracles import windows_of as oracle
 from unskew import load_job
 from unskew.config.models.window import NoWindow, SlidingWindow, TumblingWindow
 from unskew.jobs.operators.base import EVENT_TIME, PANE
-from unskew.jobs.query.meter import add_panes, make_windows
-from unskew.jobs.query.prepare import is_time_of_arrival
+from unskew.jobs.query.meter import add_panes
+from unskew.jobs.query.prepare import is_time_of_arrival, make_windows
 
 MODELS: dict[str, Any] = {"tumbling": TumblingWindow, "sliding": SlidingWindow}
 

@@ -61,9 +61,9 @@ def skewed(
     keys = generator.choice(2000, records, p=share / share.sum()).astype(np.uint64)
     routed = create(grouping, partitions=partitions, seed=0).route(keys)
     hashes, counts = np.unique(keys, return_counts=True)
-    homes, loads = compute_loads_under_key(hashes, counts, partitions, 0)
+    homes = compute_loads_under_key(hashes, counts, np.empty(0), partitions, 0)
     under_key = np.zeros(partitions, np.int64)
-    under_key[homes] = loads
+    under_key[homes.partitions] = homes.records
     pairs = np.unique(np.stack([keys, routed.astype(np.uint64)]), axis=1)
     load = np.bincount(routed, minlength=partitions)
     stats = BatchStats(
