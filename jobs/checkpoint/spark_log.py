@@ -132,7 +132,7 @@ def list_damaged_logs(checkpoint: str) -> list[str]:
         )
         damaged += [f"{folder}/{number}" for number in numbers if _is_damaged(f"{folder}/{number}")]
     metadata = f"{root}/metadata"
-    if not _is_json(read_bytes(metadata) or b""):
+    if not is_json(read_bytes(metadata) or b""):
         damaged.append(metadata)
     return damaged
 
@@ -143,10 +143,11 @@ def _is_damaged(file: str) -> bool:
     if not _VERSION.fullmatch(version) or not any(lines):
         return True
     # A `-` stands for a source without offsets yet.
-    return not all(_is_json(line) for line in lines if line not in {b"-", b""})
+    return not all(is_json(line) for line in lines if line not in {b"-", b""})
 
 
-def _is_json(text: bytes) -> bool:
+def is_json(text: bytes) -> bool:
+    """Can a line of a log be read as JSON?"""
     try:
         json.loads(text)
     except (ValueError, RecursionError):

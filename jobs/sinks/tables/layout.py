@@ -121,11 +121,15 @@ def take_table(path: str, rows: Layout, job: "Job", *, merges_columns: bool) -> 
     return table
 
 
+ELSEWHERE = "name another folder, or write format: delta"
+"""What to do where Parquet files are not the job's."""
+
+
 def say_whose(owner: Owner) -> str:
     """Say that a table of Parquet files is another job's."""
     return (
         f'belongs to the job "{owner.job}", and Parquet files take the batches of one job only;'
-        " name another folder, or write format: delta"
+        f" {ELSEWHERE}"
     )
 
 

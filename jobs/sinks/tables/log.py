@@ -20,6 +20,7 @@ from unskew.config.errors import ExternalError
 from unskew.config.rules.folders import normal
 from unskew.grouping.spark.locations import find_local_path, open_location
 from unskew.jobs.checkpoint.files import list_names, read_bytes
+from unskew.jobs.checkpoint.spark_log import is_json
 from unskew.jobs.sinks.tables.layout import OWNER_FILE
 
 SPARK_LOG = "_spark_metadata"
@@ -58,9 +59,24 @@ def find_newest_batch(path: str) -> int:
 
 def has_batch(path: str, batch: int) -> bool:
     """Is a batch, or a newer one, in the log of Spark's file sink?"""
-    with suppress(OSError, pa.ArrowException):  # Spark may open what pyarrow cannot
-        return find_newest_batch(path) >= batch
-    return False
+    newest = _find_known_batch(path)
+    return newest is not None and newest >= batch
+
+
+def lacks_batches(path: str, committed: int) -> bool:
+    """Does the log of Spark's file sink lack batches that a checkpoint has committed?
+
+    A log that begins with a later batch, since the job wrote elsewhere before, cannot be read.
+    """
+    newest = _find_known_batch(path)
+    return newest is not None and newest < committed
+
+
+def _find_known_batch(path: str) -> int | None:
+    """Find the newest batch; None where only Spark can open the folder."""
+    with suppress(OSError, pa.ArrowException):
+        return find_newest_batch(path)
+    return None
 
 
 def find_other_contents(path: str, table_format: str, *, begun: bool) -> str | None:
@@ -78,28 +94,23 @@ def find_other_contents(path: str, table_format: str, *, begun: bool) -> str | N
         return "is a table of Parquet files; write format: parquet, or name another folder"
     if names & _MARKS["delta"]:
         return "is a Delta table; write format: delta, or name another folder"
-    shown = sorted(name for name in names if not name.startswith(("_", ".")))
+    shown = sorted(name for name in names if _is_of_data(name))
     if not shown or begun:
         return None
     return f"is no table and has files ({shown[0]}), which readers would lose; name an empty folder"
-
-
-def lacks_batches(path: str, committed: int) -> bool:
-    """Does the log of Spark's file sink lack batches that a checkpoint has committed?
-
-    A log that begins with a later batch, since the job wrote elsewhere before, cannot be read.
-    """
-    with suppress(OSError, pa.ArrowException):  # Spark may open what pyarrow cannot
-        return find_newest_batch(path) < committed
-    return False
 
 
 def lacks_log(path: str) -> bool:
     """Has the folder of a Delta table files, and no version of the table?"""
     with suppress(OSError, pa.ArrowException):  # Spark may open what pyarrow cannot
         names = list_names(f"{path}/{DELTA_LOG}")
-        return not any(_ANY_VERSION.fullmatch(name) for name in names) and _has_files(path)
+        has_version = any(_ANY_VERSION.fullmatch(name) for name in names)
+        return not has_version and any(_is_of_data(name) for name in list_names(path))
     return False
+
+
+def _is_of_data(name: str) -> bool:
+    return not name.startswith(("_", "."))
 
 
 def list_damaged_files(path: str) -> list[str]:
@@ -112,16 +123,8 @@ def list_damaged_files(path: str) -> list[str]:
 
 def _has_lines(data: bytes) -> bool:
     lines = data.splitlines()
-    try:
-        for line in lines[lines[:1] == [_HEADER] :]:
-            json.loads(line)
-    except ValueError:
-        return False
-    return bool(lines)
-
-
-def _has_files(path: str) -> bool:
-    return any(not name.startswith(("_", ".")) for name in list_names(path))
+    entries = lines[1:] if lines[:1] == [_HEADER] else lines
+    return bool(lines) and all(is_json(line) for line in entries)
 
 
 def list_files_of_batch(path: str, batch: int) -> list[TableFile] | None:

@@ -19,6 +19,7 @@ from unskew.jobs.operators.registry import list_result_columns, make_operator_of
 from unskew.jobs.sinks.base import Batch, Sink
 from unskew.jobs.sinks.tables.delta import DeltaTarget, read_delta_layout
 from unskew.jobs.sinks.tables.layout import (
+    ELSEWHERE,
     Layout,
     check_layout,
     read_owner,
@@ -191,21 +192,21 @@ class TableSink(Sink):
         from unskew.jobs.checkpoint.spark_log import find_query_id
         from unskew.jobs.sinks.tables.log import has_batch
 
-        owner, elsewhere = read_owner(self.path), "name another folder, or write format: delta"
+        owner = read_owner(self.path)
         if owner is not None and owner.job != job.name:
             yield f"table: {self.path}: {say_whose(owner)}"
         if has_batch(self.path, begun + 1):
             yield (
                 f"table: {self.path}: has batches of another checkpoint, and {job.checkpoint} has"
                 f" begun none after {begun}: Spark would skip batches of these"
-                f" numbers as written already; {elsewhere}"
+                f" numbers as written already; {ELSEWHERE}"
             )
         elif owner is not None and owner.query is not None and has_batch(self.path, 0):
             query = find_query_id(job)
             if query not in {None, owner.query}:
                 yield (
                     f"table: {self.path}: is written from the checkpoint {owner.checkpoint}, and"
-                    f" {job.checkpoint} is no copy of that; {elsewhere}"
+                    f" {job.checkpoint} is no copy of that; {ELSEWHERE}"
                 )
 
     def _find_lost_log(self, job: "Job") -> Iterator[str]:
