@@ -121,13 +121,10 @@ def _describe_error(model: type[BaseModel], root: Node, path: Path, error: Error
         rule, advice = MISSING, _suggest_addition(model, root, path, options)
     elif kind == "union_tag_not_found":
         near = find_nearest("type", node.value) if node and isinstance(node.value, dict) else None
-        if node and near:
-            position = node.key_positions.get(near, position)
-            rule, advice = describe_unknown("key", near, ["type"])
-            path = (*path, near)
-        else:
-            rule, advice = MISSING, one_of(_list_types(model, root, path))
-            path = (*path, "type")
+        if near is not None:
+            return _describe_error(model, root, (*path, near), {**error, "type": "extra_forbidden"})
+        rule, advice = MISSING, one_of(_list_types(model, root, path))
+        path = (*path, "type")
     elif kind == "union_tag_invalid":
         return _describe_wrong_type(model, root, path)
     else:
