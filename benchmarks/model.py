@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from kafka.partitioner.default import murmur2
 
 from benchmarks.engine.measure import zipf
 from benchmarks.engine.report import MACHINE, rows_of
@@ -127,18 +128,7 @@ def make_batches(cell: Cell, records: int) -> list[KeyBatch]:
 
 def find_kafka_partition(key: bytes, partitions: int = _KAFKA_PARTITIONS) -> int:
     """The partition of a topic to which Kafka's own partitioner (murmur2) sends a key."""
-    factor, low = 0x5BD1E995, 0xFFFFFFFF
-    value = (0x9747B28C ^ len(key)) & low
-    whole = len(key) // 4 * 4
-    for at in range(0, whole, 4):
-        word = int.from_bytes(key[at : at + 4], "little") * factor & low
-        word = (word ^ word >> 24) * factor & low
-        value = (value * factor & low) ^ word
-    if len(key) > whole:
-        value = (value ^ int.from_bytes(key[whole:], "little")) * factor & low
-    value = (value ^ value >> 13) * factor & low
-    value ^= value >> 15
-    return (value & 0x7FFFFFFF) % partitions
+    return int(murmur2(key) & 0x7FFFFFFF) % partitions
 
 
 def _spread(case: Case, way: str) -> list[Loads]:

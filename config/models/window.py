@@ -1,5 +1,6 @@
 """Over which stretch of event time results are made, and how often."""
 
+import math
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
@@ -33,6 +34,16 @@ class TumblingWindow(Model):
     duration: PositiveDuration
     """How long a window is."""
 
+    @property
+    def slide(self) -> Duration:
+        """How long after a window's beginning the next begins."""
+        return self.duration
+
+    @property
+    def pane(self) -> int:
+        """Microseconds of event time whose records share all windows."""
+        return self.duration.amount
+
 
 class SlidingWindow(Model):
     """Windows that overlap."""
@@ -44,7 +55,13 @@ class SlidingWindow(Model):
     slide: PositiveDuration
     """How long after a window's beginning the next begins."""
 
+    @property
+    def pane(self) -> int:
+        """Microseconds of event time whose records share all windows."""
+        return math.gcd(self.duration.amount, self.slide.amount)
 
+
+Windows = TumblingWindow | SlidingWindow
 Window = Annotated[NoWindow | TumblingWindow | SlidingWindow, Field(discriminator="type")]
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from unskew.config.models.window import Windows
 from unskew.grouping.base import Int64s, UInt64s
 from unskew.grouping.spark.report import (
     HEAVY_KEYS,
@@ -21,7 +22,7 @@ from unskew.grouping.spark.report import (
 )
 from unskew.jobs.operators.base import EVENT_TIME, KEY, KEY_HASH, PANE, RECORDS, SECONDS
 from unskew.jobs.operators.user_code.opened import OpenCounts
-from unskew.jobs.query.prepare import ARRIVED, Windows
+from unskew.jobs.query.prepare import ARRIVED
 
 _LATENCIES_A_CHUNK = 4096
 _NAMED_KEYS = 16
@@ -36,6 +37,12 @@ def add_panes(rows: pa.Table, windows: Windows | None) -> pa.Table:
         return rows.append_column(PANE, pa.array(np.zeros(rows.num_rows, np.int64)))
     micros = rows[EVENT_TIME].cast(pa.int64()).to_numpy()
     return rows.append_column(PANE, pa.array(micros - np.mod(micros, windows.pane)))
+
+
+def find_last_ends(windows: Windows, panes: Int64s) -> Int64s:
+    """Find, for each pane, the end of the last window that its records are in."""
+    ends: Int64s = panes - np.mod(panes, windows.slide.amount) + windows.duration.amount
+    return ends
 
 
 @dataclass
@@ -163,7 +170,7 @@ class Meter:
             counts = own[RECORDS].to_numpy().astype(np.int64)
             records[number] = int(counts.sum())
             if self.windows is not None:
-                last = self.windows.find_last_ends(own[PANE].to_numpy())
+                last = find_last_ends(self.windows, own[PANE].to_numpy())
                 # Ends that are beyond those listed are counted at the latest, as in `ends`.
                 positions = np.minimum(np.searchsorted(ends, last), ends.size - 1)
                 np.add.at(at_ends[number], positions, counts)
@@ -174,7 +181,7 @@ class Meter:
         if self.windows is None or not self.counted:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         panes = pa.concat_tables(self.counted).group_by(PANE).aggregate([(RECORDS, "sum")])
-        ends = self.windows.find_last_ends(panes[PANE].to_numpy())
+        ends = find_last_ends(self.windows, panes[PANE].to_numpy())
         return sum_by_window_end(ends, panes[f"{RECORDS}_sum"].to_numpy())
 
 

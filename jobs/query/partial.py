@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
 from unskew.config.models.operator import OPEN_KEYS
-from unskew.config.models.window import Window
+from unskew.config.models.window import Windows
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.router import read_task_position
 from unskew.jobs.operators.base import Operator
@@ -23,7 +23,7 @@ from unskew.jobs.operators.user_code.failing_rows import (
 )
 from unskew.jobs.operators.user_code.opened import begin_task
 from unskew.jobs.query.meter import Meter, add_panes
-from unskew.jobs.query.prepare import FAILED_KEY, REJECTED, make_windows
+from unskew.jobs.query.prepare import FAILED_KEY, REJECTED
 from unskew.jobs.query.rejected import keep_rejected, unpack_rejected
 
 OPERATOR_FAILED = "operator_failed"
@@ -42,7 +42,7 @@ class PartialStage:
     name_keys: bool = False
     seed: int = 0
     """The job's seed, which decides the home of each key."""
-    window: Window | None = None
+    windows: Windows | None = None
     """The job's windows, whose ends decide which records are late."""
     open_keys: int = OPEN_KEYS
     """For how many keys a worker keeps open what the operator opens."""
@@ -50,12 +50,11 @@ class PartialStage:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Emit the partials of the task's rows; then write the partition's report."""
         batch, partition = read_task_position()
-        windows = make_windows(self.window)
         meter = Meter(
             self.name_keys,
             self.partitions,
             self.seed,
-            windows,
+            self.windows,
             keys=tuple(self.operator.keys),
             results=tuple(self.operator.parts),
         )
@@ -72,7 +71,7 @@ class PartialStage:
                 meter.add_rejected(others)
                 rejected.append(_read_rejected(others))
             started = clock()
-            for part in make_partials(self.operator, add_panes(accepted, windows)):
+            for part in make_partials(self.operator, add_panes(accepted, self.windows)):
                 if part.partials is None:
                     rejected.append(self._reject_row(part))
                     meter.add_rejected(part.rows)

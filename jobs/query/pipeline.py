@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 
 from unskew.config.models.grouping import LocalGrouping, NoGrouping, read_grouping_options
 from unskew.config.models.job import Job
-from unskew.config.models.window import IntervalTrigger, NoWindow, SlidingWindow
+from unskew.config.models.window import IntervalTrigger, NoWindow
 from unskew.grouping.spark.journal import Journal
 from unskew.grouping.spark.router import PARTITION_KEY, Router, route_hashes
 from unskew.jobs.checkpoint.spark_log import SourceRange
@@ -121,7 +121,7 @@ class Pipeline:
             self.journal,
             self.job.metrics.hot_key_names,
             self.job.seed,
-            self.job.window,
+            None if isinstance(self.job.window, NoWindow) else self.job.window,
             self.job.operator.opened_max(),
         )
 
@@ -153,11 +153,10 @@ class Pipeline:
         window = self.job.window
         if isinstance(window, NoWindow):
             return rows.groupBy(*operator.keys)
-        slide = window.slide if isinstance(window, SlidingWindow) else window.duration
         late = self.job.lateness
         marked = rows.withWatermark(EVENT_TIME, late.interval if late else "0 seconds")
         return marked.groupBy(
-            sf.window(EVENT_TIME, window.duration.interval, slide.interval).alias(WINDOW),
+            sf.window(EVENT_TIME, window.duration.interval, window.slide.interval).alias(WINDOW),
             *operator.keys,
         )
 

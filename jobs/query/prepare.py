@@ -1,19 +1,15 @@
 """Decoded records become the rows that are routed: key, operator's inputs, times, or `rejected`."""
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from unskew.config.models.base import find_bare_column
 from unskew.config.models.job import Job
-from unskew.config.models.window import NoWindow, SlidingWindow, Window
+from unskew.config.models.window import NoWindow, Window
 from unskew.config.types.units import Duration
-from unskew.grouping.base import Int64s
 from unskew.jobs.operators.base import (
     EVENT_TIME,
     KEY,
@@ -245,39 +241,12 @@ def _has_too_long(keys: Column, most: int) -> Column:
     return apart.rlike(f"(?:^|{_BETWEEN})[^{_BETWEEN}]{{{most + 1}}}")
 
 
-@dataclass(frozen=True)
-class Windows:
-    """A job's windows, in microseconds of event time."""
-
-    duration: int
-    slide: int
-
-    @property
-    def pane(self) -> int:
-        """How long a pane is: an interval of event time whose records share all windows."""
-        return math.gcd(self.duration, self.slide)
-
-    def find_last_ends(self, panes: Int64s) -> Int64s:
-        """Find, for each pane, the end of the last window that its records are in."""
-        ends: Int64s = panes - np.mod(panes, self.slide) + self.duration
-        return ends
-
-
-def make_windows(window: Window | None) -> Windows | None:
-    """The job's windows; None for a job without windows."""
-    if window is None or isinstance(window, NoWindow):
-        return None
-    slide = window.slide if isinstance(window, SlidingWindow) else window.duration
-    return Windows(window.duration.amount, slide.amount)
-
-
 def _compute_pane(window: Window) -> Column:
     """Start of the row's pane."""
-    windows = make_windows(window)
-    if windows is None:
+    if isinstance(window, NoWindow):
         return sf.lit(0).cast("bigint")
     micros = sf.unix_micros(sf.col(EVENT_TIME))
-    return micros - sf.pmod(micros, sf.lit(windows.pane))
+    return micros - sf.pmod(micros, sf.lit(window.pane))
 
 
 def reject_times(

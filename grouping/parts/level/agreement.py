@@ -255,5 +255,6 @@ def made_up_plan(keys: UInt64s, where: Where) -> dict[str, NDArray[Any]]:
     distinct, records = np.unique(keys, return_counts=True)
     counted = Counted(distinct, records.astype(np.int64))
     plan = make_plan(counted, empty_memory(where.mask.size), 2, where)
+    # For its kernels: a plan of another batch may be one of packed keys.
     pack_homes(counted, 2, where, LARGEST_MAX)
     return {**plan._asdict(), "plan_used": np.ones(1, np.int64)}

@@ -8,37 +8,32 @@ import pytest
 from tests.support.oracles import EPOCH, WINDOWS
 from tests.support.oracles import windows_of as oracle
 from unskew import load_job
-from unskew.config.models.window import NoWindow, SlidingWindow, TumblingWindow
+from unskew.config.models.window import SlidingWindow, TumblingWindow
 from unskew.jobs.operators.base import EVENT_TIME, PANE
-from unskew.jobs.query.meter import add_panes
-from unskew.jobs.query.prepare import is_time_of_arrival, make_windows
+from unskew.jobs.query.meter import add_panes, find_last_ends
+from unskew.jobs.query.prepare import is_time_of_arrival
 
 MODELS: dict[str, Any] = {"tumbling": TumblingWindow, "sliding": SlidingWindow}
 
 
 @pytest.mark.parametrize("kind", MODELS)
 def test_the_last_end_is_that_of_the_last_of_all_windows(kind: str) -> None:
-    windows = make_windows(MODELS[kind].model_validate(WINDOWS[kind]))
-    assert windows is not None
+    windows = MODELS[kind].model_validate(WINDOWS[kind])
     seconds = range(-100, 100, 10)
     panes = np.array([second * 1_000_000 for second in seconds])
     expected = [
         max(end for _, end in oracle(EPOCH + timedelta(seconds=second), WINDOWS[kind]))
         for second in seconds
     ]
-    ends = windows.find_last_ends(
-        panes - panes % (20_000_000 if kind == "tumbling" else 10_000_000)
+    ends = find_last_ends(
+        windows, panes - panes % (20_000_000 if kind == "tumbling" else 10_000_000)
     )
     assert [EPOCH + timedelta(microseconds=end) for end in ends.tolist()] == expected
 
 
-def test_without_windows_nothing_ends() -> None:
-    assert make_windows(NoWindow()) is None
-
-
 @pytest.mark.parametrize(("kind", "pane"), [("tumbling", 20_000_000), ("sliding", 10_000_000)])
 def test_rows_of_one_pane_have_all_their_windows_in_common(kind: str, pane: int) -> None:
-    windows = make_windows(MODELS[kind].model_validate(WINDOWS[kind]))
+    windows = MODELS[kind].model_validate(WINDOWS[kind])
     micros = pa.array([-1, 0, 1, pane - 1, pane, 3 * pane + 5], pa.timestamp("us", "UTC"))
     rows = add_panes(pa.table({EVENT_TIME: micros}), windows)
     assert rows[PANE].to_pylist() == [-pane, 0, 0, 0, pane, 3 * pane]

@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
+from benchmarks.engine.measure import changed_settings
 from unskew.config.loader import load_job
 from unskew.config.shipped import list_shipped_names
 from unskew.jobs.engine.samples.try_out import INTERPRETED
@@ -37,10 +38,7 @@ def read_rows(
 ) -> list[str]:
     """The rows of a shipped job over `VALUES`, then its totals where Spark computes them."""
     job = load_job(name, {"checkpoint": "unused", "grouping": {"type": grouping}})
-    before = {key: spark.conf.get(key) for key in settings}
-    for key, value in settings.items():
-        spark.conf.set(key, value)
-    try:
+    with changed_settings(spark, settings):
         raw = spark.createDataFrame(
             [(bytearray(value), number) for number, value in enumerate(VALUES)],
             "value BINARY, offset BIGINT",
@@ -60,9 +58,6 @@ def read_rows(
             for table in tables
             for row in sorted(table.select(sf.to_json(sf.struct("*"))).collect())
         ]
-    finally:
-        for key, value in before.items():
-            spark.conf.set(key, value)
 
 
 @pytest.mark.parametrize("name", list_shipped_names())
