@@ -19,17 +19,16 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from unittest.mock import patch
 
 import numpy as np
 import psutil
 from confluent_kafka import Producer
 
+from tests.storm.harness.services import start_broker
 from tests.storm.oracle.outcome import messages_of, topic_letters, topic_rows, totals_of
 from tests.support.running.cluster import Cluster, cluster
 from tests.support.running.job_process import Running, Samples, job_words, running
 from tests.support.running.jvm_memory import read_live_heap
-from unskew.jobs.kafka import broker as kafka_broker
 from unskew.jobs.kafka.broker import Broker
 
 WORDS = 5_000
@@ -42,8 +41,6 @@ _PARTS = 20
 # Else a collector that takes more of the heap, in one step at any time, reads as a rise.
 _WHOLE_HEAP = "-Xms{0} -XX:+AlwaysPreTouch"
 _BATCHES_A_COLLECTION = 10
-# Of a broker, on a machine with much else to do.
-_START_SECONDS = 600.0
 RISE_MAX = {
     "driver_bytes": 3 << 20,
     "jvm_bytes": 12 << 20,
@@ -310,8 +307,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with (
         tempfile.TemporaryDirectory(prefix="soak-") as name,
-        patch.object(kafka_broker, "_START_SECONDS", _START_SECONDS),
-        Broker() as broker,
+        start_broker() as broker,
         cluster(Path(name) / "cluster") as spark,
     ):
         samples, wrong = soak(given.records, given.batches, Path(name), broker, spark)

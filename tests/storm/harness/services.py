@@ -10,8 +10,13 @@ import psutil
 from tests.support.running.postgres_server import PostgresServer, postgres_server
 from unskew.jobs.kafka import broker as kafka_broker
 
-# Beside a storm a machine may be so busy that a minute is too short.
 _START_SECONDS = 600.0
+
+
+def start_broker(port: int | None = None, folder: Path | None = None) -> kafka_broker.Broker:
+    """Start a broker; beside a storm a machine may be so busy that a minute is too short."""
+    with patch.object(kafka_broker, "_START_SECONDS", _START_SECONDS):
+        return kafka_broker.Broker(port, folder)
 
 
 class Services:
@@ -35,8 +40,7 @@ class Services:
 
     def broker_back(self) -> None:
         """Start the broker, or start it again on the same port over the same data."""
-        with patch.object(kafka_broker, "_START_SECONDS", _START_SECONDS):
-            self._broker = kafka_broker.Broker(self._port, self._folder / "broker")
+        self._broker = start_broker(self._port, self._folder / "broker")
         self._port = self._broker.port
 
     def broker_away(self, *, kill: bool) -> None:
