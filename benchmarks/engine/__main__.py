@@ -1,9 +1,9 @@
 """What the engine costs and what it brings: real Kafka, real Spark, every row published.
 
-    python -m benchmarks.engine [overhead|tiny|aggregate|skew|source|instead|time|where ...]
-                                [--quick]
+    python -m benchmarks.engine [overhead|tiny|aggregate|skew|source|instead|time|where|auto|
+                                 cluster ...] [--quick]
 
-All tables by default, in an hour and a half on two quiet cores, most of it for `where`. Each run
+All tables by default, in two hours on two quiet cores, most of it for `where`. Each run
 replaces its tables in `benchmarks/results/engine.json`, from which `engine.md`, `engine.png` and
 `docs/when.md` with its picture follow. Tables of cells can be measured in pieces:
 `--resume` keeps the rows that are there, `--cells` measures those it names and keeps all others,
@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.engine import aggregates, instead, overhead, skew, source, where
+from benchmarks.engine import aggregates, auto, cluster, instead, overhead, skew, source, where
 from benchmarks.engine.measure import Bench, bench
 from benchmarks.engine.report import ORDER, Results, description
 from benchmarks.engine.when import write_readme, write_when
@@ -52,6 +52,8 @@ PARTS = {
     "instead": Part(instead.instead, *_INSTEAD),
     "time": Part(instead.times, *_INSTEAD),
     "where": Part(where.where, where.Size(), where.QUICK, where.left_of),
+    "auto": Part(auto.auto, auto.Size(), auto.QUICK, auto.left_of),
+    "cluster": Part(cluster.cluster, cluster.Size(), cluster.QUICK, cluster.left_of),
 }
 CELLS = [
     *(cell.name for cell in where.make_grid()),

@@ -17,7 +17,18 @@ import psutil
 from benchmarks.tables import Row, Table, machine, processor, show
 from unskew.jobs.local.java import find_java
 
-ORDER = ("overhead", "tiny", "aggregate", "skew", "source", "instead", "time", "where")
+ORDER = (
+    "overhead",
+    "tiny",
+    "aggregate",
+    "skew",
+    "source",
+    "instead",
+    "time",
+    "where",
+    "auto",
+    "cluster",
+)
 MACHINE = "machine"
 """The column that says where a row was measured; a table may be measured in pieces."""
 PACKAGES = ("pyspark", "pyarrow", "pandas", "confluent-kafka")

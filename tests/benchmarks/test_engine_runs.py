@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from benchmarks.engine import __main__ as engine
+from benchmarks.engine import auto
 from benchmarks.engine.instead import BY_HAND, WHOLE_JOBS
 from benchmarks.engine.measure import Batch, Run, zipf
 from benchmarks.engine.plain import SALTS, HashedPipeline
 from benchmarks.engine.skew import QUICK, SLOTS
+from unskew.grouping.choice.ways import WAYS
 from unskew.jobs.query.pipeline import Pipeline
 
 
@@ -70,6 +72,67 @@ def test_skew_and_its_rivals_have_all_rows(tmp_path: Path) -> None:
     assert [row["query"] for row in tables["instead"]] == [*WHOLE_JOBS, *BY_HAND]
     assert {row["case"] for row in tables["time"]} == {"dear keys", "slow partitions"}
     assert (tmp_path / "engine.png").stat().st_size > 10_000
+
+
+@pytest.mark.spark
+@pytest.mark.e2e
+@pytest.mark.long
+def test_auto_is_measured_beside_the_ways_that_it_takes(tmp_path: Path) -> None:
+    (row,) = tables_of(tmp_path, "auto")["auto"]
+
+    assert all(row[f"{way} s"] > 0 and len(row[f"{way} batches"]) == 3 for way in auto.WAYS)
+    assert len(row["batches"]) == 7
+    took = [part.split() for part in row["took"].split(", ")]
+    assert sum(int(batches) for _, batches in took) == 7
+    assert {way for way, _ in took} <= set(WAYS)
+    assert row["changes"] == len(took) - 1
+
+
+def kept(ways: str, seconds: list[float], between: float = 0.0) -> auto.KeptBatches:
+    """Batches one after the other, with a pause where the way changes."""
+    run = auto.KeptBatches()
+    run.began, end = 0.0, 9.0
+    for number, (way, each) in enumerate(zip(ways, seconds, strict=True)):
+        pause = between if number and ways[number - 1] != way else 0.0
+        end += pause + each
+        run.seconds.append(each)
+        run.ends.append(end)
+        run.ways.append(way)
+        run.change_seconds.append(pause)
+    return run
+
+
+def test_auto_is_behind_by_its_settled_batches_and_by_all_of_its_time() -> None:
+    fixed = {"local": kept("lll", [9.0, 2.0, 2.0]), "level": kept("vvv", [7.0, 1.0, 1.0])}
+    # A change after the second batch, and one after the fifth, whose first batch is not settled.
+    taken = kept("llvvvlll", [5.0, 2.0, 1.5, 1.0, 1.0, 4.0, 2.0, 2.0], between=3.0)
+
+    row = auto.describe_run(fixed, taken)
+
+    assert (row["level s"], row["local s"], row["auto s"]) == (1.0, 2.0, 2.0)
+    assert (row["x best"], row["changes"], row["changes s"]) == (2.0, 2, 6.0)
+    assert row["x total"] == pytest.approx((2 + 1.5 + 1 + 1 + 4 + 2 + 2 + 6) / 7)
+    assert row["x 100"] == pytest.approx((19.5 + 93 * 2.0) / 100)
+    assert (row["first s"], row["took"]) == (14.0, "l 2, v 3, l 3")
+    assert row["meets"] == "no: x best, x 100"
+
+
+def test_auto_measures_any_cell_of_the_grid_that_is_named() -> None:
+    rows = [{"cell": auto.CELLS[0].name}]
+
+    assert auto.left_of(auto.Size(), rows, []).cells == auto.CELLS[1:]
+    (cell,) = auto.left_of(auto.Size(), rows, ["z0-1us-0ms-0B-10000keys"]).cells
+    assert cell not in auto.CELLS
+
+
+@pytest.mark.spark
+@pytest.mark.e2e
+@pytest.mark.long
+def test_cells_run_on_a_cluster_of_several_executors(tmp_path: Path) -> None:
+    (row,) = tables_of(tmp_path, "cluster")["cluster"]
+
+    assert all(row[f"{way} s"] > 0 and row[f"{way} merge"] > 0 for way in ("local", "level"))
+    assert 0 <= row["stays"] <= 1
 
 
 def test_only_whole_warm_batches_count() -> None:

@@ -25,7 +25,7 @@ _SPARK = Path(pyspark.__file__).parent
 
 
 class Cluster:
-    """A master and workers, each a process, each worker with an executor of two cores."""
+    """A master and workers, each a process; by default a worker has an executor of two cores."""
 
     def __init__(self, url: str, workers: list[int]) -> None:
         self.url = url
@@ -61,7 +61,9 @@ def python_workers(jvm: psutil.Process) -> list[psutil.Process]:
 
 
 @contextmanager
-def cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
+def cluster(
+    folder: Path, workers: int = 2, *, cores: int = 2, memory: str = "1g"
+) -> Iterator[Cluster]:
     """Start one; whatever happens, all of it ends."""
     with ExitStack() as stack:
         url = f"spark://127.0.0.1:{_free_port()}"
@@ -74,7 +76,7 @@ def cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
             home = folder / f"worker-{number}"
             # Each on a host of its own: Spark makes no second copy of a task on the same one.
             host = f"127.0.0.{number + 1}"
-            words = ["--host", host, "--webui-port", "0", "--cores", "2", "--memory", "1g"]
+            words = ["--host", host, "--webui-port", "0", "--cores", str(cores), "--memory", memory]
             words += ["--work-dir", str(home), url]
             started.append(stack.enter_context(_spark_class("worker.Worker", words, home)))
         yield Cluster(url, started)
