@@ -35,6 +35,8 @@ from unskew.jobs.query.source import make_file_settings
 from unskew.jobs.sinks.registry import list_targets
 
 # RocksDB with a changelog keeps state off the heap and its commits small.
+# A task keeps the up to 500 records that it fetched beyond its end for the next batch, which often
+# reads them elsewhere. Spark lets them lie for five minutes: hundreds of short batches of each task.
 _SETTINGS = {
     "spark.master": "local[*]",
     "spark.ui.enabled": "false",
@@ -45,6 +47,8 @@ _SETTINGS = {
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.metricsEnabled": "false",
+    "spark.kafka.consumer.fetchedData.cache.timeout": "20s",
+    "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "5s",
 }
 _JVM_STOP_SECONDS = 30.0
 # A killed JVM closes its connections a moment before its exit can be seen.
