@@ -35,8 +35,8 @@ from unskew.jobs.query.source import make_file_settings
 from unskew.jobs.sinks.registry import list_targets
 
 # RocksDB with a changelog keeps state off the heap and its commits small.
-# A task keeps the up to 500 records that it fetched beyond its end for the next batch, which often
-# reads them elsewhere. Spark lets them lie for five minutes: hundreds of short batches of each task.
+# Up to 500 records that a task fetched beyond its end are kept for the next batch, which often
+# reads them elsewhere. Spark keeps them for five minutes: those of hundreds of short batches.
 _SETTINGS = {
     "spark.master": "local[*]",
     "spark.ui.enabled": "false",
