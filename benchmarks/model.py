@@ -22,7 +22,7 @@ from kafka.partitioner.default import murmur2
 from benchmarks.engine.measure import zipf
 from benchmarks.engine.report import MACHINE, rows_of
 from benchmarks.engine.skew import COST_US, SLOTS
-from benchmarks.engine.where import Cell, drop_false_rows, make_grid
+from benchmarks.engine.where import Cell, make_grid
 from unskew.grouping.registry import GROUPINGS
 from unskew.grouping.simulation.batch_cost import Constants, Machine, Prediction, summarise
 from unskew.grouping.simulation.fit_constants import Measured, fit_constants
@@ -97,7 +97,7 @@ def read_cases(tables: Mapping[str, Any]) -> list[Case]:
     grid = {cell.name: cell for cell in make_grid()}
     cases = [
         Case("where", grid[row["cell"]], row["records"], _read_seconds(row), row[MACHINE])
-        for row in drop_false_rows(rows_of(tables, "where"))
+        for row in rows_of(tables, "where")
     ]
     by_skew: dict[tuple[float, str], dict[str, float]] = defaultdict(dict)
     for row in rows_of(tables, "skew"):
@@ -210,7 +210,7 @@ def find_noise(tables: Mapping[str, Any]) -> Noise | None:
     """The noise of batches: of `where` where its rows have every batch, otherwise of `skew`."""
     runs = [
         row[f"{way} batches"]
-        for row in drop_false_rows(rows_of(tables, "where"))
+        for row in rows_of(tables, "where")
         for way in WAYS
         if len(row.get(f"{way} batches", ())) > 1
     ]

@@ -105,8 +105,6 @@ def _measure(name: str, results: Results, chosen: argparse.Namespace) -> None:
     part = PARTS[name]
     size = part.quick if chosen.quick else part.full
     rows = results.rows(name)
-    if name == "where":
-        rows = where.drop_false_rows(rows)
     kept = rows_kept(rows, chosen) if part.left else []
     if part.left:
         size = part.left(size, kept, chosen.cells)

@@ -7,7 +7,7 @@ ratios of a row are of one run in one session. `docs/when.md` follows from the r
 """
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -27,7 +27,6 @@ WAYS = ("local", "level", "none", HAND)
 WINS_BY = 1.05
 """Ways within this ratio count as equally fast."""
 _LONG_BURN_US = 100.0
-_PARTIALS_CARRIED_SINCE = "2026-11-19 23:24"
 _WARM_ROUNDS = 3
 
 
@@ -94,16 +93,6 @@ class Size:
 
 _WARM = Cell(1.4, 1.0)
 QUICK = Size(4000, 2, (Cell(1.4, 10.0), Cell(0.0, 10.0, 0.1, keys=100)), warm_rounds=1)
-
-
-def drop_false_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The rows that hold: until a change of `paced`, Spark left out what partials carried."""
-    carries = {cell.name for cell in make_grid() if cell.partial_bytes}
-    return [
-        dict(row)
-        for row in rows
-        if row["cell"] not in carries or str(row["measured"]) >= _PARTIALS_CARRIED_SINCE
-    ]
 
 
 def left_of(size: Size, rows: Sequence[Row], patterns: Collection[str]) -> Size:
