@@ -56,7 +56,7 @@ two partitions' worth of records, and what the literature has, each at its paper
 
 Max over mean and pairs over keys of the last of ten batches, Zipf's law over 10,000 keys, 10^6
 records, 20 partitions, 5 sources ([balance.md](../benchmarks/results/balance.md)); rate and state
-with 100 partitions on one busy core ([kernels.md](../benchmarks/results/kernels.md)). *Splits*: may
+with 100 partitions on one core ([kernels.md](../benchmarks/results/kernels.md)). *Splits*: may
 a key go to several partitions. *Needs*: what it asks for beside the keys, with its default
 options.
 
