@@ -75,14 +75,14 @@ def by_rows() -> Iterator[str]:
 def by_bytes() -> Iterator[str]:
     """Rows of 20 to 400 bytes by value; files and fullest writer of the last batch."""
     sizes = np.random.default_rng(3).integers(20, 401, VALUES)
-    yield f"| z | bytes, 4 sources | 16 | 48 | with a target of {TARGET} of the batch, 4 | 16 |"
+    yield f"| z | bytes, 4 sources | 16 | 48 | a target of {TARGET} of the batch, 4 | 16 | 48 |"
     for z in SKEWS:
         batch_bytes = int(sizes[zipf(ROWS * BATCHES, z, VALUES)].sum()) // BATCHES
         whole = {"target_file_bytes": batch_bytes // 64}
-        asked = [*((sources, {}) for sources in (4, 16, 48)), (4, whole), (16, whole)]
         lasts = [
             run(z, sources, options={"balance": "bytes", **more}, sizes=sizes)[-1]
-            for sources, more in asked
+            for more in ({}, whole)
+            for sources in (4, 16, 48)
         ]
         yield _row(z, *map(_show, lasts))
 

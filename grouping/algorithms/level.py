@@ -27,8 +27,8 @@ partition gets more than its capacity plus the work of one of the records. Work 
 1/4096 of a record's of mean cost, from 1 to 4096^2 of them, and a cost is rounded to that.
 With `balance: bytes` it holds for bytes, up to less than one record for each split key that the
 partition has a part of, also where sources agree. With `target_file_bytes` besides, keys of no
-more than that stay at home, and only a partition in which those alone are above the mean gets more
-than it; sources then do not agree.
+more than that go whole to homes that are level for them (`grouping.parts.level.whole_keys`), and
+only a partition in which those alone are above the mean gets more than it.
 
 Where sources agree, `slack` takes the place of exactness: no source's largest load is above
 ceil((1 + slack) m / n).
@@ -153,6 +153,7 @@ from unskew.grouping.parts.level.levelling import assign
 from unskew.grouping.parts.level.share_pairs import Piece, SharePairs
 from unskew.grouping.parts.level.sizes import assign_bytes, count_bytes, read_sizes
 from unskew.grouping.parts.level.split_keys import note_split_keys
+from unskew.grouping.parts.level.whole_keys import agree_with_target, keep_whole
 from unskew.grouping.parts.sketches.exact_counts import ExactCounts
 from unskew.grouping.snapshot import Arrays, Snapshot
 
@@ -181,15 +182,15 @@ class LevelParams(GroupingParams):
     )
     """With `balance: bytes`: a key with at most this many bytes in a batch goes whole to one
     partition, and so into one file; one with more fills several files anyway, and may go to several
-    partitions. Each source takes its share for an equal part of the batch. Default: every key may
-    go to several."""
+    partitions. Several sources judge by the batch before; in the first, each takes its share for an
+    equal part of the batch. Default: every key may go to several."""
     slack: Annotated[float, Field(ge=0.0, le=1.0)] | None = Field(None, examples=[0.05])
     """How far a source may go above its capacity, as a part of it, where several sources agree on
     homes by the counts of the batch before; 0: they do not, and each is exact on its own. Default:
     2.75 sqrt(n / records of its share), what chance does to a share, and only where all sources
     together then stay below 1.02 times the mean. A lone source goes above its capacity only where
-    being exact costs more than 1.05 pairs a key; default: 0.02. Not with `balance: seconds`, nor
-    with `target_file_bytes`: there each is exact on its own."""
+    being exact costs more than 1.05 pairs a key; default: 0.02. With `balance: seconds` each source
+    is exact on its own; with `target_file_bytes` only whole keys lift one above its capacity."""
 
     @model_validator(mode="after")
     def _options_fit_balance(self) -> "LevelParams":
@@ -232,8 +233,7 @@ class Level(Grouping):
         self.state |= agreement.empty_memory(setting.partitions)
         if self.wants_sizes:
             self.state |= size_sums.empty_sums()
-        by_counts = params.balance == "records" or self.wants_sizes
-        self._plans = params.slack != 0 and by_counts and params.target_file_bytes is None
+        self._plans = params.slack != 0 and params.balance != "seconds"
         self._packs = setting.sources == 1 and params.balance == "records"
 
     def route_chunks(self, chunks: Iterable[Chunk]) -> Iterator[Int32s]:
@@ -256,11 +256,9 @@ class Level(Grouping):
 
     def signals(self) -> dict[str, float]:
         """This batch's records away from home, extra pairs and split keys; keys of known cost."""
-        names = ("moved_records", "extra_pairs", "split_known", "costs_known")
-        values = [float(self.state[name][0]) for name in names]
-        return dict(
-            zip(("moved_records", "extra_pairs", "split_keys", "known_costs"), values, strict=True)
-        )
+        kept = {"split_keys": "split_known", "known_costs": "costs_known"}
+        names = ("moved_records", "extra_pairs", *kept)
+        return {name: float(self.state[kept.get(name, name)][0]) for name in names}
 
     def _check_state(self, state: Arrays) -> None:
         super()._check_state(state)
@@ -281,7 +279,10 @@ class Level(Grouping):
 
     def agree(self, states: Sequence[Arrays]) -> dict[str, NDArray[Any]]:
         """The plan of all sources for the next batch; empty where each is exact on its own."""
-        return agreement.agree(states, self._where_to_agree(), self.params.slack)
+        where, target = self._where_to_agree(), self.params.target_file_bytes
+        if target is not None:
+            return agree_with_target(states, where, self.params.slack, target)
+        return agreement.agree(states, where, self.params.slack)
 
     def make_up_agreement(self, keys: UInt64s) -> Arrays:
         """A plan for `keys`, however little it would gain."""
@@ -351,11 +352,10 @@ class Level(Grouping):
             count_bytes(numbers, sizes, len(counts), counts.entries)
         where = self._partitions()
         share = count_share(counts, self._ticks(counts), self.state["loads"], where, squares)
-        setting = self.setting
-        target = self.params.target_file_bytes
-        whole_below = 0 if target is None else target // setting.sources + 1
-        exact = level_exactly(share, where, setting.source, setting.sources, whole_below)
-        levelled = exact
+        target, setting = self.params.target_file_bytes, self.setting
+        if target is not None:
+            share = keep_whole(self.state, share, where, setting, target)
+        exact = levelled = level_exactly(share, where, setting.source, setting.sources)
         if agrees:
             levelled = self._levelled_as_agreed(share, where) or exact
             agreement.note_share(self.state, share, numbers, exact)

@@ -110,19 +110,13 @@ class Where(NamedTuple):
 def make_plan(counted: Counted, before: Arrays, sources: int, where: Where) -> Plan:
     """Shared keys, and level homes for all others, which begin with those of the plan before."""
     expected = predict_records(counted.records)
-    hashed = hash_homes(counted, where)
-    homes = hashed.copy()
-    _keep_homes(counted.keys, before, where.mask, homes)
     orders = hash_each(counted.keys, where.salts[1])
     ranks = np.lexsort((orders, -counted.records))
     sizes = shared_sizes(expected[ranks], where.active.size, sources)
     shared = ranks[: sizes.size]
     whole = expected.copy()
     whole[shared] = 0.0
-    classes = -np.floor(2 * np.log2(np.maximum(whole, 1.0)))
-    order = np.lexsort((orders, classes))
-    loads = level_homes(order, whole, homes, where.active, where.mask.size)
-    moved = homes != hashed
+    homes, moved, loads = level_whole_keys(counted, whole, before, where)
     moved[shared] = False
     # Partitions are dealt out from the largest key on; the list begins with the smallest.
     dealt = np.split(spread(sizes, where.active, where.salts[2]), np.cumsum(sizes)[:-1])
@@ -135,6 +129,22 @@ def make_plan(counted: Counted, before: Arrays, sources: int, where: Where) -> P
         np.rint(expected[shared[::-1]]).astype(np.int64),
         np.rint(loads).astype(np.int64),
     )
+
+
+def level_whole_keys(
+    counted: Counted, whole: Float64s, before: Arrays, where: Where
+) -> tuple[Int32s, NDArray[np.bool_], Float64s]:
+    """Level the homes of keys with `whole` records, beginning with those of the plan before.
+
+    Homes, which of them are not those of the hash, and loads.
+    """
+    hashed = hash_homes(counted, where)
+    homes = hashed.copy()
+    _keep_homes(counted.keys, before, where.mask, homes)
+    classes = -np.floor(2 * np.log2(np.maximum(whole, 1.0)))
+    order = np.lexsort((hash_each(counted.keys, where.salts[1]), classes))
+    loads = level_homes(order, whole, homes, where.active, where.mask.size)
+    return homes, homes != hashed, loads
 
 
 def pack_homes(counted: Counted, sources: int, where: Where, largest: float) -> Plan | None:

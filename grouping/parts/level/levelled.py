@@ -55,6 +55,8 @@ class Share(NamedTuple):
     """The work of each partition with all keys of this piece at home."""
     squares: Float64s | None = None
     """Of each key, where sizes are balanced: the squares of its records' sizes."""
+    whole: NDArray[np.bool_] | None = None
+    """Is a key to stay in one partition, whatever that has? None: no key is."""
 
     @property
     def records(self) -> Int64s:
@@ -103,12 +105,10 @@ def count_share(
     return Share(counts, ticks, homes, base, loads, squares)
 
 
-def level_exactly(
-    share: Share, where: Partitions, source: int, sources: int, whole_below: int = 0
-) -> Levelled:
+def level_exactly(share: Share, where: Partitions, source: int, sources: int) -> Levelled:
     """No partition above its part, rounded up; nothing moves where none is.
 
-    Keys with less than `whole_below` stay at home, so a partition has more where they alone do.
+    Keys that stay whole stay at home, so a partition has more where they alone do.
     """
     loads, codes = share.loads.copy(), share.homes.copy()
     wanted = np.zeros(loads.size, np.int64)
@@ -119,18 +119,7 @@ def level_exactly(
     active_only = where.mask != 0
     surplus = np.where(active_only, np.maximum(loads - wanted, 0), 0)
     rooms = np.where(active_only, np.maximum(wanted - loads, 0), 0)
-    if not whole_below:
-        return _move(share, where, codes, loads, surplus, rooms)
-    small = share.records < whole_below
-    movable = np.bincount(codes[~small], share.records[~small], loads.size).astype(np.int64)
-    surplus = np.minimum(surplus, movable)
-    if not surplus.any():
-        return _at_home(codes, loads)
-    # What stays is at no partition, so `choose` does not meet it.
-    codes[small] = loads.size
-    levelled = _move(share, where, codes, loads, np.append(surplus, 0), rooms)
-    levelled.codes[small] = share.homes[small]
-    return levelled
+    return _move(share, where, codes, loads, surplus, rooms)
 
 
 def level_packed(
@@ -186,6 +175,24 @@ def _at_home(codes: Int32s, loads: Int64s) -> Levelled:
 def _move(
     share: Share, where: Partitions, codes: Int32s, loads: Int64s, surplus: Int64s, rooms: Int64s
 ) -> Levelled:
+    """Move what is above; keys that stay whole stay out of it."""
+    if share.whole is None:
+        return _move_largest(share, where, codes, loads, surplus, rooms)
+    kept, size = codes[share.whole], loads.size
+    # At no partition, so `choose` does not meet them.
+    codes[share.whole] = size
+    movable = np.bincount(codes, share.records, size + 1).astype(np.int64)[:size]
+    surplus = np.append(np.minimum(surplus[:size], movable), 0)
+    levelled = _at_home(codes, loads)
+    if surplus.any():
+        levelled = _move_largest(share, where, codes, loads, surplus, rooms)
+    levelled.codes[share.whole] = kept
+    return levelled
+
+
+def _move_largest(
+    share: Share, where: Partitions, codes: Int32s, loads: Int64s, surplus: Int64s, rooms: Int64s
+) -> Levelled:
     """The largest keys give, the smallest gifts are moved first.
 
     Keys whose code is no partition of `surplus` stay out of it.
@@ -219,7 +226,7 @@ def level_as_agreed(
     None if that cannot be, or if the share departs from what the plan expects by more than chance.
     """
     codes, records = share.homes.copy(), share.records
-    _assign_known(share.counts, plan.home_keys, plan.home_partitions, codes)
+    assign_known(share.counts, plan.home_keys, plan.home_partitions, codes)
     shared = share.counts.find(plan.shared_keys)
     whole = records.copy()
     whole[shared[shared >= 0]] = 0
@@ -236,12 +243,14 @@ def level_as_agreed(
     # Shared keys are at no partition, so `choose` does not meet them.
     codes[shared[shared >= 0]] = share.base.size
     rest = _give_up_excess(share, where, codes, loads, int(most), int(likely))
-    if rest.loads.max() > most:
+    # Nothing else brings those down that whole keys alone lift.
+    if share.whole is None and rest.loads.max() > most:
         return None
     return _with_shared(rest, shared, given, plan)
 
 
-def _assign_known(counts: ExactCounts, keys: UInt64s, values: Int32s, out: Int32s) -> None:
+def assign_known(counts: ExactCounts, keys: UInt64s, values: Int32s, out: Int32s) -> None:
+    """Put the value of each key that was counted into `out`, which is by number."""
     numbers = counts.find(keys)
     out[numbers[numbers >= 0]] = values[numbers >= 0]
 

@@ -9,6 +9,7 @@ from unskew.grouping.algorithms.level import Level, LevelParams
 from unskew.grouping.base import Int32s, Int64s, Setting, UInt64s
 from unskew.grouping.errors import GroupingError
 from unskew.grouping.parts.level.sizes import SIZE_MAX
+from unskew.grouping.simulation.simulate import begin_all
 
 SIZES_OF_KEYS = np.array([1, 1, 10, 10, 300, 2000])
 """A record of a key has up to so many bytes."""
@@ -80,45 +81,115 @@ def test_bytes_are_level_where_the_largest_keys_have_small_records() -> None:
     assert by_records.max() / mean > 1.2
 
 
+def route_batches(
+    batches: list[tuple[UInt64s, Int64s]], partitions: int, sources: int, **options: object
+) -> list[Int32s]:
+    """The routes of each batch, which the sources share evenly, record by record."""
+    levels = [make(partitions, source, sources, **options) for source in range(sources)]
+    routes = []
+    for keys, sizes in batches:
+        begin_all(levels, None)
+        out = np.empty(keys.size, np.int32)
+        for source, level in enumerate(levels):
+            mine = slice(source, None, sources)
+            out[mine] = level.route(keys[mine].copy(), sizes[mine].copy())
+        routes.append(out)
+    return routes
+
+
+def even(seed: int, keys: int = 400) -> tuple[UInt64s, Int64s]:
+    """Records of keys that are all alike, but for the sizes of their records."""
+    chosen = np.random.default_rng(seed).integers(0, keys, 200_000)
+    return chosen.astype(np.uint64), 20 + chosen * 7 % 200
+
+
+def fullest(routes: Int32s, sizes: Int64s, partitions: int) -> float:
+    loads = np.bincount(routes, sizes, partitions)
+    return float(loads.max() / loads.mean())
+
+
 @pytest.mark.parametrize("sources", [1, 4])
 def test_a_key_below_the_target_is_whole_in_all_sources(sources: int) -> None:
     keys, sizes = skewed(3)
     target = int(sizes.sum()) // 40
-    met: set[tuple[int, int]] = set()
-    loads = np.zeros(8)
-    for source in range(sources):
-        mine = slice(source, None, sources)
-        level = make(8, source, sources, target_file_bytes=target)
-        routes = level.route(keys[mine].copy(), sizes[mine].copy())
-        met |= pairs(keys[mine], routes)
-        loads += np.bincount(routes, sizes[mine], 8)
+    first, second = route_batches([(keys, sizes)] * 2, 8, sources, target_file_bytes=target)
 
     total = np.bincount(keys.astype(int), sizes)
-    parts = np.bincount([key for key, _ in met])
-    # Sources see about a part of each key: those near the target may be judged otherwise.
-    assert (parts[(total > 0) & (total < 0.7 * target)] == 1).all()
+    parts_first, parts = (
+        np.bincount([key for key, _ in pairs(keys, routes)]) for routes in (first, second)
+    )
+    # Sources see about a part of each key: those near the target may first be judged otherwise.
+    assert (parts_first[(total > 0) & (total < 0.7 * target)] == 1).all()
+    assert (parts[(total > 0) & (total <= target)] == 1).all()
     assert parts[total > 2 * target].max() > 1
-    assert loads.max() / loads.mean() < 1.1
-    everywhere = pairs(keys, make(8).route(keys, sizes))
-    if sources == 1:
-        assert len(met) <= len(everywhere)
+    assert fullest(second, sizes, 8) < 1.02
+
+
+def test_a_lone_source_levels_the_homes_of_whole_keys() -> None:
+    keys, sizes = even(5)
+    (routes,) = route_batches([(keys, sizes)], 16, 1, target_file_bytes=10**9)
+    assert len(pairs(keys, routes)) == 400
+    assert fullest(routes, sizes, 16) < 1.01
+    hashed = make(16, 0, 2, target_file_bytes=10**9).route(keys, sizes)
+    assert fullest(hashed, sizes, 16) > 1.15
+
+
+def test_sources_agree_on_level_homes_of_whole_keys_by_the_batch_before() -> None:
+    first, second = route_batches([even(5), even(6)], 16, 6, target_file_bytes=10**9)
+    (keys, sizes), (keys_then, sizes_then) = even(5), even(6)
+    assert len(pairs(keys, first)) == len(pairs(keys_then, second)) == 400
+    assert fullest(first, sizes, 16) > 1.15
+    # A value has one writer, so what chance does between two batches stays.
+    assert fullest(second, sizes_then, 16) < 1.04
+
+
+def test_sources_agree_on_how_keys_above_the_target_are_cut() -> None:
+    batches = [even(seed, 1000) for seed in range(3)]
+    target = int(batches[0][1].sum()) // 1000
+    routes = route_batches(batches, 16, 16, target_file_bytes=target)
+    files = [len(pairs(keys, route)) for (keys, _), route in zip(batches, routes, strict=True)]
+    assert files[0] > 1200
+    assert max(files[1:]) <= 1045
+    assert fullest(routes[2], batches[2][1], 16) < 1.05
+
+
+def test_a_whole_key_that_grows_above_the_target_is_cut_at_once() -> None:
+    keys, sizes = even(7)
+    grown = np.where(np.arange(keys.size) % 2, np.uint64(3), keys)
+    target = int(sizes.sum()) // 16
+    _, routes = route_batches([(keys, sizes), (grown, sizes)], 16, 4, target_file_bytes=target)
+    cut = grown == 3
+    assert len(pairs(grown[cut], routes[cut])) > 6
+    assert len(pairs(grown[~cut], routes[~cut])) == 399
+    assert fullest(routes, sizes, 16) < 1.1
+
+
+def test_pieces_of_a_share_have_the_same_homes_and_a_restored_source_goes_on_with_them() -> None:
+    keys, sizes = even(8)
+    level = make(16, target_file_bytes=10**9)
+    first = level.route(keys[:150_000], sizes[:150_000])
+    restored = make(16, target_file_bytes=10**9)
+    restored.restore(level.snapshot())
+    rest = level.route(keys[150_000:], sizes[150_000:])
+    assert np.array_equal(restored.route(keys[150_000:], sizes[150_000:]), rest)
+    routes = np.concatenate([first, rest])
+    assert len(pairs(keys, routes)) == 400
 
 
 def test_only_keys_below_the_target_make_a_partition_larger_than_the_mean() -> None:
     keys, sizes = skewed(4)
     total = np.bincount(keys.astype(int), sizes)
-    home = make(8, target_file_bytes=int(sizes.sum())).route(keys, sizes)
-    assert len(pairs(keys, home)) == np.unique(keys).size  # nothing is above it: all at home
+    (whole,) = route_batches([(keys, sizes)], 8, 1, target_file_bytes=int(sizes.sum()))
+    assert len(pairs(keys, whole)) == np.unique(keys).size  # nothing is above it
     target = int(np.sort(total)[-3])  # two keys are above it
 
-    routes = make(8, target_file_bytes=target).route(keys, sizes)
+    (routes,) = route_batches([(keys, sizes)], 8, 1, target_file_bytes=target)
 
     small = total[keys.astype(int)] <= target
-    alone = np.bincount(home[small], sizes[small], 8)
-    loads = np.bincount(routes, sizes, 8)
+    assert len(pairs(keys[small], routes[small])) == np.unique(keys[small]).size
+    alone = np.bincount(routes[small], sizes[small], 8)
     limit = np.maximum(sizes.sum() / 8 + 2 * sizes.max(), alone)
-    assert np.array_equal(routes[small], home[small])
-    assert (loads <= limit).all()
+    assert (np.bincount(routes, sizes, 8) <= limit).all()
 
 
 def test_odd_sizes_are_bounded_and_missing_ones_are_named() -> None:
