@@ -137,7 +137,10 @@ def _list_names(location: str) -> list[str]:
 def _check_targets(job: Job) -> Iterator[str]:
     """Run each target's own checks."""
     for section, target in list_targets(job):
-        yield from (f"{section}: {problem}" for problem in target.problems(job))
+        try:
+            yield from (f"{section}: {problem}" for problem in target.problems(job))
+        except ExternalError as error:
+            yield from (f"{section}: {problem}" for problem in error.problems)
 
 
 def _check_readable(location: str) -> Iterator[str]:

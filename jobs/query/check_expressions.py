@@ -5,20 +5,25 @@ from collections.abc import Iterator
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
 
 from unskew.config.errors import UsageError
 from unskew.config.models.base import find_bare_column
 from unskew.config.models.job import Job
 from unskew.config.problems.problem import Path, format_path
 from unskew.config.specs import OPERATORS
+from unskew.config.types.partition_columns import PartitionColumn
 from unskew.jobs.operators.base import Operator
 from unskew.jobs.operators.registry import make_operator
 from unskew.jobs.query.decode import decode
 from unskew.jobs.query.expressions import add_values
 from unskew.jobs.query.pipeline import prepare_records
+from unskew.jobs.query.prepare_rows import compute_columns, read_partition_columns
 from unskew.jobs.query.source import COLUMNS, read_static
 
 _CONDITION = "where"
+_TRIED = "_tried"
+_NOT_ATOMIC = ArrayType, MapType, StructType, VariantType
 
 
 def needs_spark_first(job: Job) -> bool:
@@ -30,6 +35,7 @@ def needs_spark_first(job: Job) -> bool:
         return True
     texts = [job.where, job.event_time, *(job.select or {}).values()]
     texts += [text for _, text in _list_expressions(job)]
+    texts += [column.expression for _, column in _list_partition_columns(job)]
     return any(text is not None and find_bare_column(text) is None for text in texts)
 
 
@@ -45,8 +51,18 @@ def check_expressions(spark: SparkSession, job: Job) -> None:
         problems += _find_problems(rows, [(("event_time",), job.event_time), *others])
     if not problems and make_operator(job.operator).merges:
         problems += _find_wrong_results(decoded, job)
+    if not problems and not make_operator(job.operator).merges:
+        problems += _find_wrong_columns(decoded, job)
     if problems:
         raise UsageError(*problems)
+
+
+def _list_partition_columns(job: Job) -> list[tuple[Path, PartitionColumn]]:
+    """What rows are partitioned by, and where it stands in the file; none of results."""
+    if make_operator(job.operator).merges:
+        return []
+    columns = enumerate(read_partition_columns(job))
+    return [(("sinks", 0, "partition_by", index), column) for index, column in columns]
 
 
 def _list_expressions(job: Job) -> list[tuple[Path, str]]:
@@ -76,6 +92,35 @@ def _find_problems(rows: DataFrame, texts: list[tuple[Path, str]]) -> Iterator[s
         if path[0] != "select" and path[-1] == _CONDITION and kind != "boolean":
             got = f"{format_path(path)}: {text}: a condition (got {kind.upper()})"
             yield f"{got}; write a comparison"
+
+
+def _find_wrong_columns(decoded: DataFrame, job: Job) -> Iterator[str]:
+    """Find columns of a table that no single row has, and those that name no folder."""
+    operator = make_operator(job.operator)
+    try:
+        rows = compute_columns(decoded, operator, job)
+    except AnalysisException:
+        rows = add_values(decoded, job.select) if job.select else decoded
+        yield from _find_untried(rows, _list_expressions(job))
+        return
+    for path, (name, expression) in _list_partition_columns(job):
+        text = expression or f"`{name}`"
+        wrong = list(_find_untried(rows, [(path, text)]))
+        yield from wrong
+        kind = "" if wrong else add_values(rows, {_TRIED: text}).schema[_TRIED].dataType
+        if isinstance(kind, _NOT_ATOMIC):
+            got = f"{format_path(path)}: {name}: one value (got {kind.simpleString().upper()})"
+            yield f"{got}: a folder's name holds no more; partition by a field of it"
+
+
+def _find_untried(rows: DataFrame, texts: list[tuple[Path, str]]) -> Iterator[str]:
+    """Find expressions that cannot be tried on a row, such as an aggregate."""
+    for path, text in texts:
+        try:
+            add_values(rows, {_TRIED: text})
+        except (AnalysisException, ParseException) as error:
+            where = path if path[0] == "sinks" else _find_path(path)
+            yield f"{format_path(where)}: {text}: {_shorten(error)}"
 
 
 def _find_wrong_results(decoded: DataFrame, job: Job) -> Iterator[str]:

@@ -46,7 +46,7 @@ def prepare_rows(decoded: DataFrame, operator: Operator, job: Job) -> tuple[Data
     """One row a record: the columns to write under a prefix, the key by which the table is
     partitioned and its hash, when it arrived, and `rejected`.
     """
-    rows = _compute_columns(decoded, operator, job)
+    rows = compute_columns(decoded, operator, job)
     partitions = _spell(read_partition_columns(job), rows.columns)
     computed = {name: text for name, text in partitions if text is not None}
     names = [*_list_columns(operator, job), *computed]
@@ -94,16 +94,19 @@ def _list_columns(operator: Operator, job: Job) -> list[str]:
     return names
 
 
-def _compute_columns(decoded: DataFrame, operator: Operator, job: Job) -> DataFrame:
+def compute_columns(decoded: DataFrame, operator: Operator, job: Job) -> DataFrame:
     """The records that are wanted, with the columns that the table is to have."""
     names = _list_columns(operator, job)
     texts: dict[str, str] = operator.options.columns or {name: f"`{name}`" for name in names}
     where: str | None = operator.options.where
+    rows = drop_filtered(select_wanted(decoded, job, where))
+    known = {name.lower() for name in rows.columns}
     # A column as it is cannot raise; each of the others is tried, under a name of its own.
-    taken = {name: match.group(1) for name in names if (match := _BARE.fullmatch(texts[name]))}
+    bare = {name: match.group(1) for name in names if (match := _BARE.fullmatch(texts[name]))}
+    # `true`, `null` and `current_date` are words, too.
+    taken = {name: column for name, column in bare.items() if column.lower() in known}
     tried = {f"{_NUMBERED}{n}": texts[name] for n, name in enumerate(names) if name not in taken}
     numbered = {name: f"{_NUMBERED}{n}" for n, name in enumerate(names)}
-    rows = drop_filtered(select_wanted(decoded, job, where))
     rows = add_values(rows, tried) if tried else rows
     return rows.select(
         *[sf.col(f"`{taken.get(name, numbered[name])}`").alias(name) for name in names],

@@ -82,7 +82,13 @@ def read_owner(path: str) -> Owner | None:
     """Whose table is in the folder; None if no job has written there."""
     from unskew.jobs.checkpoint.files import read_bytes
 
-    data = read_bytes(f"{path}/{OWNER_FILE}")
+    try:
+        data = read_bytes(f"{path}/{OWNER_FILE}")
+    except NotADirectoryError:  # what cannot be written there is said before the start
+        return None
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ExternalError(f"table: {path}: cannot be read: {reason}") from error
     if data is None:
         return None
     try:

@@ -14,8 +14,13 @@ from unskew.config.loader import load_job
 from unskew.config.models.job import Job
 from unskew.jobs.checkpoint.files import open_journal
 from unskew.jobs.engine.preflight import check_before_spark, check_expressions_first
+from unskew.jobs.operators.registry import make_operator
 from unskew.jobs.query.bounds.plan import bound_expressions
+from unskew.jobs.query.check_expressions import check_expressions
+from unskew.jobs.query.decode import decode
 from unskew.jobs.query.pipeline import Pipeline
+from unskew.jobs.query.prepare_rows import prepare_rows, select_table_columns
+from unskew.jobs.query.source import COLUMNS, read_static
 
 pytestmark = pytest.mark.spark
 
@@ -249,6 +254,62 @@ def test_a_type_that_cannot_be_summed_is_named_before_kafka_is_asked(
         },
     )
     assert_refused_before_kafka(spark, job, r"operator\.columns\.t: latency: a sum of DOUBLE")
+
+
+def load_table_job(folder: Path, partition_by: str, columns: dict[str, str] | None = None) -> Job:
+    table = {"type": "table", "format": "parquet", "path": str(folder / "table")}
+    operator = {"type": "rows", **({"columns": columns} if columns else {})}
+    changes = {
+        "decode": {"type": "json", "schema": "country STRING, n INT, s STRUCT<a: INT, b: INT>"},
+        "operator": operator,
+        "sinks": [{**table, "partition_by": [partition_by]}],
+        "source.bootstrap_servers": "127.0.0.1:1",
+        "checkpoint": str(folder / "checkpoint"),
+    }
+    return load_job("events_to_delta", changes)
+
+
+@pytest.mark.parametrize(
+    ("partition_by", "columns", "problem"),
+    [
+        ("dat(n) AS d", None, r"sinks\[0\]\.partition_by\[0\]: dat\(n\): Cannot resolve routine"),
+        ("upper(no) AS d", None, r"partition_by\[0\]: upper\(no\): A column, .* `no` cannot be"),
+        ("sum(n) AS d", None, r"sinks\[0\]\.partition_by\[0\]: sum\(n\): "),
+        (
+            "struct(n) AS d",
+            None,
+            r"partition_by\[0\]: d: one value \(got STRUCT<N:INT>\): a folder's",
+        ),
+        (
+            "t",
+            {"t": "struct(n)", "n": "n"},
+            r"partition_by\[0\]: t: one value \(got STRUCT<N:INT>\)",
+        ),
+        ("n", {"n": "n", "m": "sum(n)"}, r"operator\.columns\.m: sum\(n\): "),
+    ],
+)
+def test_what_a_table_cannot_be_partitioned_by_is_named_before_kafka_is_asked(
+    spark: SparkSession,
+    tmp_path: Path,
+    partition_by: str,
+    columns: dict[str, str] | None,
+    problem: str,
+) -> None:
+    job = load_table_job(tmp_path, partition_by, columns)
+    assert_refused_before_kafka(spark, job, problem)
+    assert not (tmp_path / "checkpoint").exists()
+    assert not (tmp_path / "table").exists()
+
+
+def test_words_of_sql_are_no_columns_of_a_table(spark: SparkSession, tmp_path: Path) -> None:
+    columns = {"n": "n", "yes": "true", "none": "null", "day": "CURRENT_DATE"}
+    job = load_table_job(tmp_path, "yes", columns)
+    check_expressions(spark, job)
+    decoded = decode(read_static(spark, [b'{"n": 1}']), job.decode, COLUMNS)
+    rows, _ = prepare_rows(decoded, make_operator(job.operator), job)
+    (row,) = select_table_columns(rows).collect()
+    assert (row["n"], row["yes"], row["none"]) == (1, True, None)
+    assert row["day"] is not None
 
 
 def assert_refused_before_kafka(spark: SparkSession, job: Job, problem: str) -> None:

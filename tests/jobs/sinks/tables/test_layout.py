@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from threading import Barrier, Thread
 from typing import Any
@@ -12,6 +13,9 @@ from tests.jobs.sinks.tables.test_log import write_log
 from unskew.config.errors import ExternalError
 from unskew.config.loader import load_job
 from unskew.config.models.job import Job
+from unskew.jobs.checkpoint.files import open_journal
+from unskew.jobs.engine.preflight import check
+from unskew.jobs.query.pipeline import Pipeline
 from unskew.jobs.sinks.tables.layout import (
     OWNER_FILE,
     Layout,
@@ -26,8 +30,8 @@ MORE = Layout({"country": "string", "amount": "int", "at": "date"}, ["country"])
 OTHER = Layout({"country": "string", "city": "string"}, ["city"])
 
 
-def job(folder: Path, checkpoint: str = "checkpoint") -> Job:
-    sink = {"type": "table", "format": "parquet", "path": str(folder / "t")}
+def job(folder: Path, checkpoint: str = "checkpoint", sink: Mapping[str, Any] | None = None) -> Job:
+    sink = {"type": "table", "format": "parquet", "path": str(folder / "t"), **(sink or {})}
     rows = {"operator": {"type": "rows"}, "decode": {"type": "text"}, "sinks": [sink]}
     where = {"checkpoint": str(folder / checkpoint)}
     return load_job("events_to_delta", {"name": "rows", **rows, **where})
@@ -135,6 +139,27 @@ def test_of_jobs_that_start_at_once_one_takes_the_table(tmp_path: Path) -> None:
             " batches of one job only; name another folder, or write format: delta"
         )
     ] * (len(jobs) - 1)
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("FILE", ["cannot be written: "]),
+        ("FILE/table", ["cannot be written: "]),
+        ("nosuch://bucket/t", ["cannot be read: nosuch: is not a scheme that can be opened"]),
+    ],
+)
+def test_a_path_that_is_no_folder_is_one_line(tmp_path: Path, path: str, said: list[str]) -> None:
+    (tmp_path / "file").write_text("mine")
+    there = path.replace("FILE", str(tmp_path / "file"))
+    running = job(tmp_path, sink={"path": there})
+    with pytest.raises(ExternalError) as error:
+        check(Pipeline(running, open_journal(running)))
+    lines = [line for line in str(error.value).splitlines() if "sinks[0]" in line]
+    assert [there in line and text in line for line, text in zip(lines, said, strict=True)] == [
+        True
+    ]
+    assert (tmp_path / "file").read_text() == "mine"
 
 
 def test_a_log_that_has_lost_batches_is_told_before_the_start(tmp_path: Path) -> None:
