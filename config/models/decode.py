@@ -1,5 +1,6 @@
 """How a record's value becomes typed columns."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,6 +12,13 @@ from unskew.config.types.ddl import DdlError, parse_columns
 from unskew.grouping.options.broken_rules import make_rule_error
 
 RAW_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp")
+RESERVED_COLUMNS = frozenset(
+    [
+        *(f"raw_{name}" for name in (*RAW_COLUMNS, "stamped_on_arrival")),
+        *("reject_reason", "_attempt", "_corrupt", "_filtered", "_present"),
+    ]
+)
+"""Columns of ours that are beside those of a record."""
 
 
 CSV_UNSUPPORTED_TYPES = frozenset({"array", "map", "struct", "void"})
@@ -18,12 +26,22 @@ CSV_UNSUPPORTED_TYPES = frozenset({"array", "map", "struct", "void"})
 
 def _check_ddl(text: str) -> str:
     try:
-        parse_columns(text)
+        columns = parse_columns(text)
     except DdlError as error:
         raise make_rule_error(
             f"character {error.column} of the Spark DDL schema: {error.rule}", error.suggestion
         ) from None
+    _check_names(columns.names)
     return text
+
+
+def _check_names(columns: Sequence[str]) -> None:
+    for name in columns:
+        if name.lower() in RESERVED_COLUMNS:
+            raise make_rule_error(
+                f'the column "{name}" is called as one of Unskew\'s own',
+                "leave it out or rename it",
+            )
 
 
 def _check_csv_ddl(text: str) -> str:
@@ -41,7 +59,7 @@ def _check_schema_file(text: str, info: ValidationInfo) -> str:
     """An Avro schema that can be read; relative to the job file, kept as an absolute path."""
     folder = (info.context or {}).get("folder", Path.cwd())
     path = Path(folder, text).absolute()
-    read_avro_columns(path)
+    _check_names(read_avro_columns(path))
     return str(path)
 
 
@@ -125,8 +143,8 @@ class AvroDecode(Model):
     """The value is an Avro record."""
 
     type: Literal["avro"]
-    """The value is one Avro record in binary form. One with a text of more than 64 MiB, or a list
-    of more than a million, is not decoded."""
+    """The value is one Avro record in binary form. One with a text of more than 64 MiB, a list of
+    more than a million, or a decimal of more digits than the schema says, is not decoded."""
     schema_file: Annotated[Location, AfterValidator(_check_schema_file)] = Field(
         examples=["trade.avsc"]
     )

@@ -1,16 +1,16 @@
 """Records become typed columns; `reject_reason` says why one cannot be decoded."""
 
-import json
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.avro.functions import from_avro
 
 from unskew.config.models.decode import AvroDecode, CsvDecode, Decode, JsonDecode, TextDecode
+from unskew.config.types.avro import load_avro_schema
 from unskew.jobs.query.bounds.attempt import try_evaluate
+from unskew.jobs.query.bounds.avro import has_text_of_other_bytes, parse_avro
 from unskew.jobs.query.bounds.decimals import (
     format_with_texts,
     parse_schema,
@@ -48,7 +48,7 @@ def decode(raw: DataFrame, how: Decode, raw_columns: Sequence[str]) -> DataFrame
     if isinstance(how, TextDecode):
         others = [sf.col(name) for name in raw_columns if name != "value"]
         return raw.select(*kept, *others, text.alias("value"), reason.alias(REJECT_REASON))
-    parsed = raw.select("*", *_parse(how, text, raw.sparkSession))
+    parsed = raw.select("*", *_parse(how, text, raw))
     decimals = read_decimals(how.ddl) if isinstance(how, CsvDecode) else {}
     fields = {name: _take_field(how, name) for name in how.columns}
     values = {**fields, **{name: to_decimal(fields[name], decimals[name]) for name in decimals}}
@@ -56,12 +56,16 @@ def decode(raw: DataFrame, how: Decode, raw_columns: Sequence[str]) -> DataFrame
     for name in decimals:
         undecoded = undecoded | (fields[name].isNotNull() & values[name].isNull())
     reason = reason.when(undecoded, NOT_DECODED)
+    if isinstance(how, AvroDecode):
+        kind = parsed.schema[_DECODED].dataType
+        reason = reason.when(has_text_of_other_bytes(sf.col(_DECODED), kind), NOT_UTF8)
     others = [sf.col(name) for name in raw_columns if name not in how.columns]
     decoded = [value.alias(name) for name, value in values.items()]
     return parsed.select(*kept, *others, *decoded, reason.alias(REJECT_REASON))
 
 
-def _parse(how: Decode, text: Column, spark: SparkSession) -> list[Column]:
+def _parse(how: Decode, text: Column, raw: DataFrame) -> list[Column]:
+    spark = raw.sparkSession
     if isinstance(how, JsonDecode):
         flat = _is_flat(sf.col("value"))
         wrapped = _parse_wrapped(how, sf.when(~flat, text))
@@ -72,7 +76,7 @@ def _parse(how: Decode, text: Column, spark: SparkSession) -> list[Column]:
         parsed = try_evaluate(spark, sf.from_csv(text, schema, _make_csv_options(how)))
         return [parsed.alias(_DECODED)]
     assert isinstance(how, AvroDecode)
-    return [_parse_avro(how).alias(_DECODED)]
+    return [_parse_avro(how, raw).alias(_DECODED)]
 
 
 def _is_flat(value: Column) -> Column:
@@ -130,12 +134,12 @@ def _is_undecoded(how: Decode) -> Column:
     return decoded.isNull() | sf.col(f"{_DECODED}.{_CORRUPT}").isNotNull()
 
 
-def _parse_avro(how: AvroDecode) -> Column:
+def _parse_avro(how: AvroDecode, raw: DataFrame) -> Column:
     """The Avro record, with one field more: true where the record could be read.
 
     Where Spark cannot decode a record, all its fields are null, as those of a valid one may be.
     """
-    written = json.loads(Path(how.schema_file).read_text())
+    written = load_avro_schema(Path(how.schema_file))
     present = {"name": _PRESENT, "type": "boolean", "default": True}
     read = {**written, "fields": [*written["fields"], present]}
     value = sf.col("value")
@@ -143,8 +147,7 @@ def _parse_avro(how: AvroDecode) -> Column:
         # A zero byte and the schema's number in the registry come first.
         headed = sf.expr("startswith(value, X'00')") & (sf.length(value) >= _WIRE_BYTES)
         value = sf.when(headed, sf.expr(f"substring(value, {_WIRE_BYTES + 1})"))
-    options = {"mode": "PERMISSIVE", "avroSchema": json.dumps(read)}
-    return from_avro(value, json.dumps(written), options)
+    return parse_avro(raw, value, written, read)
 
 
 def _make_csv_options(how: CsvDecode) -> dict[str, str]:

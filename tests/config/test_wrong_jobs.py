@@ -40,6 +40,25 @@ AVRO_FILES = {
     "string.avsc": '{"type": "string"}',
     "unknown.avsc": '{"type": "record", "name": "T", "fields": [{"name": "a", "type": "strin"}]}',
     "broken.avsc": '{"type": "record",\n  "name": ',
+    "no_fields.avsc": '{"type": "record", "name": "T"}',
+    "recursive.avsc": '{"type": "record", "name": "T", "namespace": "a", "fields": ['
+    '{"name": "n", "type": ["null", "T"]}, {"name": "m", "type": {"type": "array", '
+    '"items": "a.T"}}]}',
+    "java.avsc": '{"type": "record", "name": "a b", "aliases": "c", "fields": ['
+    '{"name": "a-b", "type": "int"}, {"name": "n", "type": "int", "order": "up"},'
+    '{"name": "N", "type": "int"}, {"name": "u", "type": ["int", "int"]},'
+    '{"name": "v", "type": [["int"]]}, {"name": "w", "type": {"type": {"type": "int"}}}]}',
+    "sizes.avsc": '{"type": "record", "name": "T", "fields": ['
+    '{"name": "f", "type": {"type": "fixed", "name": "F", "size": 2147483647}},'
+    '{"name": "d", "type": {"type": "bytes", "logicalType": "decimal", "precision": 39}},'
+    '{"name": "s", "type": {"type": "string", "logicalType": "decimal", "precision": 3}}]}',
+    "deep.avsc": '{"type": "record", "name": "T", "fields": [{"name": "d", "type": '
+    + '{"type": "array", "items": ' * 101
+    + '"int"'
+    + "}" * 101
+    + "}]}",
+    "ours.avsc": '{"type": "record", "name": "T", "fields": ['
+    '{"name": "s", "type": "string"}, {"name": "_Present", "type": "int"}]}',
 }
 _TOP_LEVEL_KEY = re.compile(r"^([a-z_]+):", re.MULTILINE)
 

@@ -12,9 +12,17 @@ import numpy as np
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from unskew.config.models.decode import AvroDecode, CsvDecode, Decode, JsonDecode, TextDecode
-from unskew.jobs.query.decode import MARK, decode
-from unskew.jobs.query.source import COLUMNS
+from unskew.config.models.decode import (
+    RESERVED_COLUMNS,
+    AvroDecode,
+    CsvDecode,
+    Decode,
+    JsonDecode,
+    TextDecode,
+)
+from unskew.jobs.query import expressions
+from unskew.jobs.query.decode import _CORRUPT, _PRESENT, MARK, REJECT_REASON, decode
+from unskew.jobs.query.source import COLUMNS, STAMPED_ON_ARRIVAL
 
 pytestmark = pytest.mark.spark
 
@@ -44,15 +52,18 @@ def decoded(
     spark: SparkSession, how: Decode, values: list[bytes | None]
 ) -> list[tuple[object, ...]]:
     """The decoded columns and the reason, one row a value."""
+    columns = [*how.columns, "reject_reason"]
+    return [tuple(row) for row in decoded_rows(spark, how, values).select(*columns).collect()]
+
+
+def decoded_rows(spark: SparkSession, how: Decode, values: list[bytes | None]) -> DataFrame:
     rows = [
         (None, bytearray(v) if v is not None else None, "t", 0, i) for i, v in enumerate(values)
     ]
     raw: DataFrame = spark.createDataFrame(
         rows, "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT"
     ).selectExpr("*", "timestamp '2026-01-01' AS timestamp")
-    columns = [*how.columns, "reject_reason"]
-    rows = decode(raw, how, COLUMNS).orderBy("raw_offset").select(*columns).collect()
-    return [tuple(row) for row in rows]
+    return decode(raw, how, COLUMNS).orderBy("raw_offset")
 
 
 def test_text(spark: SparkSession) -> None:
@@ -332,3 +343,9 @@ def test_an_avro_record_that_says_it_is_huge_is_rejected(
         length.append(left & 127 | 128)
         left >>= 7
     assert decoded(spark, how, [bytes([*length, left])]) == [(None, "not_decoded")]
+
+
+def test_no_column_of_a_record_is_called_as_one_of_ours() -> None:
+    ours = {f"raw_{name}" for name in COLUMNS} | {STAMPED_ON_ARRIVAL, REJECT_REASON}
+    ours |= {_CORRUPT, _PRESENT, expressions.FILTERED, expressions._ATTEMPT}
+    assert ours == RESERVED_COLUMNS

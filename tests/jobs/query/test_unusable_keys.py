@@ -1,4 +1,4 @@
-"""Which keys of a record can be used, and what the record's dead letter says."""
+"""Which keys of a record can be used, what its dead letter says, and which rows carry it."""
 
 import json
 from datetime import UTC, datetime
@@ -9,9 +9,10 @@ from pyspark.sql import SparkSession
 
 from unskew import load_job
 from unskew.jobs.operators.hashtags import Hashtags
+from unskew.jobs.operators.registry import make_operator
 from unskew.jobs.query import source
 from unskew.jobs.query.decode import decode
-from unskew.jobs.query.prepare import prepare
+from unskew.jobs.query.prepare import REJECTED, prepare
 
 pytestmark = pytest.mark.spark
 
@@ -101,3 +102,32 @@ def test_a_key_that_is_no_text_does_not_hide_how_long_it_is(spark: SparkSession)
 
     assert sorted(row.key for row in judged if row.why is None) == ["61", "61", "61FF62", "FFFFFF"]
     assert [row.why for row in judged if row.why is not None] == [LONG, LONG]
+
+
+@pytest.mark.parametrize(("on_error", "carried"), [("stop", None), ("dead_letter", ("t", 3, 7))])
+def test_a_row_carries_its_record_only_where_the_operator_may_reject_it(
+    spark: SparkSession, on_error: str, carried: tuple[str, int, int] | None
+) -> None:
+    record = json.dumps({"text": "one"}).encode()
+    raw = spark.createDataFrame(
+        [(None, record, "t", 3, 7, NOW, False)],
+        "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT,"
+        f" timestamp TIMESTAMP, {source.STAMPED_ON_ARRIVAL} BOOLEAN",
+    )
+    schema = {"type": "json", "schema": "text STRING"}
+    changes = {
+        "decode": schema,
+        "operator.text": "text",
+        "event_time": "timestamp",
+        "checkpoint": "unused",
+    }
+    job = load_job("word_count", {**changes, "on_error": on_error, "max_future": "off"})
+    rows = decode(raw, job.decode, source.COLUMNS)
+
+    made, _ = prepare(rows, make_operator(job.operator), job)
+
+    (row,) = made.select("key", REJECTED).collect()
+    assert row.key == "one"
+    rejected = row[REJECTED]
+    where = None if rejected is None else (rejected.topic, rejected.partition, rejected.offset)
+    assert where == carried
