@@ -11,10 +11,14 @@ from typing import Any
 import fastavro
 import numpy as np
 import pytest
+from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from tests.jobs.query.test_decode import decoded, decoded_rows
+from tests.support.dead_letters import dead_letters_in
+from tests.support.running.in_process import Ran
 from unskew.config.models.decode import AvroDecode
+from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.query.bounds.avro import _DECIMAL_BYTES_MAX, _LARGE_BYTES
 
 pytestmark = pytest.mark.spark
@@ -124,6 +128,35 @@ def test_a_text_that_is_no_utf8_is_rejected(spark: SparkSession, tmp_path: Path)
     ]
     reasons = [row.reject_reason for row in decoded_rows(spark, how, values).collect()]
     assert reasons == [None, "not_utf8", "not_utf8", None, None]
+
+
+@pytest.mark.parametrize("grouping", ["none", "level"])
+def test_a_job_counts_all_but_the_record_that_is_rejected(
+    spark: SparkSession, tmp_path: Path, broker: Broker, grouping: str
+) -> None:
+    topic = f"dear-{grouping}"
+    broker.create_topics([topic])
+    producer = Producer({"bootstrap.servers": broker.address, "log_level": 0})
+    for number in (b"\x05", TOO_LARGE, b"\x07"):
+        producer.produce(topic, as_bytes(number), partition=0)
+    assert producer.flush(30) == 0
+    source = {"type": "kafka", "bootstrap_servers": broker.address, "subscribe": [topic]}
+    how = avro_of(tmp_path, of_bytes(9))
+    ran = Ran(
+        spark,
+        tmp_path,
+        grouping,
+        source={**source, "start": "earliest"},
+        decode={"type": "avro", "schema_file": how.schema_file},
+        event_time="timestamp",
+        window={"type": "none"},
+        lateness=None,
+        grouping={"type": grouping},
+        operator={"type": "aggregate", "key": "'all'", "columns": {"dear": "sum(s)"}},
+    )
+    assert [row["dear"] for row in ran.rows] == [Decimal("0.12")]
+    (rejected,) = dead_letters_in(tmp_path / "bad")
+    assert (rejected["reason"], int(rejected["offset"])) == ("not_decoded", 1)
 
 
 RICH: Any = {
