@@ -7,6 +7,7 @@ from typing import Any
 from unskew.config.files import read_regular_file
 from unskew.config.types.avro_rules import RECORDS, find_problems
 from unskew.grouping.options.broken_rules import make_rule_error
+from unskew.grouping.options.printed import escape_line
 
 SCHEMA_BYTES_MAX = 1024 * 1024
 _SHOWN_MAX = 5
@@ -51,12 +52,16 @@ def _check(schema: object) -> None:
         raise make_rule_error("the schema must be a record", "wrap it into one")
     if problems := find_problems(schema):
         more = f" and {len(problems) - _SHOWN_MAX} more" if len(problems) > _SHOWN_MAX else ""
-        listed = " ".join("; ".join(problems[:_SHOWN_MAX]).split())[:_SHOWN_LENGTH_MAX]
-        raise make_rule_error(f"an Avro schema: {listed}{more}", "check the file")
+        raise _make_error("; ".join(problems[:_SHOWN_MAX])[:_SHOWN_LENGTH_MAX] + more)
     try:
         parse_schema(schema)
     except UnknownType as error:
-        raise make_rule_error(f'an Avro schema: no type "{error.name}"', "check the file") from None
+        raise _make_error(f'no type "{error.name}"') from None
     except Exception as error:  # noqa: BLE001 - fastavro raises whatever its walk runs into
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise make_rule_error(f"an Avro schema: {reason}", "check the file") from None
+        raise _make_error(str(error)[:200] or type(error).__name__) from None
+
+
+def _make_error(problem: str) -> Exception:
+    # A name may hold what is no character at all, which no message could be made of.
+    rule = f"an Avro schema: {escape_line(' '.join(problem.split()))}"
+    return make_rule_error(rule, "check the file")

@@ -57,6 +57,10 @@ AVRO_FILES = {
     + '"int"'
     + "}" * 101
     + "}]}",
+    "no_text.avsc": '{"type": "record", "name": "\\ud800", "fields": ['
+    '{"name": "a", "type": "\\udfff"}]}',
+    "no_type.avsc": '{"type": "record", "name": "T", "fields": ['
+    '{"name": "a", "type": "\\udfff\\n"}]}',
     "ours.avsc": '{"type": "record", "name": "T", "fields": ['
     '{"name": "s", "type": "string"}, {"name": "_Present", "type": "int"}]}',
 }
