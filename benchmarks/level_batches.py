@@ -223,20 +223,23 @@ def _curve_rows(options: Options) -> Iterator[Row]:
 def least_expected(extra: float, records: int, zipf: float, partitions: int, sources: int) -> float:
     """The largest load over the mean with `extra` pairs a key, at best and on average.
 
-    A source's records of a partition depart from their part by chance, with a deviation of d =
-    sqrt(partitions * sources / records) of it. Of those it can move at most what its shared keys
-    have: in two partitions each, the largest `extra` of the keys. So what stays of a normal
-    variable is what is beyond that part a of it, with the variance below; the sum over sources has
-    1 / sqrt(sources) of its deviation, and the fullest partition is the largest of so many.
+    The largest `extra` of the keys are shared, in two partitions each. A source's other records of
+    a partition depart from their part by chance, with a deviation of d = sqrt(others * partitions *
+    sources / records) of it, others being their part of all records. It can move at most what its
+    shared keys have. So what stays of a normal variable is what is beyond that part a of it, with
+    the variance below; the sum over sources has 1 / sqrt(sources) of its deviation, and the fullest
+    partition is the largest of so many that are independent.
 
     >>> [round(least_expected(extra, 10**6, 0.0, 100, 48), 4) for extra in (0.0, 0.05, 1.0)]
-    [1.0251, 1.0131, 1.0]
+    [1.0251, 1.0125, 1.0]
     """
     normal = NormalDist()
     shares = np.arange(1, CURVE_KEYS + 1.0) ** -zipf
-    a = float(shares[: round(extra * CURVE_KEYS)].sum() / shares.sum())
-    a /= (partitions * sources / records) ** 0.5
-    left = 2 * ((1 + a * a) * normal.cdf(-a) - a * normal.pdf(a))
+    shared = float(shares[: round(extra * CURVE_KEYS)].sum() / shares.sum())
+    if shared >= 1.0:
+        return 1.0
+    a = shared / ((1.0 - shared) * partitions * sources / records) ** 0.5
+    left = (1.0 - shared) * 2 * ((1 + a * a) * normal.cdf(-a) - a * normal.pdf(a))
     grid = np.linspace(-8.0, 8.0, 4001)
     below = np.array([normal.cdf(x) for x in grid]) ** partitions
     largest = float((grid[1:] * np.diff(below)).sum())

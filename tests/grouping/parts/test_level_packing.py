@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from benchmarks import level_batches
 from tests.support.level_sources import KEYS, largest, make, play, replication, stream
 from unskew.grouping.algorithms.level import Level, LevelParams
 from unskew.grouping.base import Int64s, Setting, UInt64s
@@ -191,3 +192,10 @@ def test_sources_agree_on_packed_homes_from_the_second_batch_on(sources: int, se
             assert routers[0].state["plan_used"][0] == 1
             assert replication(batch, routes) <= 1.05
             assert largest(routes, 100) <= 1.02
+
+
+def test_packed_keys_that_share_a_partition_leave_none_above_the_others() -> None:
+    """The hottest key has 41 partitions here, and in one of those are parts of others."""
+    _, later = level_batches.play("zipf:z=2.0,keys=10000", 1_000_000, 2, 68, 5, 4)
+    assert later.replication <= 1.05
+    assert later.max_over_mean <= 1.02

@@ -174,3 +174,22 @@ def test_a_stream_that_stays_is_planned_for_in_every_batch() -> None:
         if number:
             assert replication(batch, routes) <= 1.05
             assert largest(routes, PARTITIONS) <= 1.02
+
+
+@pytest.mark.parametrize(("times", "waits"), [(1.6, [0, 0]), (2.2, [1, 1])])
+def test_a_plan_failed_if_loads_are_further_apart_than_chance_leaves_them(
+    times: float, waits: list[int]
+) -> None:
+    """Chance leaves partitions 0.0065 of the mean apart here; one is above 1.02 in either case."""
+    routers = make(PARTITIONS, SOURCES)
+    for number in range(2):
+        play(routers, weighted(np.ones(FEW.size), number))
+    deviations = np.where(np.arange(PARTITIONS) % 2, 1.0, -1.0)
+    deviations[1], deviations[3] = 3.0, -1.0
+    deviations *= 0.0065 * times / np.sqrt(np.mean(deviations**2))
+    for router in routers:
+        router.state["plan_loads"][:] = 0
+    routers[0].state["plan_loads"][:] = RECORDS / PARTITIONS * (1.0 + deviations)
+    begin_all(routers, None)
+    assert deviations.max() > 0.02
+    assert routers[0].state["plan_waits"].tolist() == waits
