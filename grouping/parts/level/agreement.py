@@ -49,9 +49,10 @@ _SPREAD = 0.1, 8.0
 """How far apart chance leaves all partitions, in the same unit: the first, and the second times
 what it does to a source's own partitions, relative to their part. Measured; shared keys even out
 more of what is small."""
-_SPREAD_CHANCE = 5.0
-"""Their spread differs from batch to batch. With 3.0, 3 of 48 good batches at z = 0.1 counted as
-failed, with 48 sources and 100 partitions, and after each all sources were exact for a batch."""
+_SPREAD_CHANCE, _SPREAD_LEAST = 3.0, 0.35
+"""How much further apart loads may be until a plan counts as failed: standard deviations of what
+chance does to their spread, and at least so much. With the first alone 3 of 48 good batches at
+z = 0.1 counted as failed, with 48 sources and 100 partitions; all were exact in the next one."""
 _WORTH = 0.95
 """A plan is used if it makes at most this part of the pairs that being exact makes."""
 _PACKED_FROM = 1.048
@@ -231,7 +232,7 @@ def _was_good(states: Sequence[Arrays], where: Where, largest: float, chance: fl
         return False
     deviations = loads / max(float(loads.mean()), 1.0) - 1.0
     usual = (_SPREAD[0] + _SPREAD[1] * chance * np.sqrt(len(states))) * chance
-    by_chance = usual * (1.0 + _SPREAD_CHANCE / np.sqrt(2 * loads.size))
+    by_chance = usual * (1.0 + max(_SPREAD_CHANCE / np.sqrt(2 * loads.size), _SPREAD_LEAST))
     return bool(np.sqrt(np.mean(deviations**2)) <= by_chance or deviations.max() <= largest - 1.0)
 
 
