@@ -51,8 +51,8 @@ what it does to a source's own partitions, relative to their part. Measured; sha
 more of what is small."""
 _SPREAD_CHANCE, _SPREAD_LEAST = 3.0, 0.35
 """How much further apart loads may be until a plan counts as failed: standard deviations of what
-chance does to their spread, and at least so much. With the first alone 3 of 48 good batches at
-z = 0.1 counted as failed, with 48 sources and 100 partitions; all were exact in the next one."""
+chance does to their spread, and no less than the second. By the first alone 3 of 48 good batches
+at z = 0.1 counted as failed, with 48 sources and 100 partitions; all were exact in the next."""
 _WORTH = 0.95
 """A plan is used if it makes at most this part of the pairs that being exact makes."""
 _PACKED_FROM = 1.048
