@@ -88,8 +88,10 @@ def _check_named(schema: dict[str, Any], path: _TypePath) -> _Problems:
     full = replace(path, namespace=str(space)).full_name(name)
     if "name" not in schema or not all(map(_NAME.fullmatch, full.split("."))):
         yield f"{path}: no name that Java takes ({full})"
-    if not isinstance(schema.get("aliases", []), list):
-        yield f"{path}: aliases that are no list"
+    if not _are_names(schema.get("aliases", [])):
+        yield f"{path}: aliases that are no list of names"
+    if not isinstance(schema.get("symbols", []), list):
+        yield f"{path}: symbols that are no list"
     if schema["type"] == "fixed":
         size = schema.get("size")
         if not isinstance(size, int) or not 1 <= size <= FIXED_BYTES_MAX:
@@ -119,9 +121,15 @@ def _check_fields(fields: object, path: _TypePath) -> _Problems:
         order = each.get("order", "ascending")
         if not isinstance(order, str) or order.lower() not in _ORDERS:
             yield f"{at}: an order is one of {', '.join(sorted(_ORDERS))}"
-        if not isinstance(each.get("aliases", []), list):
-            yield f"{at}: aliases that are no list"
+        if not _are_names(each.get("aliases", [])):
+            yield f"{at}: aliases that are no list of names"
         yield from _check(each.get("type"), at)
+
+
+def _are_names(aliases: object) -> bool:
+    return isinstance(aliases, list) and all(
+        isinstance(each, str) and all(map(_NAME.fullmatch, each.split("."))) for each in aliases
+    )
 
 
 def _check_decimal(schema: dict[str, Any], path: _TypePath) -> _Problems:

@@ -61,6 +61,8 @@ AVRO_FILES = {
     '{"name": "a", "type": "\\udfff"}]}',
     "no_type.avsc": '{"type": "record", "name": "T", "fields": ['
     '{"name": "a", "type": "\\udfff\\n"}]}',
+    "lists.avsc": '{"type": "record", "name": "T", "aliases": [""], "fields": ['
+    '{"name": "e", "aliases": [1], "type": {"type": "enum", "name": "E", "symbols": "A"}}]}',
     "ours.avsc": '{"type": "record", "name": "T", "fields": ['
     '{"name": "s", "type": "string"}, {"name": "_Present", "type": "int"}]}',
 }
