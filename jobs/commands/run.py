@@ -81,9 +81,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.rows is not None and not arguments.dry_run:
         raise UsageError("run: --rows: belongs to --dry-run")
     quiet_spark(arguments.spark_log, debug=arguments.debug)
+    kind: type[UnskewError] = ExternalError
     try:
         return (_run_dry if arguments.dry_run else _run)(loaded, arguments)
     except UnskewError as error:
+        # Of some expressions only Spark knows that the file is wrong.
+        kind = UsageError if isinstance(error, UsageError) else ExternalError
         lines = [redact(line, loaded.hidden) for line in error.problems]
         cause: BaseException = error
     except (KeyboardInterrupt, BrokenPipeError):
@@ -99,8 +102,8 @@ def run(arguments: argparse.Namespace) -> int:
         from unskew.jobs.observe.terminal import Log  # noqa: PLC0415
 
         Log(loaded.job.name, "json").write_event("failed", "error", problems=lines)
-        return ExternalError.exit_code
-    raise ExternalError(*lines) from None
+        return kind.exit_code
+    raise kind(*lines) from None
 
 
 def _run_dry(loaded: "Loaded", arguments: argparse.Namespace) -> int:

@@ -27,6 +27,7 @@ from unskew.grouping.spark.private_files import make_private_folder
 from unskew.grouping.spark.warm_up import start_workers
 from unskew.jobs.checkpoint.lock import make_jvm_lock
 from unskew.jobs.engine.launch import launch
+from unskew.jobs.engine.spark_errors import translate_spark_errors
 from unskew.jobs.local.jars import fetch_jars
 from unskew.jobs.local.java import find_java_home
 from unskew.jobs.local.resources import find_resource
@@ -105,7 +106,9 @@ def open_job_session(job: Job) -> Iterator[SparkSession]:
         **_limit_avro(job),
         "spark.sql.shuffle.partitions": str(job.merge.partitions),
     }
-    with session(job.name, settings, {name for each in targets for name in each.jar_sets}) as spark:
+    jar_sets = {name for each in targets for name in each.jar_sets}
+    # Spark's exceptions are texts of its JVM: they are read before the session ends it.
+    with session(job.name, settings, jar_sets) as spark, translate_spark_errors(job):
         yield spark
 
 

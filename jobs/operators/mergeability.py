@@ -17,6 +17,7 @@ from pyspark.sql import functions as sf
 
 from unskew.grouping.base import Int64s
 from unskew.jobs.operators.base import EVENT_TIME, KEY, PANE, RECORDS, Operator
+from unskew.jobs.operators.user_code.failing_rows import OperatorError, Part, describe_failure
 
 Results = dict[tuple[str, int], dict[str, Any]]
 """The columns of a result, by key and pane."""
@@ -114,10 +115,18 @@ def merge_results(
     partials = []
     for case, (rows, pieces) in enumerate(splits):
         for piece in np.unique(pieces)[::-1]:
-            made = operator.partial(rows.filter(pa.array(pieces == piece))).select(names)
+            made = _make_partials(operator, rows.filter(pa.array(pieces == piece))).select(names)
             partials.append(made.append_column(_CASE, pa.array(np.full(made.num_rows, case))))
     frame = spark.createDataFrame(pa.concat_tables(partials[::-1]))
     return _collect(operator, frame, operator.merge, len(splits))
+
+
+def _make_partials(operator: Operator, piece: pa.Table) -> pa.Table:
+    try:
+        return operator.partial(piece)
+    except Exception as error:
+        failed = Part(piece, None, error)
+        raise OperatorError(describe_failure(operator, failed)) from error
 
 
 def compute_direct_results(

@@ -1,13 +1,14 @@
 """What Spark says of a job's expressions before anything is read, each by its place in the file."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
-from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
 
-from unskew.config.errors import UsageError
+from unskew.config.errors import ExternalError, UsageError
 from unskew.config.models.base import find_bare_column
 from unskew.config.models.job import Job
 from unskew.config.problems.problem import Path, format_path
@@ -63,6 +64,19 @@ def _list_partition_columns(job: Job) -> list[tuple[Path, PartitionColumn]]:
         return []
     columns = enumerate(read_partition_columns(job))
     return [(("sinks", 0, "partition_by", index), column) for index, column in columns]
+
+
+@contextmanager
+def name_wrong_expressions(spark: SparkSession, job: Job) -> Iterator[None]:
+    """Where Spark or the job fails and expressions are wrong, raise what is wrong with them.
+
+    For some sample records: to check the expressions first would take longer than all the rest.
+    """
+    try:
+        yield
+    except (ExternalError, PySparkException):
+        check_expressions(spark, job)
+        raise
 
 
 def _list_expressions(job: Job) -> list[tuple[Path, str]]:

@@ -13,6 +13,8 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.readwriter import DataFrameReader
@@ -94,8 +96,15 @@ def read_range(
 
 def read_static(spark: SparkSession, values: Sequence[bytes]) -> DataFrame:
     """Records with these values and nothing else of their own, not as a stream."""
-    rows = [(None, value, None, 0, offset, None) for offset, value in enumerate(values)]
-    frame = spark.createDataFrame(rows, _SCHEMA)
+    records = {"value": pa.array(values, pa.binary()), "offset": np.arange(len(values))}
+    # As Arrow: for rows of Python's Spark starts a daemon of workers besides that of the operators.
+    frame = spark.createDataFrame(pa.table(records)).select(
+        sf.lit(None).cast("binary").alias("key"),
+        "value",
+        sf.lit(None).cast("string").alias("topic"),
+        sf.lit(0).alias("partition"),
+        "offset",
+    )
     arrived = sf.current_timestamp().alias("timestamp")
     return frame.select(*COLUMNS[:-1], arrived, sf.lit(False).alias(STAMPED_ON_ARRIVAL))
 

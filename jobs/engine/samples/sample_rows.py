@@ -26,6 +26,7 @@ from unskew.jobs.kafka.newest_records import RawSample
 from unskew.jobs.operators.base import KEY, KEY_HASH, PANE, Operator
 from unskew.jobs.operators.user_code.failing_rows import make_partials
 from unskew.jobs.query import source
+from unskew.jobs.query.check_expressions import name_wrong_expressions
 from unskew.jobs.query.decode import decode
 from unskew.jobs.query.pipeline import prepare_records, read_file_cost
 from unskew.jobs.query.prepare import REJECTED
@@ -81,7 +82,11 @@ def evaluate_keys_in(spark: SparkSession, raw: RawSample, expression: str) -> Se
 
 def sample_job(job: Job, raw: RawSample | None, records: int) -> JobSample:
     """The rows of a job's sample; without `raw`, Spark reads it from the job's source."""
-    with translate_spark_errors(job), open_job_session(job) as spark:
+    with (
+        translate_spark_errors(job),
+        open_job_session(job) as spark,
+        name_wrong_expressions(spark, job),
+    ):
         for file in job.operator.files():
             spark.sparkContext.addPyFile(file)
         return sample_job_in(spark, job, raw, records)

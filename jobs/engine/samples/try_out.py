@@ -5,6 +5,7 @@ The job is as its file says, but for where it reads, writes and keeps its progre
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,9 +27,13 @@ from unskew.config.yaml.results_list import SECTION, read_result_names
 from unskew.jobs.engine.service import Service
 from unskew.jobs.engine.session import SHORT_LIVED, open_job_session
 from unskew.jobs.engine.spark_errors import translate_spark_errors
+from unskew.jobs.observe.batches.batch import BatchDone
+from unskew.jobs.observe.follower import Follower
 from unskew.jobs.operators.base import EVENT_TIME, KEY_HASH, PANE, RESULT, Operator
 from unskew.jobs.operators.mergeability import Case, CounterExample, find_violations, shrink
-from unskew.jobs.operators.registry import list_key_columns
+from unskew.jobs.operators.registry import list_key_columns, make_operator
+from unskew.jobs.operators.user_code.failing_rows import OperatorError, make_partials
+from unskew.jobs.query.check_expressions import name_wrong_expressions
 from unskew.jobs.query.decode import decode
 from unskew.jobs.query.pipeline import prepare_records
 from unskew.jobs.query.prepare import REJECTED, keep_accepted
@@ -40,6 +45,8 @@ _ROWS = "rows"
 _PAIRS_MAX = 60
 _SEED = 7
 _LINES_MAX = 10
+_LINE = "line"
+_REASON = "reason"
 INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -65,13 +72,35 @@ class Tried:
 def try_out(job_file: str, samples: Path, folder: Path) -> Tried:
     """Run the job over the lines of `samples`; what it writes goes to `folder`."""
     job = load_job(job_file, _make_overrides(job_file, samples, folder))
-    with translate_spark_errors(job), open_job_session(job) as spark:
-        prepared, operator = _prepare_static(spark, job, samples)
-        rejected = _count_rejected(prepared)
-        if not operator.merges:
-            return Tried(_read_rows(prepared), rejected, None)
-        Service(job, spark).run()
-        return Tried(_read_results(spark, job), rejected, _check_mergeability(spark, job, samples))
+    values = samples.read_bytes().splitlines()
+    with (
+        translate_spark_errors(job),
+        open_job_session(job) as spark,
+        name_wrong_expressions(spark, job),
+    ):
+        if not make_operator(job.operator).merges:
+            prepared, _ = _prepare_static(spark, job, values)
+            return Tried(_read_rows(prepared), _count_rejected(prepared), None)
+        rejected = _RejectedCounts()
+        Service(job, spark, (rejected,)).run()
+        results = _read_results(spark, job)
+        violations = _check_mergeability(spark, job, values)
+        return Tried(results, dict(sorted(rejected.counts.items())), violations)
+
+
+class _RejectedCounts(Follower):
+    """Counts the records that a running job rejects, by reason, its operator's failures too."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def on_batch_done(self, done: BatchDone) -> None:
+        """Add what the reports of a batch count."""
+        self.counts.update(done.stats.rejected if done.stats else {})
+
+    def on_records_rejected(self, counts: Mapping[str, int]) -> None:
+        """Add what no report counts."""
+        self.counts.update(counts)
 
 
 def _make_overrides(job_file: str, samples: Path, folder: Path) -> dict[str, object]:
@@ -146,32 +175,48 @@ def _read_table(spark: SparkSession, job: Job, name: str | None) -> list[dict[st
     return [last[group] for group in sorted(last)]
 
 
-def _prepare_static(spark: SparkSession, job: Job, samples: Path) -> tuple[DataFrame, Operator]:
-    raw = read_static(spark, samples.read_bytes().splitlines())
-    return prepare_records(decode(raw, job.decode, COLUMNS), job)
+def _prepare_static(
+    spark: SparkSession, job: Job, values: Sequence[bytes]
+) -> tuple[DataFrame, Operator]:
+    return prepare_records(decode(read_static(spark, values), job.decode, COLUMNS), job)
 
 
 def _count_rejected(prepared: DataFrame) -> Mapping[str, int]:
-    reasons = prepared.where(sf.col(f"{REJECTED}.reason").isNotNull()).groupBy(f"{REJECTED}.reason")
-    return {row["reason"]: int(row["count"]) for row in reasons.count().collect()}
+    reasons = prepared.select(sf.col(REJECTED)["reason"].alias(_REASON)).toArrow()[_REASON]
+    return dict(sorted(Counter(reasons.drop_null().to_pylist()).items()))
 
 
-def _check_mergeability(spark: SparkSession, job: Job, samples: Path) -> Sequence[str] | None:
+def _check_mergeability(
+    spark: SparkSession, job: Job, values: Sequence[bytes]
+) -> Sequence[str] | None:
     """Merge pairs of rows of one key, one in each piece, and all rows in random pieces."""
     # So that each row has the record that it was made of.
     traced = {"on_error": "dead_letter", "grouping": LocalGrouping(type="local")}
-    prepared, operator = _prepare_static(spark, job.model_copy(update=traced), samples)
+    prepared, operator = _prepare_static(spark, job.model_copy(update=traced), values)
     if not operator.has_partials:
         return None
-    accepted = prepared.where(sf.col(f"{REJECTED}.reason").isNull())
-    rows = accepted.orderBy(KEY_HASH, EVENT_TIME, f"{REJECTED}.offset").toArrow()
+    rows = _keep_usable(prepared.toArrow(), operator)
     if not rows.num_rows:
         return []
-    lines = pc.struct_field(rows[REJECTED], "offset").to_pylist()
-    examples, other_types = _find_counter_examples(spark, operator, rows.drop_columns([REJECTED]))
-    texts = samples.read_text("utf-8", errors="replace").splitlines()
+    lines = rows[_LINE].to_pylist()
+    try:
+        examples, types = _find_counter_examples(spark, operator, rows.drop_columns([_LINE]))
+    except OperatorError as error:
+        return [f"on a part of the samples: {error}"]
+    texts = [value.decode(errors="replace") for value in values]
     shown = [_describe(each, lines, texts) for each in examples]
-    return [other_types, *shown] if other_types else shown
+    return [types, *shown] if types else shown
+
+
+def _keep_usable(rows: pa.Table, operator: Operator) -> pa.Table:
+    """The rows that become partials, in the order of their keys, each with its sample's number."""
+    accepted = rows.filter(pc.is_null(pc.struct_field(rows[REJECTED], "reason")))
+    lines = pc.struct_field(accepted[REJECTED], "offset")
+    order = [(name, "ascending") for name in (KEY_HASH, EVENT_TIME, _LINE)]
+    ordered = accepted.append_column(_LINE, lines).drop_columns([REJECTED]).sort_by(order)
+    # In a single piece: Spark reads an Arrow table up to its first empty batch.
+    parts = [part.rows for part in make_partials(operator, ordered) if part.error is None]
+    return pa.concat_tables([ordered.slice(0, 0), *parts]).combine_chunks()
 
 
 def _find_counter_examples(

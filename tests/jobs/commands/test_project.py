@@ -92,6 +92,89 @@ def test_each_of_several_results_is_compared_by_its_name(tmp_path: Path) -> None
     ], tried.stderr
 
 
+FRAGILE = """
+from unskew import OperatorOptions, RowOperator
+
+
+class Fragile(RowOperator):
+    Options = OperatorOptions
+    key = "user"
+    inputs = {"text": "text"}
+    partial_columns = {"texts": "BIGINT"}
+    merge = {"texts": "sum(texts)"}
+
+    def start(self):
+        return 0
+
+    def add(self, state, row):
+        if row.text == "boom":
+            raise ValueError("cannot read this")
+        return state + 1
+
+    def result(self, state):
+        return {"texts": state}
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_samples_on_which_the_operator_raises_are_rejected_as_in_the_job(tmp_path: Path) -> None:
+    job = {
+        "name": "fragile",
+        "source": {"type": "files", "path": "${env:NOT_SET_HERE}"},
+        "decode": {"type": "json", "schema": "user STRING, text STRING"},
+        "operator": {"type": "python", "file": "fragile.py", "class": "Fragile"},
+        "on_error": "dead_letter",
+        "grouping": "level",
+        "sinks": [{"type": "console"}],
+        "checkpoint": str(tmp_path / "checkpoint"),
+        "dead_letters": {"type": "files", "path": str(tmp_path / "dead")},
+    }
+    (tmp_path / "fragile.py").write_text(FRAGILE)
+    (tmp_path / "job.yaml").write_text(json.dumps(job))
+    samples = [("u", "one"), ("u", "boom"), ("v", "boom"), ("u", "three"), (None, "x")]
+    lines = [json.dumps({"user": user, "text": text}) for user, text in samples]
+    (tmp_path / "samples.jsonl").write_text("\n".join(lines))
+    (tmp_path / "expected.jsonl").write_text('{"key": "u", "texts": 2}')
+    tried = unskew("test", str(tmp_path / "job.yaml"))
+    assert tried.stdout.splitlines() == [
+        "results: 1, as expected 1",
+        "rejected: 1 null_key, 2 operator_failed",
+        "partial results merge, however the samples are split",
+    ], tried.stderr
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["test", "run"])
+def test_every_wrong_type_is_named_with_its_place(tmp_path: Path, command: str) -> None:
+    job = {
+        "name": "types",
+        "source": {"type": "files", "path": str(tmp_path / "in")},
+        "decode": {"type": "json", "schema": "user STRING, n INT"},
+        "operator": {
+            "type": "aggregate",
+            "key": "abs(array(user))",
+            "columns": {"n": "count(*)", "low": "min(abs(array(n)))"},
+        },
+        "grouping": "level",
+        "sinks": [{"type": "console"}],
+        "checkpoint": str(tmp_path / "checkpoint"),
+        "dead_letters": {"type": "files", "path": str(tmp_path / "dead")},
+    }
+    (tmp_path / "job.yaml").write_text(json.dumps(job))
+    (tmp_path / "samples.jsonl").write_text('{"user": "u", "n": 1}')
+    (tmp_path / "in").mkdir()
+    option = {"test": "--write", "run": "--dry-run"}[command]
+    tried = unskew(command, str(tmp_path / "job.yaml"), option)
+    fields = [line.partition(": ")[0] for line in tried.stderr.splitlines()]
+    assert [field for field in fields if field.startswith("operator")] == [
+        "operator.key",
+        "operator.columns.low",
+    ], tried.stderr
+    assert tried.returncode == 2
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 def test_samples_have_one_time_in_every_run(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from unskew.jobs.operators.base import EVENT_TIME, KEY, KEY_HASH, PANE, RECORDS,
 from unskew.jobs.operators.hashtags import Hashtags
 from unskew.jobs.operators.mergeability import find_violations, shrink
 from unskew.jobs.operators.paced import PacedOptions
+from unskew.jobs.operators.user_code.failing_rows import OperatorError
 from unskew.jobs.operators.user_code.rows import RowOperator
 from unskew.jobs.operators.vwap import Vwap
 from unskew.jobs.operators.word_count import WordCount
@@ -260,3 +261,32 @@ def test_a_counter_example_is_made_as_small_as_it_can_be(spark: SparkSession) ->
     kept = {rows[row][0] for row in example.rows}
     assert (kept, len(example.rows), len(set(example.pieces))) == ({of_two_pieces.key}, 4, 1)
     assert (example.merged, example.direct) == ({"count": 3}, {"count": 4})
+
+
+class Spread(RowOperator):
+    """The spread of a key's numbers, for which it takes two of them."""
+
+    Options = OperatorOptions
+    key = "key"
+    inputs: Mapping[str, str] = {"volume": "volume"}
+    partial_columns: Mapping[str, str] = {"spread": "BIGINT"}
+    merge: Mapping[str, str] = {"spread": "max(spread)"}
+
+    def start(self) -> list[int]:
+        return []
+
+    def add(self, state: list[int], row: Any) -> list[int]:
+        return [*state, row.volume]
+
+    def result(self, state: list[int]) -> dict[str, int]:
+        first, second, *_ = sorted(state)
+        return {"spread": second - first}
+
+
+def test_an_operator_that_raises_on_a_part_of_the_rows_is_named_with_its_line(
+    spark: SparkSession,
+) -> None:
+    rows = table([("a", 0, at, 1, at, 1) for at in (1, 2)])
+    line = Spread.result.__code__.co_firstlineno + 1
+    with pytest.raises(OperatorError, match=rf"operator Spread: ValueError: .*{line}\) on a row"):
+        find_violations(spark, Spread(OperatorOptions()), [(rows, [np.array([0, 1])])])
