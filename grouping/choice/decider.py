@@ -31,6 +31,8 @@ _TRIAL_BATCHES = 4
 _PATIENCE = 2
 _WEIGHT = 0.4
 _CHANGE_WEAR = 0.95
+_VERSION = 1
+"""Of what `to_json` makes, which had no version at first."""
 _PAIRS_WEIGHT = 0.5
 CHANGE_SECONDS = 3.0
 """What a change takes until one was measured: the query stops, and starts from its checkpoint."""
@@ -197,6 +199,7 @@ class Decider:
     def to_json(self) -> dict[str, Any]:
         """Return the decision as plain numbers and texts."""
         return {
+            "version": _VERSION,
             **{name: getattr(self, name) for name in _PLAIN},
             "products": {way: each.tolist() for way, each in self.products.items()},
             "estimates": self.estimates.to_json(),
@@ -209,8 +212,10 @@ class Decider:
     ) -> "Decider | None":
         """Read what `to_json` made; a ValueError, TypeError or LookupError for anything else.
 
-        None where another version estimated other things: what it knew is not known here.
+        None where another version kept or estimated other things: that is not known here.
         """
+        if data.get("version", _VERSION) != _VERSION:
+            return None
         if data["way"] not in WAYS:
             raise ValueError("no way of this version")
         uneven = {way: Unevenness(**each) for way, each in data["unevenness"].items()}

@@ -47,7 +47,8 @@ def compute_loads_by_way(batch: MeasuredBatch, pairs_ratio: float) -> Mapping[st
     """Compute the partitions' loads under each way; under the batch's own, those they had.
 
     `pairs_ratio` corrects the pairs of `local`, which are fewer where the records of a key lie
-    together in the source.
+    together in the source. `level` has no more even partitions than `level_seconds` gave: with
+    the ideal shares, either of the two would look better than the other while that is taken.
     """
     partitions, records = batch.records.size, int(batch.records.sum())
     distinct = batch.key_counts.distinct
@@ -61,7 +62,10 @@ def compute_loads_by_way(batch: MeasuredBatch, pairs_ratio: float) -> Mapping[st
         KEY: Loads(batch.under_key, _share_evenly(distinct, partitions)),
         HASHED: Loads(batch.under_hash, _share_evenly(distinct, partitions)),
     }
-    return {**loads, batch.way: Loads(batch.records, batch.keys)}
+    own = Loads(batch.records, batch.keys)
+    if batch.way == LEVEL_SECONDS:
+        loads[LEVEL] = own
+    return {**loads, batch.way: own}
 
 
 def _share_evenly(total: float, partitions: int) -> Int64s:

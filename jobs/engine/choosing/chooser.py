@@ -36,6 +36,11 @@ from unskew.jobs.observe.batches.batch import BatchDone
 from unskew.jobs.operators.registry import make_operator
 from unskew.jobs.query.source import make_file_settings
 
+_OTHER_VERSION = (
+    "what was measured so far is of another version of Unskew, which estimates other things: what"
+    " each way takes is measured anew"
+)
+
 
 class Chooser(Protocol):
     """Chooses the grouping of each start of the query; the service calls it."""
@@ -131,6 +136,8 @@ class AutoChooser:
         work: Work | None = None
         if known is not None:
             self._way, self.why, self._decider = known[0].next_way, known[0].why, known[1]
+            if self._decider is None:
+                self.why = f"as before; {_OTHER_VERSION}"
         elif choices and (by_spark is None or choices[-1].way in ways):
             self._way, self.why = choices[-1].way, choices[-1].why
         else:

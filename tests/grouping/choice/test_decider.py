@@ -177,6 +177,9 @@ def test_what_another_version_estimated_is_unknown() -> None:
     fewer = {"values": [1.0] * 3, "covariance": [[0.0] * 3] * 3, "noise": 0.1}
 
     assert Decider.from_json({**known, "estimates": fewer}, 0.03) is None
+    assert Decider.from_json({"version": 0, "way": "sideways", "mood": 1}, 0.03) is None
+    first = {name: each for name, each in known.items() if name != "version"}
+    assert Decider.from_json(first, 0.03) is not None
 
 
 def test_sparks_own_hash_is_a_way_where_the_operator_is_not_sparks() -> None:

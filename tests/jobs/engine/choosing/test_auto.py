@@ -243,3 +243,35 @@ def test_a_driver_that_is_killed_once_it_has_decided_starts_with_its_decision(
     assert totals(broker, f"{topic}-counts") == dict(counts)
     assert [each.way for each in read_choices(journal)] == ["level", "local"]
     assert ways_of(journal) == planned(journal)
+
+
+def test_after_an_upgrade_a_job_goes_on_with_its_way_and_measures_anew(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    files = Files(tmp_path)
+    files.add(0, 2)
+    first = Ran(spark, tmp_path, "one", **OF_WORDS)
+    newest = first.journal.batches()[-1]
+    read = read_known(first.journal, newest, dict)
+    assert read is not None
+    of_other = {
+        "version": 0,
+        "way": "level",
+        "estimates": {"values": [1.0]},
+        "mood": "an older version's",
+    }
+    Path(first.journal.location, f"{newest:012d}", "batch.choice").unlink()
+    write_batch_choice(first.journal, newest, read[0], of_other)
+    files.add(2, 2)
+
+    ran = Ran(spark, tmp_path, "one", **OF_WORDS)
+
+    assert first.last | ran.last == files.totals
+    choice = ran.batches[0].choice
+    assert choice is not None
+    assert choice.way == read[0].next_way
+    assert "is of another version of Unskew" in choice.why
+    assert planned(ran.journal) == ways_of(ran.journal)
+    after = read_known(ran.journal, ran.journal.batches()[-1], dict)
+    assert after is not None
+    assert len(after[1]["estimates"]["values"]) == len(NAMES)
