@@ -38,7 +38,7 @@ from unskew.jobs.query.source import make_file_settings
 
 _OTHER_VERSION = (
     "what was measured so far is of another version of Unskew, which estimates other things: what"
-    " each way takes is measured anew"
+    " each way takes is measured again"
 )
 
 
