@@ -21,6 +21,8 @@ from unskew.grouping.options.broken_rules import (
 from unskew.grouping.options.suggestions import find_nearest, one_of, suggest_nearest
 
 PROBLEMS_MAX = 100
+_BOUNDS = frozenset({"greater_than_equal", "greater_than", "less_than_equal", "less_than"})
+"""Kinds of errors of a number that is beyond a bound."""
 RESULTS_LIST = "operators"
 """What a job may have in the place of `operator` and `sinks`: no field of its own."""
 
@@ -29,12 +31,12 @@ def describe_errors(
     model: type[BaseModel], root: Node, errors: Sequence[ErrorDetails]
 ) -> list[Problem]:
     """One problem for each wrong position, however many alternatives of a union failed there."""
-    by_path: dict[tuple[Path, str], list[Problem]] = {}
+    by_path: dict[tuple[Path, str], list[tuple[str, Problem]]] = {}
     for error in errors[:PROBLEMS_MAX]:
         path = find_path(root, error["loc"])
         problem = _describe_error(model, root, path, error)
-        by_path.setdefault((path, _classify(error)), []).append(problem)
-    joined = [_join(group) for group in by_path.values()]
+        by_path.setdefault((path, _classify(error)), []).append((error["type"], problem))
+    joined = [_join(_leave_out_lists(group)) for group in by_path.values()]
     if len(errors) > PROBLEMS_MAX:
         last = max(problem.position for problem in joined)
         rule = f"{len(errors) - PROBLEMS_MAX} more problems"
@@ -227,6 +229,12 @@ def _take_first_sentence(text: str) -> str:
 def _classify(error: ErrorDetails) -> str:
     """Errors at one path that are alternatives of one union are joined; others stay apart."""
     return "key" if error["type"] in {"extra_forbidden", "missing"} else "value"
+
+
+def _leave_out_lists(group: list[tuple[str, Problem]]) -> list[Problem]:
+    """The problems, only those of bounds where there are such: the value's type was right."""
+    beyond = [problem for kind, problem in group if kind in _BOUNDS]
+    return beyond or [problem for _, problem in group]
 
 
 def _join(group: list[Problem]) -> Problem:

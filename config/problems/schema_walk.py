@@ -14,9 +14,15 @@ def find_chosen(model: type[BaseModel], root: Node, path: Path) -> list[type[Bas
     """The models that the file chooses at `path`: one, unless `type` is missing."""
     node: Node | None = root
     chosen = [model]
+    in_mapping = False
     for part in path:
         node = _get_child(node, part)
-        chosen = _follow_step(chosen, part, node)
+        if in_mapping:
+            # The name of an entry, which the user chose, is no field.
+            chosen, in_mapping = _choose(chosen, node), False
+        else:
+            in_mapping = any(_is_mapping(each, part) for each in chosen)
+            chosen = _follow_step(chosen, part, node)
     return chosen
 
 
@@ -33,11 +39,7 @@ def find_models(model: type[BaseModel], root: Node, path: Path) -> dict[str, dic
     """The fields of every model that could be chosen at `path`, by its `type`."""
     if not path:
         return {}
-    node: Node | None = root
-    chosen = [model]
-    for part in path[:-1]:
-        node = _get_child(node, part)
-        chosen = _follow_step(chosen, part, node)
+    chosen = find_chosen(model, root, path[:-1])
     models_inside = [inner for each in chosen for inner in _find_inner_models(each, path[-1])]
     return {read_tag(each): list_yaml_fields(each) for each in models_inside if read_tag(each)}
 
@@ -84,6 +86,12 @@ def _follow_step(
         return _choose(models, node)
     inner = [inner_model for model in models for inner_model in _find_inner_models(model, part)]
     return _choose(inner, node)
+
+
+def _is_mapping(model: type[BaseModel], part: str | int) -> bool:
+    """Has the field entries under names that the user chooses?"""
+    field = None if isinstance(part, int) else list_yaml_fields(model).get(part)
+    return field is not None and get_origin(field.annotation) is dict
 
 
 def _find_inner_models(model: type[BaseModel], part: str | int) -> list[type[BaseModel]]:

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from unskew.config.problems.problem import Path
-from unskew.config.rules import columns, folders, kafka, results, routing, targets
+from unskew.config.rules import columns, folders, kafka, master, results, routing, targets
 from unskew.config.rules.registry import RULES, Contradiction, find_own_contradictions
 from unskew.config.specs import SECTIONS
 
 __all__ = ["Contradiction", "contradictions"]
 
 # Importing these modules registers their rules.
-_MODULES = (columns, folders, kafka, results, routing, targets)
+_MODULES = (columns, folders, kafka, master, results, routing, targets)
 
 
 def contradictions(sections: Mapping[str, Any]) -> Iterator[Contradiction]:

@@ -11,7 +11,8 @@ from unskew.config.rules.registry import Contradiction, rule
 from unskew.config.types.sql import WITHOUT_BRACKETS, read_expression
 from unskew.grouping.options.suggestions import find_nearest, one_of
 
-_NOT_COLUMNS = WITHOUT_BRACKETS | {"null", "true", "false"}
+# By itself `user` means a column: who asks Spark for its own user can write `current_user`.
+_NOT_COLUMNS = WITHOUT_BRACKETS - {"user"} | {"null", "true", "false"}
 
 
 @rule("operator", "decode", "select")

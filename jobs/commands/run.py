@@ -171,6 +171,8 @@ def parse_overrides(
         path, equals, text = word.partition("=")
         if not equals or not all(path.split(".")):
             raise UsageError(f"{command}: --set: PATH=VALUE, such as partitions=32 (got {word!r})")
+        if not text.strip():
+            raise UsageError(f"{command}: --set {path}: no value; '' is an empty text, null none")
         try:
             node, problems = parse(text)
         except DocumentError as error:

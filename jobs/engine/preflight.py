@@ -9,7 +9,6 @@ those of the Java client, which no client here reads: there Spark's own error mu
 `spark_errors` translates it.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -35,9 +34,6 @@ from unskew.jobs.sinks.registry import list_targets
 from unskew.jobs.sinks.result_writer import read_last_written
 
 ANSWER_SECONDS = 5.0
-_MASTER = re.compile(
-    r"local(\[(\*|[1-9]\d*)(,\s*\d+)?\])?|local-cluster\[.*\]|(spark|k8s)://.+|yarn"
-)
 _PREFIX = "kafka."
 _CHECKPOINT = "checkpoint: "
 
@@ -46,8 +42,6 @@ def check_before_spark(pipeline: Pipeline) -> None:
     """The checks, unless Spark has something to judge first."""
     if not needs_spark_first(pipeline.job):
         check(pipeline)
-    elif problems := list(_check_master(pipeline.job)):
-        raise ExternalError(*problems)
 
 
 def check_expressions_first(spark: SparkSession, pipeline: Pipeline) -> None:
@@ -61,7 +55,6 @@ def check(pipeline: Pipeline) -> None:
     """Raise every problem there is, as one error."""
     job = pipeline.job
     problems = [
-        *_check_master(job),
         *_check_folders(job),
         *_check_outputs_unused(job),
         *_check_brokers(job),
@@ -72,16 +65,6 @@ def check(pipeline: Pipeline) -> None:
         problems += _check_checkpoint(pipeline)
     if problems:
         raise ExternalError(*problems)
-
-
-def _check_master(job: Job) -> Iterator[str]:
-    """Report a master that Spark's launcher would reject with a stack trace."""
-    master = reveal(job.spark).get("spark.master", "local")
-    if not _MASTER.fullmatch(master):
-        yield (
-            f"spark.spark.master: {master}: no master that Spark knows; write local[*],"
-            " spark://HOST:PORT, k8s://URL or yarn"
-        )
 
 
 def _check_folders(job: Job) -> Iterator[str]:

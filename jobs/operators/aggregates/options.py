@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from unskew.config.models.base import IDENTIFIER, Expression, Model, find_bare_column
 from unskew.config.models.operator import OperatorOptions
@@ -39,6 +39,16 @@ def _check_aggregates(text: str) -> str:
     except CallError as error:
         raise make_rule_error(error.rule, error.suggestion) from None
     return text
+
+
+def _name_each(value: object) -> object:
+    if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
+        named = [
+            f"{each if IDENTIFIER.fullmatch(each) else f'name{number}'}: {each}"
+            for number, each in enumerate(value, 1)
+        ]
+        raise make_rule_error("several keys have names", f"write {{{', '.join(named)}}}")
+    return value
 
 
 ColumnName = Annotated[str, Field(max_length=63), AfterValidator(_check_column_name)]
@@ -122,7 +132,11 @@ Column = Annotated[
     Annotated[AggregateText, Tag("as a text")] | Annotated[Sketch, Tag("as a sketch")],
     _choose_by_text("as a text", "as a sketch"),
 ]
-Keys = Annotated[dict[ColumnName, Expression], Field(min_length=1, max_length=KEYS_MAX)]
+Keys = Annotated[
+    dict[ColumnName, Expression],
+    Field(min_length=1, max_length=KEYS_MAX),
+    BeforeValidator(_name_each),
+]
 
 
 class AggregateOptions(OperatorOptions):

@@ -169,7 +169,7 @@ def test_a_port_that_is_taken_and_a_master_that_is_none(problems_of: ProblemsOf)
         (line,) = problems_of(metrics__port=port)
         assert line.startswith(f"metrics: 127.0.0.1:{port}: cannot be listened on: Address already")
     (line,) = problems_of(spark__spark__master="loca")
-    assert line.startswith("spark.spark.master: loca: no master that Spark knows")
+    assert line.startswith('--set spark["spark.master"]: loca: no master that Spark knows')
 
 
 @pytest.mark.usefixtures("impatient")
@@ -203,12 +203,18 @@ def test_set_replaces_values_of_every_kind() -> None:
     assert job.source.options == {"kafka.client.id": "x"}  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("word", ["partitions", "=3", ".a=3", "a..b=1", "a=[", "a=010"])
+@pytest.mark.parametrize("word", ["partitions", "=3", ".a=3", "a..b=1", "a=[", "a=010", "a= "])
 def test_a_wrong_set_is_an_error_of_use(word: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "word_count", "--set", word]) == 2
     error = capsys.readouterr().err
     assert error.startswith("run: --set")
     assert error.count("\n") == 1
+
+
+def test_a_set_without_a_value_speaks_of_no_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "word_count", "--set", "source.path="]) == 2
+    error = capsys.readouterr().err
+    assert error == "run: --set source.path: no value; '' is an empty text, null none\n"
 
 
 def test_a_wrong_value_names_the_flag_that_brought_it(capsys: pytest.CaptureFixture[str]) -> None:
