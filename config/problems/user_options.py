@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from unskew.config.problems.schema_walk import list_yaml_fields
+from unskew.grouping.options.broken_rules import make_rule_error
 
 KNOWN = "known"
 """In an error's context: the options that there are, and what each is for."""
@@ -27,6 +28,14 @@ def validate_options(model: type[M], field: str, options: Mapping[str, Any]) -> 
         errors = error.errors(include_url=False)
     known = {name: each.description or "" for name, each in list_yaml_fields(model).items()}
     raise _move_into(field, errors, known)
+
+
+def make_field_error(field: str, value: str, rule: str, suggestion: str) -> ValidationError:
+    """Make the error of a section whose `field` breaks a rule that needs other fields."""
+    kind = make_rule_error(rule, suggestion)
+    return ValidationError.from_exception_data(
+        field, [InitErrorDetails(type=kind, loc=(field,), input=value)]
+    )
 
 
 def _move_into(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 from unskew.config.models.sink import Identity
-from unskew.config.problems.user_options import validate_options
+from unskew.config.problems.user_options import make_field_error, validate_options
 from unskew.grouping.options.broken_rules import make_rule_error
 from unskew.grouping.options.suggestions import suggest_nearest
 from unskew.jobs.operators.user_code.user_file import UserFile, load_user_module
@@ -61,7 +61,9 @@ class PythonSink(Sink):
             known = [name for name, _ in inspect.getmembers(module, inspect.isfunction)]
             advice = suggest_nearest(self.function, known) if known else "define it"
             where = self.file or self.module
-            raise make_rule_error(f"function: no function {self.function} in {where}", advice)
+            raise make_field_error(
+                "function", self.function, f"no such function in {where}", advice
+            )
         signature = inspect.signature(chosen)
         try:
             taken = signature.bind_partial(None, 0).arguments

@@ -22,7 +22,7 @@ from pydantic import Field, model_validator
 
 from unskew.config.models.operator import OPEN_KEYS, OperatorOptions
 from unskew.config.problems.problem import Path as ProblemPath
-from unskew.config.problems.user_options import validate_options
+from unskew.config.problems.user_options import make_field_error, validate_options
 from unskew.grouping.options.broken_rules import make_rule_error
 from unskew.grouping.options.suggestions import suggest_nearest
 from unskew.jobs.operators.base import Operator
@@ -89,7 +89,7 @@ class PythonOptions(OperatorOptions):
             advice = (
                 suggest_nearest(self.class_name, known) if known else "derive it from RowOperator"
             )
-            raise make_rule_error(f"class: no operator {self.class_name} in {where}", advice)
+            raise make_field_error("class", self.class_name, f"no such operator in {where}", advice)
         if missing := sorted(getattr(chosen, "__abstractmethods__", ())):
             raise make_rule_error(f"class: {self.class_name} does not define {', '.join(missing)}")
         if not isinstance(getattr(chosen, "Options", None), type):

@@ -70,7 +70,7 @@ def function(name: str, **options: Any) -> dict[str, Any]:
         ({**POSTGRES, "columns": ["count"]}, "without window_start, window_end, key the sink"),
         ({**MEMORY, "columns": {"n": "count", "N": "key"}}, 'names that are all different ("N")'),
         ({**MEMORY, "columns": []}, "sinks[0].columns"),
-        (function("writ"), 'function: no function writ in {file}; did you mean "write"?'),
+        (function("writ"), 'no such function in {file} (got "writ"); did you mean "write"?'),
         (function("write", channel=1), "sinks[0].options.channel: unknown key"),
         (function("without_batch"), "write def without_batch(results, batch_id)"),
     ],

@@ -40,7 +40,10 @@ def test_an_operator_is_what_its_file_says(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("operator", "line"),
     [
-        ({"class": "Scorin"}, 'class: no operator Scorin in {file}; did you mean "Scoring"?'),
+        (
+            {"class": "Scorin"},
+            'operator.class: no such operator in {file} (got "Scorin"); did you mean "Scoring"?',
+        ),
         ({"file": "scorin.py"}, "a file that is there"),
         ({"file": "json.py"}, "a name that no module of Python's has, not json"),
         ({"module": "json"}, "one of file and module"),
