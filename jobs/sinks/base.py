@@ -214,7 +214,7 @@ class Sink(Target):
             if column not in known:
                 yield Contradiction(
                     ("columns", name if by_name else index),
-                    f'no result of operator.type {operator.type} has a column "{column}"',
+                    self.describe_no_column(operator, column),
                     suggest_nearest(column, known),
                 )
         key = known[: len(known) - len(made.final)]
@@ -225,6 +225,12 @@ class Sink(Target):
                 f"without {', '.join(missing)} the sink cannot tell which result is replaced",
                 f"add {', '.join(missing)}",
             )
+
+    def describe_no_column(self, operator: Any, column: str) -> str:
+        """Say that results have no such column: of several results, which ones."""
+        if self.result is not None:
+            return f'the result "{self.result}" has no column "{column}"'
+        return f'no result of operator.type {operator.type} has a column "{column}"'
 
     @abstractmethod
     def write(self, results: "DataFrame", batch: Batch) -> None:

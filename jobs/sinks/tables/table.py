@@ -160,7 +160,7 @@ class TableSink(Sink):
             if expression is None and name.lower() not in known:
                 yield Contradiction(
                     ("partition_by", index),
-                    f'no result of operator.type {operator.type} has a column "{name}"',
+                    self.describe_no_column(operator, name),
                     suggest_nearest(name, names),
                 )
             if expression is not None and name.lower() in known:

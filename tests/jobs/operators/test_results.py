@@ -80,7 +80,11 @@ def job_file(folder: Path, *changes: tuple[str, str]) -> Path:
         ("sum(cents)}", "sum(cent)}", 'operators[0].columns.cents: no column "cent"'),
         ("name: by_country", "name: by_user", 'operators: results of different names ("by_user"'),
         ("{type: memory, table: by_country}", "{type: kafka}", "operators[1].sinks[0].topic: mis"),
-        ("who: user", "who: use", "operators[0].sinks[1].columns.who: no result of operator"),
+        (
+            "who: user",
+            "who: use",
+            'operators[0].sinks[1].columns.who: the result "by_user" has no column "use"; did',
+        ),
         ("    key: user", "    type: vwap\n    key: user", "operators[0].type: only aggregate has"),
         (
             "    sinks: [{type: memory, table: by_country}]\n",
