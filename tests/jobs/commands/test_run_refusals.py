@@ -168,7 +168,7 @@ def test_a_port_that_is_taken_and_a_master_that_is_none(problems_of: ProblemsOf)
         port = other.getsockname()[1]
         (line,) = problems_of(metrics__port=port)
         assert line.startswith(f"metrics: 127.0.0.1:{port}: cannot be listened on: Address already")
-    (line,) = problems_of(spark__spark__master="loca")
+    (line,) = problems_of(code=2, spark__spark__master="loca")
     assert line.startswith('--set spark["spark.master"]: loca: no master that Spark knows')
 
 
