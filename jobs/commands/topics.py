@@ -103,6 +103,8 @@ def _report_patterns(jobs: list[Any]) -> Iterator[str]:
     for job in jobs:
         if isinstance(job.source, KafkaSource) and job.source.pattern:
             yield f"{job.source.pattern}: source.pattern names no topics; create its topics by hand"
+        elif not _collect_topics([job]):
+            yield f"{job.name}: neither reads nor writes a topic"
 
 
 def _reject_secured(job: str, options: Mapping[str, Any]) -> None:

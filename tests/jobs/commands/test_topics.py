@@ -135,3 +135,14 @@ def test_a_pattern_names_no_topic_that_could_be_made(tmp_path: Path) -> None:
     done = topics(str(tmp_path / "job.yaml"))
     assert done.returncode == 0, done.stderr
     assert done.stdout == "lines-.*: source.pattern names no topics; create its topics by hand\n"
+
+
+def test_a_job_without_topics_is_named(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(
+        "name: lines_of_files\nsource: {type: files, path: in}\ndecode: {type: text}\n"
+        "operator: {type: word_count}\ngrouping: local\nsinks: [{type: console}]\n"
+        "dead_letters: {type: files, path: rejected}\ncheckpoint: checkpoint\n"
+    )
+    done = topics(str(tmp_path / "job.yaml"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "lines_of_files: neither reads nor writes a topic\n"
