@@ -21,6 +21,12 @@ from unskew.jobs.local.child_processes import find_free_ports
 pytestmark = [pytest.mark.spark, pytest.mark.e2e]
 
 
+def _shown_seconds(value: float) -> str:
+    """Hundredths, or thousandths where those would be none."""
+    text = f"{value:.2f}"
+    return text if float(text) else f"{value:.3f}"
+
+
 def page_agrees(seen: Seen, checkpoint: Path) -> None:
     """What the page shows is what the journal says."""
     report: Any = inspected(checkpoint)
@@ -34,7 +40,7 @@ def page_agrees(seen: Seen, checkpoint: Path) -> None:
             str(partition["partition"]),
             f"{partition['last_batch']['records']:,}",
             f"{partition['last_batch']['under_key_records']:,}",
-            f"{partition['last_batch']['busy_seconds']:.2f}",
+            _shown_seconds(partition["last_batch"]["busy_seconds"]),
             f"{partition['last_batch']['state_keys']:,}",
         ]
         for partition in report["partitions"]
