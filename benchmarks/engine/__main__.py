@@ -53,7 +53,7 @@ PARTS = {
     "time": Part(instead.times, *_INSTEAD),
     "where": Part(where.where, where.Size(), where.QUICK, where.left_of),
     "auto": Part(auto.auto, auto.Size(), auto.QUICK, auto.left_of),
-    "cluster": Part(cluster.cluster, cluster.Size(), cluster.QUICK, cluster.left_of),
+    "cluster": Part(cluster.cluster, cluster.Size(), cluster.QUICK, where.left_of),
 }
 CELLS = [
     *(cell.name for cell in where.make_grid()),

@@ -13,9 +13,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from benchmarks.engine.measure import Bench, Meter, middle, settle, zipf
+from benchmarks.engine.measure import Bench, Meter, is_whole, middle, settle, zipf
 from benchmarks.engine.skew import MASTER, SLOTS, warm_up
-from benchmarks.engine.where import Cell, describe_work, make_grid
+from benchmarks.engine.where import BORDERS, Cell, describe_work, make_grid
 from benchmarks.tables import MEETS, Row, Table, cells_left, verdict
 from unskew.config.models.job import Job
 from unskew.jobs.engine.service import Service
@@ -29,13 +29,8 @@ LEARNED_AFTER = 4
 BEHIND_MAX = 1.05
 STREAM_BATCHES = 100
 _WARM_ROUNDS = 2
-_WHOLE = 0.8
 CELLS = (
-    Cell(1.4, 100.0, 1.0),
-    Cell(0.0, 10.0, 1.0),
-    Cell(1.4, 10.0),
-    Cell(1.4, 100.0),
-    Cell(0.8, 100.0, 1.0),
+    *BORDERS,
     Cell(0.0, 100.0, 0.1),
     Cell(0.8, 10.0),
     Cell(0.0, 10.0, 10.0, keys=1000),
@@ -155,7 +150,7 @@ class KeptBatches(Follower):
     def on_batch_done(self, done: BatchDone) -> None:
         """Keep a batch; an incomplete last one is left out."""
         self._most = max(self._most, done.source_records)
-        if done.source_records <= _WHOLE * self._most:
+        if not is_whole(done.source_records, self._most):
             return
         self.seconds.append(done.seconds)
         self.ends.append(time.monotonic())

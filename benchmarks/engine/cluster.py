@@ -5,8 +5,8 @@ records move between processes. What the operator keeps for a key is lost then; 
 often a partition was where it was before.
 """
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,18 +14,14 @@ from typing import Any
 from benchmarks.engine import where
 from benchmarks.engine.measure import Bench
 from benchmarks.engine.skew import SLOTS, warm_up
-from benchmarks.engine.where import Cell
-from benchmarks.tables import Row, Table, cells_left
+from benchmarks.engine.where import BORDERS, Cell
+from benchmarks.tables import Row, Table
 from tests.support.running import cluster as standalone
 from unskew.jobs.observe.batches.batch_stats import BatchStats
 
 WORKERS, EXECUTOR_CORES, EXECUTOR_MEMORY = 2, 4, "640m"
 CELLS = (
-    Cell(1.4, 100.0, 1.0),
-    Cell(0.0, 10.0, 1.0),
-    Cell(1.4, 10.0),
-    Cell(1.4, 100.0),
-    Cell(0.8, 100.0, 1.0),
+    *BORDERS,
     Cell(0.0, 10.0, partial_bytes=4096),
     Cell(1.4, 10.0, 10.0, keys=1000),
 )
@@ -41,11 +37,6 @@ class Size(where.Size):
 
 
 QUICK = Size(4000, 3, (Cell(1.4, 10.0),), warm_rounds=1)
-
-
-def left_of(size: Size, rows: Sequence[Row], patterns: Collection[str]) -> Size:
-    """What is left of a table that has these rows; with patterns, of the cells that match one."""
-    return replace(size, cells=cells_left(size.cells, rows, patterns))
 
 
 def cluster(bench: Bench, size: Size) -> Table:

@@ -51,6 +51,11 @@ class Batch:
     """CPU seconds of all processes since the measuring began, when this batch had ended."""
 
 
+def is_whole(records: int, most: int) -> bool:
+    """Is a batch complete, beside one of `most` records?"""
+    return records > _WHOLE * most
+
+
 @dataclass
 class Run:
     """One query from its start to its end; its first, cold batch is in no figure."""
@@ -62,7 +67,7 @@ class Run:
     def whole(self) -> list[Batch]:
         """All batches but an incomplete last one."""
         most = max((batch.records for batch in self.batches), default=0)
-        return [batch for batch in self.batches if batch.records > _WHOLE * most]
+        return [batch for batch in self.batches if is_whole(batch.records, most)]
 
     @property
     def warm(self) -> list[Batch]:

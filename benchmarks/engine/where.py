@@ -79,6 +79,16 @@ def make_grid() -> tuple[Cell, ...]:
     return (*cells, Cell(1.4, 10.0, 0.1, spend="burn"))
 
 
+BORDERS = (
+    Cell(1.4, 100.0, 1.0),
+    Cell(0.0, 10.0, 1.0),
+    Cell(1.4, 10.0),
+    Cell(1.4, 100.0),
+    Cell(0.8, 100.0, 1.0),
+)
+"""Cells of the grid among which each way wins, for tables that measure few."""
+
+
 @dataclass(frozen=True)
 class Size:
     """How much is measured."""
