@@ -310,7 +310,7 @@ class _TaskCompletions:
 
 def run_in_session(job: Job, *followers: Follower, stop: Stop | None = None) -> None:
     """Run a job in a Spark session of its own, which is stopped at the end."""
-    with translate_spark_errors(job), open_job_session(job) as spark:
+    with open_job_session(job) as spark:
         give_head_start(spark, job)
         check_expressions_first(spark, Pipeline(job, open_journal(job)))
         stopping = stop or Stop()

@@ -96,7 +96,7 @@ _BY_FILE_SYSTEM = (
 
 @contextmanager
 def open_job_session(job: Job) -> Iterator[SparkSession]:
-    """The Spark session that a job asks for."""
+    """The Spark session that a job asks for; its exceptions are raised as those of this project."""
     targets = [target for _, target in list_targets(job)]
     settings = {
         "spark.sql.streaming.stopTimeout": "10s",
@@ -107,8 +107,13 @@ def open_job_session(job: Job) -> Iterator[SparkSession]:
         "spark.sql.shuffle.partitions": str(job.merge.partitions),
     }
     jar_sets = {name for each in targets for name in each.jar_sets}
-    # Spark's exceptions are texts of its JVM: they are read before the session ends it.
-    with session(job.name, settings, jar_sets) as spark, translate_spark_errors(job):
+    # Spark's exceptions are texts of its JVM: they are read before the session ends it. What ends
+    # the start of one has the same causes.
+    with (
+        translate_spark_errors(job),
+        session(job.name, settings, jar_sets) as spark,
+        translate_spark_errors(job),
+    ):
         yield spark
 
 

@@ -10,7 +10,6 @@ from pyspark.sql import functions as sf
 
 from unskew.config.models.job import Job
 from unskew.jobs.engine.session import open_job_session
-from unskew.jobs.engine.spark_errors import translate_spark_errors
 from unskew.jobs.operators.base import KEY_HASH, PANE
 from unskew.jobs.query import source
 from unskew.jobs.query.check_expressions import name_wrong_expressions
@@ -26,11 +25,7 @@ _VALUE_SHOWN = 200
 
 def show_first_rows(job: Job, records: int) -> Iterator[str]:
     """Lines of JSON, one for each row that some records of the source become."""
-    with (
-        translate_spark_errors(job),
-        open_job_session(job) as spark,
-        name_wrong_expressions(spark, job),
-    ):
+    with open_job_session(job) as spark, name_wrong_expressions(spark, job):
         rows = prepare_first_rows(spark, job, records)
         yield from describe_rows(rows)
 

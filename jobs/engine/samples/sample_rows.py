@@ -21,7 +21,7 @@ from unskew.config.models.job import Job
 from unskew.grouping.base import Float64s, Int64s, UInt64s
 from unskew.grouping.simulation.loads import Work
 from unskew.jobs.engine.session import open_job_session, session
-from unskew.jobs.engine.spark_errors import shorten, translate_spark_errors
+from unskew.jobs.engine.spark_errors import shorten
 from unskew.jobs.kafka.newest_records import RawSample
 from unskew.jobs.operators.base import KEY, KEY_HASH, PANE, Operator
 from unskew.jobs.operators.user_code.failing_rows import make_partials
@@ -82,11 +82,7 @@ def evaluate_keys_in(spark: SparkSession, raw: RawSample, expression: str) -> Se
 
 def sample_job(job: Job, raw: RawSample | None, records: int) -> JobSample:
     """The rows of a job's sample; without `raw`, Spark reads it from the job's source."""
-    with (
-        translate_spark_errors(job),
-        open_job_session(job) as spark,
-        name_wrong_expressions(spark, job),
-    ):
+    with open_job_session(job) as spark, name_wrong_expressions(spark, job):
         for file in job.operator.files():
             spark.sparkContext.addPyFile(file)
         return sample_job_in(spark, job, raw, records)

@@ -26,7 +26,6 @@ from unskew.config.problems.messages import find
 from unskew.config.yaml.results_list import SECTION, read_result_names
 from unskew.jobs.engine.service import Service
 from unskew.jobs.engine.session import SHORT_LIVED, open_job_session
-from unskew.jobs.engine.spark_errors import translate_spark_errors
 from unskew.jobs.observe.batches.batch import BatchDone
 from unskew.jobs.observe.follower import Follower
 from unskew.jobs.operators.base import EVENT_TIME, KEY_HASH, PANE, RESULT, Operator
@@ -73,11 +72,7 @@ def try_out(job_file: str, samples: Path, folder: Path) -> Tried:
     """Run the job over the lines of `samples`; what it writes goes to `folder`."""
     job = load_job(job_file, _make_overrides(job_file, samples, folder))
     values = samples.read_bytes().splitlines()
-    with (
-        translate_spark_errors(job),
-        open_job_session(job) as spark,
-        name_wrong_expressions(spark, job),
-    ):
+    with open_job_session(job) as spark, name_wrong_expressions(spark, job):
         if not make_operator(job.operator).merges:
             prepared, _ = _prepare_static(spark, job, values)
             return Tried(_read_rows(prepared), _count_rejected(prepared), None)
