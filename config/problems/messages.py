@@ -36,7 +36,7 @@ def describe_errors(
         path = find_path(root, error["loc"])
         problem = _describe_error(model, root, path, error)
         by_path.setdefault((path, _classify(error)), []).append((error["type"], problem))
-    joined = [_join(_leave_out_lists(group)) for group in by_path.values()]
+    joined = [_join(_prefer_bounds(group)) for group in by_path.values()]
     if len(errors) > PROBLEMS_MAX:
         last = max(problem.position for problem in joined)
         rule = f"{len(errors) - PROBLEMS_MAX} more problems"
@@ -231,7 +231,7 @@ def _classify(error: ErrorDetails) -> str:
     return "key" if error["type"] in {"extra_forbidden", "missing"} else "value"
 
 
-def _leave_out_lists(group: list[tuple[str, Problem]]) -> list[Problem]:
+def _prefer_bounds(group: list[tuple[str, Problem]]) -> list[Problem]:
     """The problems, only those of bounds where there are such: the value's type was right."""
     beyond = [problem for kind, problem in group if kind in _BOUNDS]
     return beyond or [problem for _, problem in group]

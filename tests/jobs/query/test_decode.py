@@ -6,6 +6,7 @@ import json
 import re
 import time
 from pathlib import Path
+from typing import Any
 
 import fastavro
 import numpy as np
@@ -48,9 +49,7 @@ def avro(record: dict[str, object]) -> bytes:
     return buffer.getvalue()
 
 
-def decoded(
-    spark: SparkSession, how: Decode, values: list[bytes | None]
-) -> list[tuple[object, ...]]:
+def decoded(spark: SparkSession, how: Decode, values: list[bytes | None]) -> list[tuple[Any, ...]]:
     """The decoded columns and the reason, one row a value."""
     columns = [*how.columns, "reject_reason"]
     return [tuple(row) for row in decoded_rows(spark, how, values).select(*columns).collect()]

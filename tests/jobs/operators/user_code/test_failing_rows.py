@@ -12,6 +12,7 @@ from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from tests.support.dead_letters import dead_letters_in
+from tests.support.fragile_operator import FRAGILE
 from tests.support.installed import install_module
 from unskew.config.errors import ExternalError
 from unskew.config.loader import load_job
@@ -22,43 +23,6 @@ from unskew.jobs.operators.user_code.failing_rows import describe_failure, make_
 from unskew.jobs.operators.user_code.rows import RowOperator
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
-MODULE = '''
-from unskew import OperatorOptions, RowOperator
-
-
-class FragileOptions(OperatorOptions):
-    """Counts texts, but for one."""
-
-
-class Fragile(RowOperator):
-    Options = FragileOptions
-    key = "user"
-    inputs = {"text": "text"}
-    partial_columns = {"texts": "INT"}
-    merge = {"texts": "sum(texts)"}
-
-    def start(self):
-        return 0
-
-    def add(self, state, row):
-        if row.text == "boom":
-            raise ValueError("cannot\\n read this")
-        return state + 1
-
-    def result(self, state):
-        return {"texts": state}
-
-
-class FragileWords(Fragile):
-    key = "split(text, ' ')"
-    explodes = True
-    inputs = {}
-
-    def add(self, state, row):
-        if row.key in ("boom", "bang"):
-            raise ValueError(row.key)
-        return state + 1
-'''
 ENTRY_POINTS = """[unskew.operators]
 fragile = user_fragile:Fragile
 fragile_words = user_fragile:FragileWords
@@ -130,7 +94,7 @@ def test_the_message_has_error_file_line_and_row() -> None:
 @pytest.fixture
 def installed(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The operator of a user, as pip would leave it, here and with Spark's workers."""
-    module = install_module(tmp_path, monkeypatch, "user_fragile", ENTRY_POINTS, MODULE)
+    module = install_module(tmp_path, monkeypatch, "user_fragile", ENTRY_POINTS, FRAGILE)
     spark.sparkContext.addPyFile(str(module))
     return module
 
@@ -202,7 +166,7 @@ def test_of_a_record_with_several_keys_the_dead_letter_names_the_key_and_the_oth
 def test_by_default_the_job_stops_with_one_line(
     spark: SparkSession, tmp_path: Path, installed: Path
 ) -> None:
-    line = MODULE.splitlines().index('            raise ValueError("cannot\\n read this")') + 1
+    line = FRAGILE.splitlines().index('            raise ValueError("cannot\\n read this")') + 1
     with pytest.raises(ExternalError) as raised:
         service_of(spark, tmp_path).run()
     message = str(raised.value)

@@ -111,7 +111,7 @@ def test_a_large_record_keeps_its_decimals(spark: SparkSession, tmp_path: Path) 
         text + as_bytes(padded + b"\x05"),
     ]
     (first, second) = decoded(spark, how, values)
-    assert (first[0].d, first[1]) == (FIVE, None)  # type: ignore[attr-defined]
+    assert (first[0].d, first[1]) == (FIVE, None)
     assert second[1] == "not_decoded"
 
 
