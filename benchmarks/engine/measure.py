@@ -309,22 +309,6 @@ def bench() -> Iterator[Bench]:
             processes.close()
 
 
-@contextmanager
-def changed_settings(spark: SparkSession, changes: Mapping[str, str]) -> Iterator[None]:
-    """Set these of the session's settings, and put them back as they were."""
-    before = {name: spark.conf.get(name, None) for name in changes}
-    for name, value in changes.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, known in before.items():
-            if known is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, known)
-
-
 def zipf(records: int, exponent: float, keys: int = KEYS, seed: int = 1) -> Int64s:
     """Ranks of a Zipf law, 0 the most frequent."""
     weights = np.arange(1, keys + 1, dtype=np.float64) ** -exponent

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from benchmarks.engine.measure import changed_settings
+from unskew.jobs.engine.session import change_settings
 
 Shuffle = Callable[[DataFrame, int], DataFrame]
 BY_HAND: Mapping[str, Shuffle | None] = {
@@ -42,4 +42,4 @@ def set_as_a_user_would(
             "spark.databricks.delta.optimizeWrite.binSize": f"{max(1, round(share / _MEGABYTE))}m",
         },
     }.get(name, {})
-    return changed_settings(spark, changes)
+    return change_settings(spark, changes)

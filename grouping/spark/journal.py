@@ -193,21 +193,17 @@ class Journal:
         """Keep the totals that sinks rejected, likewise."""
         return self._write_rejected(batch, _REJECTED_TOTALS, table)
 
-    def count_rejected_totals(self, batch: int) -> int:
-        """Count the totals of one batch that are kept so."""
-        if _REJECTED_TOTALS not in self._list(f"{batch:012d}"):
-            return 0
-        return sum(piece.num_rows for piece in self._read_pieces(batch, _REJECTED_TOTALS))
+    def rejected_totals(self, batch: int) -> Iterator[pa.Table]:
+        """Read the totals of one batch that are kept so."""
+        if self.has(batch, _REJECTED_TOTALS):
+            yield from self._read_pieces(batch, _REJECTED_TOTALS)
 
     def _write_rejected(self, batch: int, name: str, table: pa.Table) -> bool:
         # With a synced name: once their batch is committed, nothing else has these records.
         return self.write(batch, name, encode_rejected(table), Synced.NAME)
 
     def rejected(self, batch: int) -> Iterator[pa.Table]:
-        """Read the rejected records of one batch that are kept, in pieces of each partition.
-
-        All files are checked before the first record.
-        """
+        """Read the rejected records of one batch that are kept, in pieces of checked files."""
         for name in self._find_rejected(batch):
             self._check_rejected(batch, name)
         for name in self._find_rejected(batch):
@@ -234,7 +230,7 @@ class Journal:
 
     def are_dead_letters_written(self, batch: int) -> bool:
         """Are the rejected records of a batch written as dead letters?"""
-        return _WRITTEN in self._list(f"{batch:012d}")
+        return self.has(batch, _WRITTEN)
 
     def mark_dead_letters_written(self, batch: int) -> None:
         """Mark that the rejected records of a batch are written as dead letters."""
@@ -286,6 +282,10 @@ class Journal:
             f"{begin}routing cannot go on as it began. Restore the file from a copy, or remove the"
             " journal's folder: totals stay exact, and the groupings start over"
         )
+
+    def has(self, batch: int, name: str) -> bool:
+        """Is there such a file of one batch?"""
+        return name in self._list(f"{batch:012d}")
 
     def batches(self) -> list[int]:
         """List the batches of the journal, oldest first."""

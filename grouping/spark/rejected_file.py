@@ -23,6 +23,8 @@ from unskew.grouping.snapshot import (
 COLUMNS = ("reason", "key", "value", "topic", "partition", "offset", "timestamp")
 PIECE_BYTES = 16 << 20
 """About how much of the records a reader has in memory at once."""
+RECORDS_LEFT = "records.left"
+"""The file that says of a batch: of some records it is kept only where they are in the source."""
 _KIND = "rejected"
 _VERSION = 1
 _ARROW_FILE = b"ARROW1"

@@ -1,8 +1,9 @@
-"""Dead letters of plain Spark.
+"""Dead letters that are read again from the source.
 
 With `grouping: none` there is no partial stage that could set rejected records apart. The query
 counts them, and a batch that has some is read again, by the offsets in the checkpoint's log, once
 it is committed. What was read so is marked in the journal, so that a start goes on after the mark.
+Of other groupings these are the batches with rejected records that are too large for the journal.
 """
 
 from collections import Counter
@@ -42,10 +43,15 @@ class RejectedBatches:
         counts: Counter[str] = Counter()
         for batch in range(self._find_written() + 1, newest + 1):
             if batch < newest or not _has_none(progress):
-                counts.update(self._write_batch(spark, batch))
+                counts.update(self.write_batch(spark, batch))
             self._journal.mark_dead_letters_written(batch)
             self._written = batch
         return counts
+
+    def write_batch(self, spark: SparkSession, batch: int) -> Mapping[str, int]:
+        """Write all rejected records of one batch; their number by reason."""
+        covered = read_source_range(self._job, batch)
+        return {} if covered is None else self._write_range(spark, batch, covered)
 
     def first_of(self, batch: int) -> list[dict[str, Any]]:
         """The first records that `batch` rejected, if it is the newest that was written."""
@@ -59,10 +65,6 @@ class RejectedBatches:
             )
             self._written = next(marked, -1)
         return self._written
-
-    def _write_batch(self, spark: SparkSession, batch: int) -> Mapping[str, int]:
-        covered = read_source_range(self._job, batch)
-        return {} if covered is None else self._write_range(spark, batch, covered)
 
     def _write_range(
         self, spark: SparkSession, batch: int, covered: SourceRange

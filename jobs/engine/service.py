@@ -29,6 +29,7 @@ from unskew.jobs.engine.rejected_batches import RejectedBatches
 from unskew.jobs.engine.rejected_share import RejectedShare
 from unskew.jobs.engine.retries import run_with_retries
 from unskew.jobs.engine.session import (
+    change_settings,
     give_head_start,
     lock_in_jvm,
     open_job_session,
@@ -152,8 +153,9 @@ class Service:
                 follower.on_grouping_chosen(running.grouping.type, self._chooser.why)
 
     def _start(self) -> StreamingQuery:
-        results = self._pipeline.build_results(self.spark)
-        query = set_trigger(make_writer(results, self.job, self.journal), self.job).start()
+        planned = self._pipeline.build_results(self.spark)
+        with change_settings(self.spark, planned.settings):
+            query = set_trigger(make_writer(planned.rows, self.job, self.journal), self.job).start()
         unfenced = fence_logs(self.spark, query, self.journal.check_owner)
         for follower in self._followers:
             if unfenced is not None:
@@ -257,8 +259,7 @@ class Service:
         by_spark = is_computed_by_spark(self._pipeline.job)
         rows = [] if by_spark else read_rejected_rows(self.journal, batch)
         self._publish(batch, progress)
-        if by_spark:
-            rows = self._rejected_batches.first_of(batch)
+        rows = self._rejected_batches.first_of(batch) or rows
         shown = self.job.metrics.dead_letter_values
         return make_samples(self.job.checkpoint, rows, values=shown)
 
@@ -270,12 +271,17 @@ class Service:
         for batch in self.journal.batches():
             if self._published < batch <= newest:
                 self._count_rejected_totals(batch)
-                dead_letters.publish(self.spark, self.job, self.journal, batch)
+                dead_letters.publish(
+                    self.spark, self.job, self.journal, batch, self._write_rejected_again
+                )
         self._published = newest
+
+    def _write_rejected_again(self, batch: int) -> int:
+        return sum(self._rejected_batches.write_batch(self.spark, batch).values())
 
     def _count_rejected_totals(self, batch: int) -> None:
         """Show how many totals a sink rejected; no report has them."""
-        totals = self.journal.count_rejected_totals(batch)
+        totals = sum(piece.num_rows for piece in self.journal.rejected_totals(batch))
         self._show_rejected({TOTAL_REJECTED: totals} if totals else {})
 
     def _show_rejected(self, counts: Mapping[str, int]) -> None:

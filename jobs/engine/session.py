@@ -259,6 +259,22 @@ def lock_in_jvm(spark: SparkSession, checkpoint: str) -> Iterator[None]:
 
 
 @contextmanager
+def change_settings(spark: SparkSession, changes: Mapping[str, str]) -> Iterator[None]:
+    """Change these of the session's settings for what starts in here; then put them back."""
+    before = {name: spark.conf.get(name, None) for name in changes}
+    for name, value in changes.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, known in before.items():
+            if known is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, known)
+
+
+@contextmanager
 def rename_within_jvm(spark: SparkSession, checkpoint: str) -> Iterator[None]:
     """Let queries that start in here rename a local checkpoint's files within the JVM.
 
@@ -273,11 +289,8 @@ def rename_within_jvm(spark: SparkSession, checkpoint: str) -> Iterator[None]:
     if not location.startswith("file:") or spark.conf.get(_FILE_MANAGER, None) is not None:
         yield
         return
-    spark.conf.set(_FILE_MANAGER, _BY_FILE_SYSTEM)
-    try:
+    with change_settings(spark, {_FILE_MANAGER: _BY_FILE_SYSTEM}):
         yield
-    finally:
-        spark.conf.unset(_FILE_MANAGER)
 
 
 @contextmanager

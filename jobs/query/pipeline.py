@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, GroupedData, SparkSession
@@ -19,6 +19,7 @@ from unskew.jobs.checkpoint.spark_log import SourceRange
 from unskew.jobs.operators.base import EVENT_TIME, KEY_HASH, PANE, RECORDS, Operator
 from unskew.jobs.operators.registry import is_computed_by_spark, make_operator
 from unskew.jobs.query import source
+from unskew.jobs.query.bounds.batch_bytes import choose_batch_bytes
 from unskew.jobs.query.decode import decode
 from unskew.jobs.query.expressions import select_totals
 from unskew.jobs.query.partial import PartialStage
@@ -40,6 +41,16 @@ REJECTED_RECORDS = "rejected-records"
 
 
 @dataclass(frozen=True)
+class Planned:
+    """What a query is to write."""
+
+    rows: DataFrame
+    """The totals of each window and key, as the sinks take them; or the rows themselves."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Spark's settings that the query starts with."""
+
+
+@dataclass(frozen=True)
 class Pipeline:
     """One job's query, up to its sinks."""
 
@@ -48,11 +59,12 @@ class Pipeline:
     chosen: bool = False
     """Did `grouping: auto` choose the job's grouping? Other batches may have another."""
 
-    def build_results(self, spark: SparkSession) -> DataFrame:
-        """The totals of each window and key, as the sinks take them; or the rows themselves."""
+    def build_results(self, spark: SparkSession) -> Planned:
+        """Everything up to what is written: totals or rows, and the settings of their query."""
+        settings: Mapping[str, str] = {}
         prepared, operator = self._read_and_prepare(spark)
         if not operator.merges:
-            return select_table_columns(self._keep_accepted(prepared))
+            return Planned(select_table_columns(self._keep_accepted(prepared)))
         if is_computed_by_spark(self.job):
             rows = keep_accepted(prepared, REJECTED_RECORDS)
             totals = self._group_by_window(rows, operator).agg(*_make_aggregates(operator.direct))
@@ -62,12 +74,13 @@ class Pipeline:
             if is_time_of_arrival(self.job):
                 rows = rows.drop(ARRIVED)
             # Rows that an operator may still fail on carry their records, as structs.
-            rows = rows if self.job.on_error == "dead_letter" else pack_rejected(rows)
+            rows = rows if self.job.on_error == "dead_letter" else pack_rejected(rows, operator)
+            settings = choose_batch_bytes(rows, operator, self.job)
             partials = rows.mapInArrow(stage, stage.schema)
             totals = self._group_by_window(partials, operator).agg(
                 *_make_aggregates(operator.merge)
             )
-        return _select_results(totals, operator)
+        return Planned(_select_results(totals, operator), settings)
 
     def _keep_accepted(self, prepared: DataFrame) -> DataFrame:
         """The rows that are written as they are, each in the partition of its writer."""

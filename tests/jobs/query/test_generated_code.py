@@ -31,8 +31,8 @@ def plan_of(spark: SparkSession, name: str, condition: str) -> Any:
         "timestamp_seconds(id) as timestamp",
         f"false as {source.STAMPED_ON_ARRIVAL}",
     )
-    prepared, _ = prepare_records(decode(records, job.decode, source.COLUMNS), job)
-    return made_of(pack_rejected(prepared))
+    prepared, operator = prepare_records(decode(records, job.decode, source.COLUMNS), job)
+    return made_of(pack_rejected(prepared, operator))
 
 
 def made_of(frame: DataFrame) -> Any:

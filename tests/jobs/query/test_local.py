@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from benchmarks.engine.measure import changed_settings
 from tests.support.batches import board_value
 from tests.support.running.in_process import Ran
+from unskew.jobs.engine.session import change_settings
 from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.observe.board import Board
 from unskew.jobs.observe.health import Health
@@ -34,7 +34,7 @@ REJECTED = b"\xff is no text"
 @pytest.fixture
 def _pieces(spark: SparkSession) -> Iterator[None]:
     """The settings of the session that a job with files and `local` starts."""
-    with changed_settings(spark, make_file_settings(PARTITIONS)):
+    with change_settings(spark, make_file_settings(PARTITIONS)):
         yield
 
 

@@ -6,20 +6,20 @@ has done everything that it does.
 
 import dataclasses
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from unskew.grouping.base import Chunk
 from unskew.grouping.spark.router import Router, read_task_position
 from unskew.jobs.operators.base import Operator
 from unskew.jobs.query.partial import PartialStage
-from unskew.jobs.query.pipeline import Pipeline
+from unskew.jobs.query.pipeline import Pipeline, Planned
 
 STAGES = ("route", "partial", "merge")
 MOMENTS = ("start", "middle", "end")
@@ -111,10 +111,11 @@ class FailingPipeline(Pipeline):
     def make_stage(self, operator: Operator) -> PartialStage:
         return FailingStage(**_fields(super().make_stage(operator)), folder=str(self.struck))
 
-    def build_results(self, spark: SparkSession) -> DataFrame:
-        totals = super().build_results(spark)
+    def build_results(self, spark: SparkSession) -> Planned:
+        planned = super().build_results(spark)
         fault = Fault("merge", str(self.struck))
-        return totals.mapInArrow(fault.through, totals.schema)
+        totals = planned.rows.mapInArrow(fault.through, planned.rows.schema)
+        return replace(planned, rows=totals)
 
 
 class ImpurePipeline(FailingPipeline):

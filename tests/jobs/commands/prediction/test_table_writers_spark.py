@@ -11,11 +11,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from benchmarks.engine.measure import changed_settings
 from tests.grouping.family.members import zipf_keys
 from unskew.grouping.base import Int64s
 from unskew.grouping.simulation.loads import KeyBatch
 from unskew.jobs.commands.prediction.table_writers import Writers, predict_writers
+from unskew.jobs.engine.session import change_settings
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -45,7 +45,7 @@ def test_spark_writes_what_was_predicted(z: float, spark: SparkSession, tmp_path
     predicted = {each.way: each for each in predictions}
     rows = rows_in_tasks(spark, hashes.view(np.int64))
     made: dict[str, Writers] = {}
-    with changed_settings(spark, SET_AS_A_USER_WOULD):
+    with change_settings(spark, SET_AS_A_USER_WOULD):
         for way, shuffle in SHUFFLES.items():
             writer = shuffle(rows).write.partitionBy("value")
             writer.parquet(str(tmp_path / way))

@@ -7,10 +7,10 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
-from benchmarks.engine.measure import changed_settings
 from unskew.config.loader import load_job
 from unskew.config.shipped import list_shipped_names
 from unskew.jobs.engine.samples.try_out import INTERPRETED
+from unskew.jobs.engine.session import change_settings
 from unskew.jobs.query.decode import decode
 from unskew.jobs.query.pipeline import prepare_records
 from unskew.jobs.query.source import COLUMNS, STAMPED_ON_ARRIVAL
@@ -38,7 +38,7 @@ def read_rows(
 ) -> list[str]:
     """The rows of a shipped job over `VALUES`, then its totals where Spark computes them."""
     job = load_job(name, {"checkpoint": "unused", "grouping": {"type": grouping}})
-    with changed_settings(spark, settings):
+    with change_settings(spark, settings):
         raw = spark.createDataFrame(
             [(bytearray(value), number) for number, value in enumerate(VALUES)],
             "value BINARY, offset BIGINT",
