@@ -42,7 +42,7 @@ Variant = Callable[[SparkSession, Job], None]
 
 
 def overhead(bench: Bench, size: Size) -> Table:
-    """CPU and wall time of a record, routed, hashed and by plain Spark."""
+    """CPU and wall time of a record: routed, hashed, at the source and by plain Spark."""
     bench.fill("overhead", zipf(size.records * size.batches, EXPONENT))
     formats = {
         "pipeline": "<16",
@@ -58,7 +58,7 @@ def overhead(bench: Bench, size: Size) -> Table:
         f" {size.batches - 1} warm batches. `partial_key` must take at most {RATIO_MAX} times the"
         " CPU and the wall time of the same pipeline with a plain hash column."
     )
-    names = (HASH, "partial_key", "level", "none", BY_HAND)
+    names = (HASH, "partial_key", "level", "local", "none", BY_HAND)
     return Table("overhead", line, formats, _overhead(bench, size, names))
 
 
