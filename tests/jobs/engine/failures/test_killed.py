@@ -37,7 +37,8 @@ LINES = 3000
 BATCHES = 3
 # A thousand lines a batch in two Kafka partitions: two tasks a partition.
 SOURCES = 4
-SAME_SPLIT = {"source__records_per_task": 250}
+# In its first batch a source takes Spark's parallelism for the number of sources.
+SAME_SPLIT = {"source__records_per_task": 300, "spark__spark.default.parallelism": SOURCES}
 
 
 @dataclass
