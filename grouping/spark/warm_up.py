@@ -8,7 +8,9 @@ cores. Compiled here, the machine code is in the user's cache, and a task loads 
 processor time for its imports, and all of them do so at the same time.
 """
 
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -43,11 +45,22 @@ def warm_up(grouping: Grouping) -> None:
         grouping.restore(Snapshot.from_bytes(grouping.snapshot().to_bytes()))
 
 
-def start_workers(spark: SparkSession, load: Callable[[], object]) -> None:
-    """Start a Python worker in each slot, which calls `load`; Spark keeps it for its next task."""
-    slots = max(1, spark.sparkContext.defaultParallelism)
-    empty: Any = spark.range(slots, numPartitions=slots).mapInArrow(_Start(load), "id BIGINT")
-    empty.write.format("noop").mode("overwrite").save()
+def start_workers(spark: SparkSession, load: Callable[[], object]) -> threading.Thread:
+    """Begin to start a Python worker in each slot, which calls `load`; Spark keeps it for later.
+
+    In a thread: planning a query takes the driver as long, and the query's own tasks come after
+    these. What fails here fails again in the query's tasks, which report it.
+    """
+    thread = threading.Thread(target=_start_workers, args=(spark, load), daemon=True)
+    thread.start()
+    return thread
+
+
+def _start_workers(spark: SparkSession, load: Callable[[], object]) -> None:
+    with suppress(Exception):  # also where the session ends meanwhile
+        slots = max(1, spark.sparkContext.defaultParallelism)
+        empty: Any = spark.range(slots, numPartitions=slots).mapInArrow(_Start(load), "id BIGINT")
+        empty.write.format("noop").mode("overwrite").save()
 
 
 class _Start:

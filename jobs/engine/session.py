@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -57,6 +57,18 @@ _JVM_ENDS_SECONDS = 0.5
 JVM_ENDED = (
     "the JVM ended (killed?); unless you ended it, look in the log of the kernel or container for"
     " the out-of-memory killer. The next start continues from the checkpoint"
+)
+# The thresholds of the JVM's optimizing compiler, ten times its own. Until the first batch's end it
+# takes a third of the JVM's processor time, from the work that is waited for, and nearly all of it
+# for what a start calls some thousand times. What a batch calls for each record gets there anyway.
+_OPTIMIZE_LATER = " ".join(
+    f"-XX:Tier4{name}Threshold={calls}"
+    for name, calls in (
+        ("Invocation", 50_000),
+        ("MinInvocation", 6_000),
+        ("Compile", 150_000),
+        ("BackEdge", 400_000),
+    )
 )
 # Only where everything runs on one machine. Loopback: executors elsewhere could not reach it.
 # Daemon: workers are forked with everything imported.
@@ -124,25 +136,14 @@ def give_head_start(spark: SparkSession, job: Job) -> list[threading.Thread]:
     the library of the state store is unpacked first: without a head start both wait for the plan.
     What fails here fails again in the first batch, which reports it.
     """
-    begun: list[Callable[[SparkSession], None]] = []
+    threads: list[threading.Thread] = []
     if not is_computed_by_spark(job):
-        begun.append(_start_workers)
+        # Kernels are loaded when the query's routing is known.
+        threads.append(start_workers(spark, _load_nothing))
     if str(spark.sparkContext.master).startswith("local"):
-        begun.append(_load_state_store)
-    threads = [threading.Thread(target=_try, args=(each, spark), daemon=True) for each in begun]
-    for thread in threads:
-        thread.start()
+        threads.append(threading.Thread(target=_load_state_store, args=(spark,), daemon=True))
+        threads[-1].start()
     return threads
-
-
-def _try(begin: Callable[[SparkSession], None], spark: SparkSession) -> None:
-    with suppress(Exception):  # also where the session ends meanwhile
-        begin(spark)
-
-
-def _start_workers(spark: SparkSession) -> None:
-    # Kernels are loaded when the query's routing is known.
-    start_workers(spark, _load_nothing)
 
 
 def _load_nothing() -> None:
@@ -150,8 +151,9 @@ def _load_nothing() -> None:
 
 
 def _load_state_store(spark: SparkSession) -> None:
-    classes: Any = spark._jvm  # noqa: SLF001 - Python's API has no such call
-    classes.org.apache.spark.sql.execution.streaming.state.RocksDBLoader.loadLibrary()
+    with suppress(Exception):  # also where the session ends meanwhile
+        classes: Any = spark._jvm  # noqa: SLF001 - Python's API has no such call
+        classes.org.apache.spark.sql.execution.streaming.state.RocksDBLoader.loadLibrary()
 
 
 def _limit_avro(job: Job) -> dict[str, str]:
@@ -177,6 +179,8 @@ def session(
     chosen = {**_SETTINGS, **own, **(settings or {})}
     if chosen["spark.master"].startswith("local"):
         chosen = {**_LOCAL_SETTINGS, **chosen}
+        # Before the job's own options, which are valid where there are both.
+        chosen[_DRIVER_OPTIONS] = f"{_OPTIMIZE_LATER} {chosen[_DRIVER_OPTIONS]}"
         # Without an address Spark looks one up, and warns of it, before its logging is configured.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     chosen = {**choose_authentication(chosen), **chosen}

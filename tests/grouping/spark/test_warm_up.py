@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from unskew.grouping.spark.route import route
 from unskew.grouping.spark.warm_up import start_workers
 
 # As a query's tasks do it: batch by batch, with a journal, and with reports from the second on.
@@ -97,8 +99,34 @@ def test_each_slot_has_a_worker_that_has_loaded_before_the_first_batch(
         for _ in batches:
             yield pa.RecordBatch.from_pydict({"pid": [os.getpid()]})
 
-    start_workers(spark, load)
+    start_workers(spark, load).join()
     started = {int(file.name) for file in tmp_path.iterdir()}
     assert len(started) == slots
     batch = spark.range(slots, numPartitions=slots).mapInArrow(tell, "pid BIGINT").collect()
     assert {row["pid"] for row in batch} <= started
+
+
+@pytest.mark.spark
+def test_a_stream_is_planned_while_its_workers_start(spark: SparkSession, tmp_path: Path) -> None:
+    slots = spark.sparkContext.defaultParallelism
+    entered, released = tmp_path / "entered", tmp_path / "released"
+    entered.mkdir()
+
+    def occupy(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        (entered / str(os.getpid())).touch()
+        until = time.monotonic() + 60
+        while not released.exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        yield from batches
+
+    busy = spark.range(slots, numPartitions=slots).mapInArrow(occupy, "id BIGINT")
+    slots_in_use = threading.Thread(target=busy.collect)
+    slots_in_use.start()
+    while len(list(entered.iterdir())) < slots:
+        time.sleep(0.05)
+    routed = route(spark.readStream.format("rate").load(), key="value", partitions=2)
+    waited = not slots_in_use.is_alive()
+    released.touch()
+    slots_in_use.join()
+    assert "partition_key" in routed.columns
+    assert not waited, "route waited for its workers, and they for slots"

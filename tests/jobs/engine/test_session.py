@@ -1,8 +1,10 @@
 """How a job's queries treat the files of their checkpoint."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
@@ -86,3 +88,21 @@ def test_workers_begin_to_start_while_the_query_is_planned(
     for thread in give_head_start(spark, job):
         thread.join()
     assert len(set(tracker.getJobIdsForGroup(None)) - before) == jobs
+
+
+def test_what_a_start_calls_is_not_optimized_yet(spark: SparkSession) -> None:
+    java: Any = spark._jvm.java.lang
+    # The object's own class is hidden from reflection; its interface is not.
+    bean = java.Class.forName("java.lang.management.RuntimeMXBean")
+    new_array: Any = SparkContext._gateway.new_array
+    asked = bean.getMethod("getInputArguments", new_array(java.Class, 0))
+    options = list(
+        asked.invoke(
+            java.management.ManagementFactory.getRuntimeMXBean(), new_array(java.Object, 0)
+        )
+    )
+    assert "-XX:Tier4InvocationThreshold=50000" in options
+    # What the job says comes later, and so is valid.
+    assert options.index("-XX:Tier4InvocationThreshold=50000") < next(
+        at for at, option in enumerate(options) if option.startswith("-Dlog4j2.configurationFile=")
+    )
