@@ -59,6 +59,9 @@ def route(
 
     Groupings that learn from what partitions report (`posg`, `fish`) get no reports here, since
     those are written by a job's own partial stage; they route by what they see of the keys.
+
+    With a local master, workers that start from now on are forked with what routing needs imported,
+    unless the session has a `spark.python.daemon.module` of its own.
     """
     choose_workers_python(frame.sparkSession)
     opened = journal if isinstance(journal, Journal) or journal is None else Journal(str(journal))

@@ -1,18 +1,27 @@
 """Chooses or checks, before the first task, the Python that Spark's workers run.
 
+With a local master they are forked from a process that has imported what routing needs, unless the
+program names another one itself.
+
 Without `PYSPARK_PYTHON` Spark starts the first `python3` on the PATH. For a program of a virtual
 environment that is not activated, that is another Python than its own, without this package.
 """
 
 import os
+import subprocess
 import sys
 from collections.abc import Callable
+from functools import cache
+from typing import Any
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from unskew.grouping.errors import GroupingError
 
+_PACKAGE = "unskew"
+_DAEMON = "unskew.grouping.spark.worker_daemon"
+_DAEMON_SETTING = "spark.python.daemon.module"
 _checked: set[tuple[str, str]] = set()
 """Applications and their workers' Pythons that can route."""
 
@@ -27,11 +36,28 @@ def choose_workers_python(spark: SparkSession) -> None:
         if sys.executable and "PYSPARK_PYTHON" not in os.environ:
             context.pythonExec = sys.executable
         if context.pythonExec == sys.executable:
+            _fork_prepared_workers(context)
             return
     application = (str(context.applicationId), context.pythonExec)
     if application not in _checked:
         _check(context)
         _checked.add(application)
+
+
+def _fork_prepared_workers(context: SparkContext) -> None:
+    """Let workers that start from now on be forked with everything imported."""
+    # Spark reads this setting for each query; pyspark has no way to change it in a session.
+    settings: Any = context._jsc.sc().env().conf()  # noqa: SLF001
+    if not settings.contains(_DAEMON_SETTING) and _finds_package():
+        settings.set(_DAEMON_SETTING, _DAEMON)
+
+
+@cache
+def _finds_package() -> bool:
+    """Does a new Python find this package, although the program may have found it by itself?"""
+    words = [sys.executable, "-c", f"import {_PACKAGE}; print({_PACKAGE}.__file__)"]
+    path = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+    return path == sys.modules[_PACKAGE].__file__
 
 
 def _check(context: SparkContext) -> None:

@@ -1,15 +1,9 @@
-"""Spark's daemon of Python workers, with everything imported that they will need.
+"""Spark's daemon of Python workers, with everything imported that a job's will need.
 
-Spark forks a worker for each slot, and again after a minute without work. pyspark's own daemon
-imports nothing first, so each of them takes a second of processor time to load numba, pandas and
-pyarrow: sixteen slots on two cores wait eight seconds, and do so in every batch of a job whose
-batches are further apart than that minute. Forked from here, a worker takes some 30 ms.
-
-Only for a local master, where the workers' Python is the driver's: on a cluster this module might
-not be there yet when a daemon starts.
+As `grouping/spark/worker_daemon.py`, which says why, and with the operators. Where batches are
+further apart than a minute, new workers are forked in every batch.
 """
 
-import gc
 import os
 import sys
 import traceback
@@ -17,27 +11,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import datasketches  # noqa: F401 - the operators import it when they work
-import numpy as np
-import pandas as pd  # noqa: F401 - Spark asks for its version
-from pyspark import (
-    daemon,
-    worker,  # noqa: F401 - what Spark's workers run
-)
+from pyspark import daemon
 
 from unskew.config.specs import OPERATORS
-from unskew.grouping.kernels import load_numba
-from unskew.grouping.registry import create
+from unskew.grouping.spark.worker_daemon import prepare
 
 
 def _prepare() -> None:
-    load_numba()
     for name in OPERATORS.list_shipped_names():
         OPERATORS.load(name)
-    # numba sets the rest of itself up at the first call of a kernel, whichever it is.
-    create("key", partitions=2).route(np.arange(2, dtype=np.uint64))
-    # These objects live as long as the process: no collection in a worker scans or copies them.
-    gc.collect()
-    gc.freeze()
+    prepare()
 
 
 _daemon: Any = daemon
