@@ -55,6 +55,11 @@ SECTIONS = {"operator": OPERATORS, "sinks": SINKS, "dead_letters": DEAD_LETTERS}
 """The registries, each by the section of a job whose `type` is a name in it."""
 
 
+def load_operator(options: OperatorOptions) -> Any:
+    """The class of a job's operator: of a user's own the options know it."""
+    return getattr(options, "implementation", None) or OPERATORS.load(options.type)
+
+
 def make_section_model(section: str, name: str) -> type[Model]:
     """The section with `type: name`, as a job holds it; RegistryError if there is none.
 

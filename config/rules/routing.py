@@ -11,7 +11,7 @@ from unskew.config.models.grouping import (
 )
 from unskew.config.models.operator import OperatorOptions
 from unskew.config.rules.registry import Contradiction, rule
-from unskew.config.specs import OPERATORS
+from unskew.config.specs import load_operator
 from unskew.grouping.base import Setting
 from unskew.grouping.errors import GroupingError
 from unskew.grouping.registry import GROUPINGS
@@ -20,8 +20,7 @@ from unskew.grouping.registry import GROUPINGS
 @rule("operator", "grouping")
 def splitting_is_allowed(operator: OperatorOptions, grouping: Any) -> Iterator[Contradiction]:
     """Some operators must see all records of a key in one partition."""
-    # Of a user's own the options know the class.
-    chosen = getattr(operator, "implementation", None) or OPERATORS.load(operator.type)
+    chosen = load_operator(operator)
     if chosen.splits or not splits_keys(grouping.type):
         return
     whole = [name for name in GROUPING_MODELS if not splits_keys(name)]
@@ -37,7 +36,7 @@ def bytes_are_known(operator: OperatorOptions, grouping: Any) -> Iterator[Contra
     """Bytes can be balanced where rows are written as they are."""
     if getattr(grouping, "balance", "") != "bytes":
         return
-    chosen = getattr(operator, "implementation", None) or OPERATORS.load(operator.type)
+    chosen = load_operator(operator)
     if chosen.merges:
         yield Contradiction(
             ("grouping", "balance"),
@@ -49,7 +48,7 @@ def bytes_are_known(operator: OperatorOptions, grouping: Any) -> Iterator[Contra
 @rule("operator", "grouping")
 def auto_has_a_merge(operator: OperatorOptions, grouping: Any) -> Iterator[Contradiction]:
     """`auto` compares ways to make partial results, and rows of a table have none."""
-    chosen = getattr(operator, "implementation", None) or OPERATORS.load(operator.type)
+    chosen = load_operator(operator)
     if isinstance(grouping, AutoGrouping) and not chosen.merges:
         yield Contradiction(
             ("grouping", "type"),
@@ -62,7 +61,7 @@ def auto_has_a_merge(operator: OperatorOptions, grouping: Any) -> Iterator[Contr
 @rule("operator", "grouping")
 def times_are_measured(operator: OperatorOptions, grouping: Any) -> Iterator[Contradiction]:
     """A partition of rows reports how long it took to receive them, not to write them."""
-    chosen = getattr(operator, "implementation", None) or OPERATORS.load(operator.type)
+    chosen = load_operator(operator)
     if chosen.merges:
         return
     advice = {

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from unskew.config.models.grouping import splits_keys
 from unskew.grouping.simulation.batch_cost import Begun, Machine, Prediction, predict
 from unskew.grouping.simulation.key_profile import KeyProfile, profile_keys
 from unskew.grouping.simulation.loads import HASHED, WAYS, Work
 from unskew.grouping.simulation.scaling import Step, find_knee, scale
 from unskew.grouping.simulation.scenario import SOURCES_MAX
-from unskew.jobs.commands.prediction.advice import advise, choose
+from unskew.jobs.commands.prediction.advice import advise, choose, find_today
 from unskew.jobs.commands.prediction.key_sample import Sample
 from unskew.jobs.commands.prediction.options import Question
 from unskew.jobs.commands.prediction.sample_reader import PredictionInput
@@ -107,24 +108,25 @@ def answer(question: Question, inputs: PredictionInput, begun: Begun = lambda _:
     slots = question.slots or min(inputs.slots or partitions, partitions)
     machine = Machine(slots, question.constants)
     sources = question.sources or min(slots, SOURCES_MAX)
-    predictions = predict(WAYS, batches, partitions, sources, work, machine, begun)
+    ways = [way for way in WAYS if inputs.splits or not splits_keys(way)]
+    predictions = predict(ways, batches, partitions, sources, work, machine, begun)
     predictions.sort(key=lambda each: each.seconds)
-    today = inputs.today if inputs.today in WAYS else HASHED
     chosen = choose(predictions).way
     profile = profile_keys(sample.in_time(), partitions)
+    today = find_today(predictions, inputs.today).way
     compared = list(dict.fromkeys((HASHED, today, chosen)))
     return Answer(
         sample,
         partitions,
         size,
         work,
-        today,
+        inputs.today,
         _describe_constants(question),
         tuple(predictions),
         profile,
         _name_keys(sample, profile, show=question.show_keys),
         tuple(scale(compared, batches[:2], partitions, work, question.constants, begun)),
-        (*list_notes(sample), *_describe_profile(profile)),
+        (*list_notes(sample), *_describe_profile(profile), *_describe_ways(inputs)),
     )
 
 
@@ -164,3 +166,11 @@ def _describe_profile(profile: KeyProfile) -> list[str]:
             "Every record has a key of its own: there is no skew, and nothing is combined."
         )
     return notes
+
+
+def _describe_ways(inputs: PredictionInput) -> list[str]:
+    if inputs.splits:
+        return []
+    return [
+        "Its operator forbids that a key is split, so only ways that keep keys whole are shown."
+    ]

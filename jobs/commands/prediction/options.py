@@ -192,6 +192,8 @@ class _Reader:
             self.problems.append("--topic: missing; the topic to sample on the brokers")
         if arguments.key is not None and (arguments.job is not None or arguments.trace is not None):
             self.problems.append("--key: belongs to --topic or --file; a job names its own key")
+        if arguments.key is not None and not arguments.key.strip():
+            self.problems.append('--key: is empty; SQL over `key` and `value`, such as "value"')
         for name in _SIMULATION_ONLY:
             if getattr(arguments, name) is not None:
                 flag = name.replace("_", "-")

@@ -18,7 +18,7 @@ from unskew.config.loader import load
 from unskew.config.models.grouping import read_grouping_options
 from unskew.config.models.job import Job
 from unskew.config.models.source import KafkaSource
-from unskew.config.specs import OPERATORS
+from unskew.config.specs import load_operator
 from unskew.config.types.secrets import reveal
 from unskew.jobs.commands.prediction.key_expression import KeyExpression, parse_key_expression
 from unskew.jobs.commands.prediction.key_sample import Sample, sample_texts, sample_trace
@@ -39,7 +39,9 @@ class PredictionInput:
     partitions: int
     batch_records: int | None
     today: str
-    """How the records are spread now."""
+    """How the records are spread now: the type of its job's grouping."""
+    splits: bool = True
+    """May its operator have the records of a key in several partitions?"""
     slots: int | None = None
     """Partitions that its job works on at once, if that is known."""
     level: Mapping[str, Any] = field(default_factory=dict)
@@ -108,7 +110,8 @@ def _sample_job(question: Question, name: str) -> PredictionInput:
     if loaded.job is None or loaded.problems:
         raise UsageError(*loaded.lines())
     job = loaded.job
-    is_table = not OPERATORS.load(job.operator.type).merges
+    implementation = load_operator(job.operator)
+    is_table = not implementation.merges
     if question.table and not is_table:
         raise UsageError(
             f"compare: --table: {job.name}: operator {job.operator.type} writes results, which are"
@@ -141,7 +144,8 @@ def _sample_job(question: Question, name: str) -> PredictionInput:
         sample,
         question.partitions or job.partitions,
         question.batch_records or batch,
-        "level" if job.grouping.type == "auto" else job.grouping.type,
+        job.grouping.type,
+        implementation.splits,
         count_slots(reveal(job.spark).get("spark.master", "local[*]")),
         read_grouping_options(job.grouping) if job.grouping.type == "level" else {},
         rows.file_cost,

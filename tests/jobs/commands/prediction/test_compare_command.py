@@ -75,6 +75,29 @@ def test_what_the_job_does_today_is_what_it_is_compared_with() -> None:
     assert "which it has already" in advise(made, Work(1e-3), "level")
 
 
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        ({}, "Take grouping level, which today's auto takes by itself: a batch takes 2.00 s"),
+        ({"fish": 1.0}, "Take grouping fish, 2.0x faster than the level that today's auto takes"),
+        ({HASHED: 2.0}, "You do not need Unskew for this job"),
+    ],
+)
+def test_a_job_that_chooses_by_itself_is_compared_with_its_best_way(
+    seconds: dict[str, float], said: str
+) -> None:
+    made = predictions(**({HASHED: 9.0, LOCAL: 8.0, "level": 2.0, "key": 6.0} | seconds))
+
+    assert advise(made, Work(1e-3), "auto").startswith(said)
+
+
+def test_of_an_operator_that_forbids_splitting_work_at_the_source_is_not_spoken_of() -> None:
+    said = advise(predictions(none=9.0, key=9.0, whole=3.0), Work(1e-3), "key")
+
+    assert said.startswith("Take grouping whole, 3.0x faster than today's key (9.00 s)")
+    assert "source" not in said
+
+
 def test_what_spark_computes_itself_needs_no_unskew() -> None:
     said = advise(predictions(none=1.0, local=2.0, level=2.0), Work(1e-6, native=True))
 
@@ -282,6 +305,7 @@ def test_all_that_is_wrong_is_said_at_once(capsys: pytest.CaptureFixture[str]) -
         (["--topic", "t", "--cost", "1us"], "--bootstrap-servers: missing"),
         (["--file", "a"], "--cost: missing; an operator's time for a record"),
         (["--file", "/no/such", "--cost", "1us"], "--file: /no/such: No such file or directory"),
+        (["--file", "a", "--cost", "1us", "--key", " "], "--key: is empty"),
         (["word_count", "--key", "key"], "--key: belongs to --topic or --file"),
     ],
 )

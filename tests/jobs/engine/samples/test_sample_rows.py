@@ -46,7 +46,7 @@ def test_keys_without_spark_are_those_that_spark_makes(spark: SparkSession) -> N
         own = [None if key is None else key.decode() for key in expression.evaluate(RAW)]
         assert own == list(evaluate_keys_in(spark, RAW, text))
 
-    for wrong in ("nobody(value)", "from_json(value", "colour"):
+    for wrong in ("nobody(value)", "from_json(value", "colour", "count(*)"):
         with pytest.raises(UsageError, match=r"^--key: ") as raised:
             evaluate_keys_in(spark, RAW, wrong)
         assert len(str(raised.value).splitlines()) == 1
