@@ -1,9 +1,12 @@
-"""Three steps that work at the source cannot do, and what routing gives them.
+"""Five steps for which work at the source is no answer, and what routing gives them.
 
     python docs/examples/where_records_must_move.py
 
-- *After a join.* Orders are even until their brand is looked up: half of them are of one brand.
-  What is done for each brand can no longer be done where the records were read.
+- *After a join.* Both sides are shuffled by the item, and half of the orders are of one item. So
+  the tasks that join are skewed already, and a step in the same tasks is, too.
+- *A source that cannot split.* One compressed file is read by one task, which would do all of the
+  work. Round robin spreads it, but then each task meets nearly all keys.
+- *Large partials.* A step makes a sketch of some kilobytes for each key that a task meets.
 - *Memory a task.* A step holds something large for each key while it works. Where the records are
   read each task meets all keys, and holds them all.
 - *Whole keys.* A step needs all rows of a key at once, in one task: nothing can be added up later.
@@ -19,25 +22,26 @@ from unskew import route
 PARTITIONS = 8
 RECORDS = 12_000
 KEYS = 2_000
-PROFILE_KIB = 64
+PROFILE_KIB, SKETCH_KIB = 64, 4
 
 
 def make_orders(spark: SparkSession) -> DataFrame:
-    """As many orders of each item, read by as many tasks as there are partitions."""
+    """Orders, every second of item 0, read by as many tasks as there are partitions."""
     orders = spark.range(RECORDS, numPartitions=PARTITIONS)
-    return orders.select("id", (sf.col("id") % 400).alias("item"))
+    item = sf.when(sf.col("id") % 2 == 0, 0).otherwise(sf.col("id") % 400)
+    return orders.select("id", item.alias("item"))
 
 
-def join_brands(spark: SparkSession, orders: DataFrame) -> DataFrame:
-    """Every second item is of one brand."""
-    brand = sf.when(sf.col("id") % 2 == 0, "acme").otherwise(sf.concat(sf.lit("b"), sf.col("id")))
-    items = spark.range(400).select(sf.col("id").alias("item"), brand.alias("brand"))
-    return orders.join(sf.broadcast(items), "item")
+def join_items(spark: SparkSession, orders: DataFrame) -> DataFrame:
+    """Look up each order's item: both sides are shuffled, as those too large to broadcast are."""
+    items = spark.range(400).select(sf.col("id").alias("item"), (sf.col("id") * 10).alias("price"))
+    shuffled = items.repartition(PARTITIONS, "item").hint("merge")
+    return orders.repartition(PARTITIONS, "item").join(shuffled, "item")
 
 
-def make_visits(spark: SparkSession) -> DataFrame:
-    """Visits of users, in any order."""
-    visits = spark.range(RECORDS, numPartitions=PARTITIONS)
+def make_visits(spark: SparkSession, tasks: int = PARTITIONS) -> DataFrame:
+    """Visits of users, in any order, read by so many tasks."""
+    visits = spark.range(RECORDS, numPartitions=tasks)
     return visits.select("id", sf.concat(sf.lit("u"), sf.col("id") * 7 % KEYS).alias("user"))
 
 
@@ -50,17 +54,39 @@ def count_by_partition(frame: DataFrame, key: str) -> list[tuple[int, int]]:
 
 
 def show_a_join(spark: SparkSession) -> None:
-    """The fullest partition before the join, and behind it in two ways."""
+    """The fullest partition before the join, in it and behind `route`."""
     orders = make_orders(spark)
-    joined = join_brands(spark, orders)
+    joined = join_items(spark, orders)
     ways = {
-        "as read": (orders, "item"),
-        "repartition(brand)": (joined.repartition(PARTITIONS, "brand"), "brand"),
-        "route(key=brand)": (route(joined, key="brand", partitions=PARTITIONS), "brand"),
+        "before it": orders,
+        "in the tasks that join": joined,
+        "route": route(joined, key="item", partitions=PARTITIONS),
     }
-    for name, (frame, key) in ways.items():
-        fullest = max(rows for rows, _ in count_by_partition(frame, key))
+    for name, frame in ways.items():
+        fullest = max(rows for rows, _ in count_by_partition(frame, "item"))
         print(f"after a join, {name}: fullest {fullest} of {RECORDS} rows")
+
+
+def show_one_task(spark: SparkSession) -> None:
+    """Rows and keys of the fullest partition, where one task reads everything."""
+    visits = make_visits(spark, tasks=1)
+    ways = {
+        "at the source": visits,
+        "round robin": visits.repartition(PARTITIONS),
+        "route": route(visits, key="user", partitions=PARTITIONS),
+    }
+    for name, frame in ways.items():
+        rows, keys = max(count_by_partition(frame, "user"))
+        print(f"one file, {name}: fullest {rows} rows of {keys} users")
+
+
+def show_partials(spark: SparkSession) -> None:
+    """How many sketches go to the merge."""
+    visits = make_visits(spark)
+    ways = {"at the source": visits, "route": route(visits, key="user", partitions=PARTITIONS)}
+    for name, frame in ways.items():
+        made = sum(keys for _, keys in count_by_partition(frame, "user"))
+        print(f"partials, {name}: {made} sketches, {made * SKETCH_KIB / 1024:.0f} MiB to merge")
 
 
 def show_memory(spark: SparkSession) -> None:
@@ -84,8 +110,10 @@ def show_whole_keys(spark: SparkSession) -> None:
 
 
 def main(spark: SparkSession) -> None:
-    """Show all three."""
+    """Show all five."""
     show_a_join(spark)
+    show_one_task(spark)
+    show_partials(spark)
     show_memory(spark)
     show_whole_keys(spark)
 

@@ -55,14 +55,21 @@ def test_steps_whose_records_must_move(
 
     lines = capsys.readouterr().out.splitlines()
     figures = [[int(each) for each in re.findall(r"\d+", line)] for line in lines]
-    read, hashed, routed = (line[0] for line in figures[:3])
+    read, joined, routed = (line[0] for line in figures[:3])
     assert read == 12_000 / 8
-    assert hashed > 6000
+    assert joined > 6000
     assert routed <= 12_000 / 8 + 8
-    at_source, moved = (line[0] for line in figures[3:5])
+    one_task, round_robin, routed_users = figures[3:6]
+    assert one_task == [12_000, 2000]
+    assert round_robin[0] <= routed_users[0] + 8 <= 12_000 / 8 + 16
+    assert routed_users[1] < round_robin[1] / 3
+    at_source, moved = (line[0] for line in figures[6:8])
+    assert at_source == 12_000
+    assert 2000 <= moved < at_source / 4
+    at_source, moved = (line[0] for line in figures[8:10])
     assert at_source == 1500
     assert moved < at_source / 3
-    assert [line[0] for line in figures[5:]] == [6, 1]
+    assert [line[0] for line in figures[10:]] == [6, 1]
 
 
 @pytest.mark.slow
