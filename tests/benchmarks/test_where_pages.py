@@ -163,3 +163,11 @@ def test_noise_is_that_of_each_batch_and_bounds_what_a_model_can_do() -> None:
         errors, Constants(), "a test", 1, noise=noise
     )
     assert model.find_noise({"where": {"rows": ROWS}}) is None
+
+
+def test_the_last_batch_of_a_run_is_no_chance() -> None:
+    def of(*seconds: float) -> model.Noise | None:
+        batches = {f"{way} batches": list(seconds) for way in WAYS}
+        return model.find_noise({"where": {"rows": [ROWS[0] | batches]}})
+
+    assert of(0.9, 1.1, 1.5) == of(0.9, 1.1)
