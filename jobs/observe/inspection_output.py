@@ -28,6 +28,7 @@ def print_tables(inspection: Inspection) -> None:
     columns = [figure for figure in inspection.figures if figure.inspect and figure.column[0]]
     whole = [figure for figure in columns if figure.labels != PARTITION]
     _print_batches(console, whole, data["batches"])
+    _print_choices(console, data["batches"])
     _print_results(console, data["batches"])
     by_partition = [figure for figure in columns if figure.labels == PARTITION]
     _print_partitions(console, by_partition, data["partitions"])
@@ -63,6 +64,19 @@ def _print_batches(
     headings = [*(figure.column[0] for figure in columns), _DEAD_LETTERS]
     rows = [[*_format_cells(columns, batch), _format_dead_letters(batch)] for batch in batches]
     print_fitting(console, headings, rows, texts=(_DEAD_LETTERS,))
+
+
+def _print_choices(console: Console, batches: list[dict[str, Any]]) -> None:
+    """Print why `grouping: auto` chose: at each change, and after the newest batch."""
+    chosen = [batch for batch in batches if batch["taken"] is not None]
+    shown = [batch for batch in chosen if batch["taken"] != batch["taken_next"]]
+    if chosen and chosen[-1] not in shown:
+        shown.append(chosen[-1])
+    for batch in shown:
+        console.print(
+            f"after batch {batch['batch']} {batch['taken_next']}: {batch['taken_why']}",
+            markup=False,
+        )
 
 
 def _print_results(console: Console, batches: list[dict[str, Any]]) -> None:

@@ -38,6 +38,7 @@ from unskew.jobs.kafka.broker import Broker
 from unskew.jobs.observe.board import Board
 from unskew.jobs.observe.health import Health
 from unskew.jobs.observe.inspection import inspect
+from unskew.jobs.observe.inspection_output import print_tables
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -119,7 +120,9 @@ def planned(journal: Journal) -> dict[int, str]:
     }
 
 
-def test_a_change_is_made_within_a_run_and_shown(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_change_is_made_within_a_run_and_shown(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     files = Files(tmp_path)
     files.add(0, 1)
     first = Ran(spark, tmp_path, "one", **OF_WORDS)
@@ -143,9 +146,16 @@ def test_a_change_is_made_within_a_run_and_shown(spark: SparkSession, tmp_path: 
     assert board_value(board, "expected_batch_seconds", "level") > 0
     routed = [done.batch for done in ran.batches if done.routing is not None]
     assert routed == [batch for batch, way in ways.items() if way != "local" and batch > 0]
-    shown = inspect(str(ran.job.checkpoint)).data()["batches"]
+    inspection = inspect(str(ran.job.checkpoint))
+    shown = inspection.data()["batches"]
     assert [batch["taken"] for batch in shown] == [*ways.values()]
     assert any("in place of level" in batch["taken_why"] for batch in shown)
+    print_tables(inspection)
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("after")]
+    assert len(lines) == 2  # a change, and what the newest batch says
+    assert " local: local " in lines[0]
+    assert " in place of level " in lines[0]
+    assert lines[1].startswith(f"after batch {shown[-1]['batch']} local: ")
 
 
 @pytest.mark.parametrize("point", ["starting", "chosen"])
