@@ -105,10 +105,16 @@ the reports say what records and keys cost, and how many keys have how many reco
 follows what every other way would have given the partitions. The first batch after a start is not
 learnt from, since workers start and load code in it; a job with one batch a start learns nothing.
 
-*A change* is made when another way was better in two batches one after the other, by `gain_min` of
-the batch's time, and when what it is expected to save over the next 50 batches is more than what a
-change takes, the chance of being wrong counted in. Each change doubles what the next must gain,
-which wears off by a twentieth a batch. The query is stopped and started from its checkpoint; the
+*A trial.* Where the model cannot tell two ways apart, it is measured: a way that no batch has had
+is taken, once, if the chance that it is faster pays for the change and for going back. A trial is
+not made of a way that may take half as long again, nor once changes took 5 % of the time of a
+hundred batches. Its reason reads "is tried".
+
+*A change* is made when another way would have saved a fifth of what a change takes since the last
+one, or was better by `gain_min` of the batch's time in two batches, and when it is expected to save
+more over the next 100 batches than a change takes, the chance of being wrong counted in. Each
+change doubles what the next must have been worth, which wears off by a fiftieth a batch.
+The query is stopped and started from its checkpoint; the
 batch under way starts over, without what it left in the journal. Totals are the same under each.
 The journal has the way of every batch before it is routed, so a retry, a killed job and a restart
 have the same; routing states of the last batches are kept for each grouping.

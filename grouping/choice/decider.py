@@ -1,15 +1,25 @@
 """Decides after each batch which way the next ones take: figures in, a choice out.
 
-A change is worth it when the seconds that the model expects to be saved over the next batches are
-more than the change takes, with the chance that the model is wrong about a way counted in: then the
-change is made back again after a few batches, and has been paid for twice. Three things keep the
-choice from going to and fro:
+A change is worth it when the seconds that the model expects to be saved over the next hundred
+batches are more than the change takes, with the chance that the model is wrong about a way counted
+in: then the change is made back again after a few batches, and has been paid for twice. Four things
+keep the choice from going to and fro:
 
-- what a way would have given the partitions is a mean over the last batches, so that a single batch
-  decides little; what that takes is by all that is known now;
-- another way must be better by `gain_min` of the present one's seconds, in two batches one after
-  the other, and by more than what noise alone makes of that difference;
-- each change doubles what the next must gain; that wears off over the following batches.
+- every way has a credit: what it would have saved since the last change, batch by batch, by all
+  that is known now. A change is made when that is a share of what a change takes, so that a
+  difference of chance, which is as often a loss, comes to nothing, and a small one waits long;
+- a way that is better by `gain_min` has that credit after two batches, if no change was made yet;
+  one batch alone never makes a change, however slow it was;
+- each change doubles the credit, and the batches, that the next must have; that wears off by a
+  fiftieth a batch;
+- how far a way's slowest partition was above what the model has of it is remembered when the way
+  is left. Else every way but the present one looks more even than it is, and they take turns.
+
+What the model cannot tell apart is tried: a way that was never measured has credit for what it may
+save, and is taken if the chance that it is faster pays for the change and for going back. A trial
+is not made of a way that may take `_RISK_MAX` times as long, nor when changes have had their share
+of the time of a hundred batches, or of all if they are more. Once measured, the way's own error is
+known, and it is taken again only for what it is expected to save.
 """
 
 from collections.abc import Mapping
@@ -20,19 +30,25 @@ from typing import Any, TypeVar
 import numpy as np
 
 from unskew.grouping.base import Float64s
-from unskew.grouping.choice.estimates import NAMES, Estimates
+from unskew.grouping.choice.estimates import NAMES, PLAN_OF, Estimates
 from unskew.grouping.choice.unevenness import Unevenness
 from unskew.grouping.choice.ways import WAYS, MeasuredBatch, compute_loads_by_way
 from unskew.grouping.simulation.batch_cost import Constants
 from unskew.grouping.simulation.loads import LOCAL, Loads, Work
 
-_HORIZON_BATCHES = 50
+_HORIZON_BATCHES = 100
 _TRIAL_BATCHES = 4
-_PATIENCE = 2
-_WEIGHT = 0.4
-_CHANGE_WEAR = 0.95
-_VERSION = 1
-"""Of what `to_json` makes, which had no version at first."""
+_TRIAL_SHARE = 0.05
+"""Of the time of a hundred batches: for all changes so far, a trial's, and that back."""
+_RISK_DEVIATIONS, _RISK_MAX = 2.0, 1.5
+_CREDIT_SHARE = 0.2
+"""Of what a change takes: a way's credit for which it is made, if none was made before."""
+_BATCH_SHARE = 0.6
+"""Of that credit: the most that one batch adds."""
+_WEIGHT, _FIT_WEIGHT = 0.4, 0.3
+_CHANGE_WEAR = 0.98
+_VERSION = 2
+"""Of what `to_json` makes."""
 _PAIRS_WEIGHT = 0.5
 CHANGE_SECONDS = 3.0
 """What a change takes until one was measured: the query stops, and starts from its checkpoint."""
@@ -71,12 +87,16 @@ class Decider:
     unevenness: dict[str, Unevenness] = field(default_factory=dict)
     pairs_ratio: float = 1.0
     """Pairs of `local` over those of records in any order."""
-    candidate: str = ""
-    """The way that would have been better after the last batch."""
-    asked: int = 0
-    """Batches one after the other in which it was."""
+    fits: dict[str, float] = field(default_factory=dict)
+    """The slowest partition's work over what the model says of it, when the way was taken."""
+    credits: dict[str, float] = field(default_factory=dict)
+    """Seconds that each way would have saved since the last change."""
     caution: float = 1.0
-    """What a change must gain, over `gain_min`."""
+    """What a change must have been worth, over what the first one must."""
+    learnt: dict[str, int] = field(default_factory=dict)
+    """Batches that were learnt from, by plan."""
+    spent_seconds: float = 0.0
+    """What changes took."""
     ways: tuple[str, ...] = WAYS
     """Those among which the job may change."""
 
@@ -97,15 +117,15 @@ class Decider:
         self._learn(batch)
         for way, now in self._products(batch).items():
             self.products[way] = _mix(self.products.get(way, now), now, _WEIGHT)
+        plan = PLAN_OF[batch.way]
+        self.learnt[plan] = self.learnt.get(plan, 0) + 1
         expected = self._compare()
         self.caution = max(1.0, self.caution * _CHANGE_WEAR)
         better = self._find_better(expected)
-        self.asked = self.asked + 1 if better and better == self.candidate else int(bool(better))
-        self.candidate = better or ""
-        if better is None or self.asked < _PATIENCE:
+        if better is None:
             return Decision(self.way, expected, False, self._describe(expected, None))
         why = self._describe(expected, better)
-        self.way, self.candidate, self.asked = better, "", 0
+        self.way, self.credits = better, {}
         self.caution *= 2
         return Decision(better, expected, True, why)
 
@@ -115,7 +135,23 @@ class Decider:
 
     def take_change(self, seconds: float) -> None:
         """Learn how long a change took."""
+        self.spent_seconds += seconds
         self.change_seconds = (self.change_seconds + seconds) / 2
+
+    def _is_known(self, way: str) -> bool:
+        return PLAN_OF[way] in self.learnt
+
+    def _may_try(self, way: str, expected: Mapping[str, Expected]) -> bool:
+        """Is the way unknown, is there time for a trial, and surely no far longer batch?"""
+        present, asked = expected[self.way].seconds, expected[way]
+        longest = asked.seconds + _RISK_DEVIATIONS * asked.deviation
+        batches = max(_HORIZON_BATCHES, sum(self.learnt.values()))
+        spent = self.spent_seconds + 2 * self.change_seconds
+        return (
+            not self._is_known(way)
+            and longest <= _RISK_MAX * present
+            and spent <= _TRIAL_SHARE * batches * present
+        )
 
     def _learn(self, batch: MeasuredBatch) -> None:
         self.estimates = self.estimates.drifted().take_busy(
@@ -129,19 +165,32 @@ class Decider:
         busy = batch.records * work.cost + batch.opened * work.setup
         uneven = self.unevenness.get(batch.way, Unevenness())
         self.unevenness[batch.way] = uneven.seen(batch.busy_seconds, busy)
+        fit = self._measure_fit(batch)
+        self.fits[batch.way] = _mix(self.fits.get(batch.way, fit), fit, _FIT_WEIGHT)
         products = self._products(batch)[batch.way]
         self.estimates = self.estimates.take_batch(products, batch.seconds)
 
+    def _measure_fit(self, batch: MeasuredBatch) -> float:
+        """Compute the slowest partition's work over what it is by the loads that the model has."""
+        work = self.estimates.work
+        modelled = compute_loads_by_way(batch, self.pairs_ratio)[batch.way].work_seconds(work)
+        own = Loads(batch.records, batch.keys).work_seconds(work)
+        return float(own.max() / modelled.max()) if modelled.any() else 1.0
+
     def _products(self, batch: MeasuredBatch) -> dict[str, Float64s]:
         """Compute what a unit of each constant would have added to the batch, by way."""
-        loads = compute_loads_by_way(batch, self.pairs_ratio)
+        loads = {
+            **compute_loads_by_way(batch, self.pairs_ratio),
+            batch.way: Loads(batch.records, batch.keys),
+        }
         return {
             way: self.estimates.products(
                 way,
                 loads[way],
                 batch.slots,
                 batch.partial_bytes,
-                self.unevenness.get(way, Unevenness()).factor,
+                self.unevenness.get(way, Unevenness()).factor
+                * (1.0 if way == batch.way else self.fits.get(way, 1.0)),
                 Loads(batch.records, batch.opened) if way == batch.way else None,
             )
             for way in self.ways
@@ -158,27 +207,36 @@ class Decider:
         }
 
     def _find_better(self, expected: Mapping[str, Expected]) -> str | None:
-        """The way that is worth a change; None if none is."""
+        """Add to each way's credit; the way that is worth a change, None if none is."""
         present = expected[self.way].seconds
+        limit = _CREDIT_SHARE * self.caution * self.change_seconds
         best, most = None, 0.0
         for way in self.ways:
-            saved = present - expected[way].seconds
-            if way == self.way or saved < self.gain_min * self.caution * present:
+            if way == self.way:
                 continue
-            value = self._value_of_trying(saved, expected[way].deviation)
-            if value > most:
+            saved = present - expected[way].seconds
+            gained, value = self._value_of_trying(saved, expected[way].deviation)
+            tried = value > 0 and self._may_try(way, expected)
+            is_better = saved >= self.gain_min * present
+            more = max(saved, gained) if tried else saved
+            if is_better:
+                more = max(more, _BATCH_SHARE * limit / self.caution)
+            credit = self.credits.get(way, 0.0) + min(more, _BATCH_SHARE * limit)
+            self.credits[way] = max(0.0, credit)
+            is_worth = tried or is_better
+            if is_worth and credit >= limit and value > most:
                 best, most = way, value
         return best
 
-    def _value_of_trying(self, saved: float, deviation: float) -> float:
-        """Seconds saved over the horizon, if the change is taken back where it was wrong."""
+    def _value_of_trying(self, saved: float, deviation: float) -> tuple[float, float]:
+        """Seconds that a batch gains, if the change is taken back where it was wrong; and all."""
         deviation = max(deviation, 1e-9)
         at = saved / deviation
         density, right = exp(-at * at / 2) / sqrt(2 * pi), (1 + erf(at / sqrt(2))) / 2
         gained = saved * right + deviation * density
         lost = gained - saved
         changes = self.change_seconds * (2 - right)
-        return _HORIZON_BATCHES * gained - _TRIAL_BATCHES * lost - changes
+        return gained, _HORIZON_BATCHES * gained - _TRIAL_BATCHES * lost - changes
 
     def _describe(self, expected: Mapping[str, Expected], better: str | None) -> str:
         present = expected[self.way]
@@ -190,6 +248,13 @@ class Decider:
                 f" {expected[second].seconds:.2f} s +- {expected[second].deviation:.2f} s"
             )
         saved = present.seconds - expected[better].seconds
+        if not self._is_known(better) and saved < self.gain_min * present.seconds:
+            return (
+                f"{better} is tried: expected to take {expected[better].seconds:.2f} s a batch,"
+                f" where {self.way} takes {present.seconds:.2f} s, a difference that is known to +-"
+                f" {expected[better].deviation:.2f} s; the change costs about"
+                f" {self.change_seconds:.1f} s"
+            )
         return (
             f"{better} {expected[better].seconds:.2f} s a batch in place of {self.way}"
             f" {present.seconds:.2f} s: saves {saved:.2f} s +- {expected[better].deviation:.2f} s a"
@@ -214,7 +279,7 @@ class Decider:
 
         None where another version kept or estimated other things: that is not known here.
         """
-        if data.get("version", _VERSION) != _VERSION:
+        if data.get("version") != _VERSION:
             return None
         if data["way"] not in WAYS:
             raise ValueError("no way of this version")
@@ -233,7 +298,10 @@ class Decider:
         )
 
 
-_PLAIN = ("way", "change_seconds", "pairs_ratio", "candidate", "asked", "caution")
+_PLAIN = (
+    *("way", "change_seconds", "pairs_ratio", "caution", "spent_seconds"),
+    *("fits", "credits", "learnt"),
+)
 
 
 def _read_products(data: Mapping[str, Any], ways: tuple[str, ...]) -> dict[str, Float64s]:

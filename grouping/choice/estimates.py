@@ -3,8 +3,8 @@
 The model is linear in its constants (`grouping.simulation.batch_cost`), so a Kalman filter follows
 them: each measured batch corrects all of them at once, the more the less certain they were, and a
 way that was never taken is corrected by what it shares with those that were. Each way also has an
-error of its own, a share of its seconds, which only its own batches show; both ways of `level` have
-one, since they run the same plan.
+error of its own, a share of its seconds, which only its own batches show; ways of one plan share
+it: both of `level`, and the two that hash the key.
 
 | word | meaning |
 |---|---|
@@ -23,12 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew.grouping.base import Float64s
-from unskew.grouping.choice.ways import LEVEL, LEVEL_SECONDS, WAYS
+from unskew.grouping.choice.ways import KEY, LEVEL, LEVEL_SECONDS, WAYS
 from unskew.grouping.simulation.batch_cost import Constants, Machine, find_last_slot
-from unskew.grouping.simulation.loads import Loads, Work
+from unskew.grouping.simulation.loads import HASHED, Loads, Work
 
 CONSTANTS = tuple(each.name for each in fields(Constants))
-_PLANS = tuple(way for way in WAYS if way != LEVEL_SECONDS)
+PLAN_OF = {way: way for way in WAYS} | {LEVEL_SECONDS: LEVEL, KEY: HASHED}
+"""The way with which each way shares its error."""
+_PLANS = tuple(dict.fromkeys(PLAN_OF.values()))
 NAMES = (*CONSTANTS, "cost", "setup", *(f"error of {plan}" for plan in _PLANS))
 _COST, _SETUP = len(CONSTANTS), len(CONSTANTS) + 1
 _ERRORS = _SETUP + 1
@@ -96,14 +98,14 @@ class Estimates:
         the keys whose setup was paid, if those are not all.
         """
         products = np.zeros(len(NAMES))
-        plan = LEVEL if way == LEVEL_SECONDS else way
+        named = LEVEL if way == LEVEL_SECONDS else way
         carried = Work(0.0, partial_bytes=partial_bytes)
         for number, constant in enumerate(CONSTANTS):
             unit = Machine(slots, _unit_of(constant))
-            products[number] = unit.batch_parts(plan, loads, carried).seconds
+            products[number] = unit.batch_parts(named, loads, carried).seconds
         slowest = _slowest(opened or loads, self.work, slots)
         products[_COST], products[_SETUP] = unevenness * slowest[0], unevenness * slowest[1]
-        products[_ERRORS + _PLANS.index(plan)] = products[:_ERRORS] @ self.values[:_ERRORS]
+        products[_ERRORS + _PLANS.index(PLAN_OF[way])] = products[:_ERRORS] @ self.values[:_ERRORS]
         return products
 
     def take_busy(self, records: Float64s, keys: Float64s, seconds: Float64s) -> "Estimates":

@@ -30,7 +30,8 @@ class Unevenness:
         if busy.max() < _BUSY_SECONDS_MIN or not expected.any():
             return self
         now = np.where(expected > 0, busy / np.maximum(expected, 1e-9), 1.0)
-        if len(self.ratios) == now.size:
-            now = (1 - _WEIGHT) * np.asarray(self.ratios) + _WEIGHT * now
+        # A single batch shows chance above all, also the first.
+        before = np.asarray(self.ratios) if len(self.ratios) == now.size else np.ones(now.size)
+        now = (1 - _WEIGHT) * before + _WEIGHT * now
         factor = float((now * expected).max() / expected.max())
         return Unevenness(now.tolist(), factor if factor < 1.0 else max(1.0, factor - _CHANCE))

@@ -13,6 +13,8 @@ LEVEL, LEVEL_SECONDS, KEY = "level", "level_seconds", "key"
 WAYS = (LOCAL, LEVEL, LEVEL_SECONDS, KEY, HASHED)
 """They share a checkpoint, `none` where Spark cannot compute the operator itself: it is Spark's own
 hash of the key then. `level_seconds` is `level` with `balance: seconds`."""
+_CHANCE_DEVIATIONS = 2.0
+"""By how many standard deviations of its keys a partition may have more of them than the mean."""
 
 
 def list_ways(native: bool) -> tuple[str, ...]:
@@ -44,28 +46,36 @@ class MeasuredBatch:
 
 
 def compute_loads_by_way(batch: MeasuredBatch, pairs_ratio: float) -> Mapping[str, Loads]:
-    """Compute the partitions' loads under each way; under the batch's own, those they had.
+    """Compute the partitions' loads under each way, by the model, also under the batch's own.
 
     `pairs_ratio` corrects the pairs of `local`, which are fewer where the records of a key lie
-    together in the source. `level` has no more even partitions than `level_seconds` gave: with
-    the ideal shares, either of the two would look better than the other while that is taken.
+    together in the source.
     """
     partitions, records = batch.records.size, int(batch.records.sum())
     distinct = batch.key_counts.distinct
     even = _share_evenly(records, partitions)
     at_home = _share_evenly(distinct + partitions - 1, partitions)
     met = max(distinct, batch.key_counts.count_pairs(partitions) * pairs_ratio)
-    loads = {
+    return {
         LOCAL: Loads(even, _share_evenly(met, partitions)),
         LEVEL: Loads(even, at_home),
         LEVEL_SECONDS: Loads(even, at_home),
-        KEY: Loads(batch.under_key, _share_evenly(distinct, partitions)),
-        HASHED: Loads(batch.under_hash, _share_evenly(distinct, partitions)),
+        KEY: Loads(batch.under_key, _share_by_records(batch.under_key, distinct)),
+        HASHED: Loads(batch.under_hash, _share_by_records(batch.under_hash, distinct)),
     }
-    own = Loads(batch.records, batch.keys)
-    if batch.way == LEVEL_SECONDS:
-        loads[LEVEL] = own
-    return {**loads, batch.way: own}
+
+
+def _share_by_records(records: Int64s, keys: float) -> Int64s:
+    """Keys of partitions by a hash of the key: more where more records are, as far as chance goes.
+
+    What is beyond that is the records of heavy keys.
+    """
+    mean = keys / records.size
+    chance = min(1.0, _CHANCE_DEVIATIONS / max(1.0, mean) ** 0.5)
+    over_mean = records / max(1.0, float(records.mean()))
+    shares = np.clip(over_mean, 1 - chance, 1 + chance)
+    bounds = np.rint(np.cumsum(shares) * (keys / max(1e-9, float(shares.sum()))))
+    return np.diff(bounds, prepend=0.0).astype(np.int64)
 
 
 def _share_evenly(total: float, partitions: int) -> Int64s:

@@ -2,12 +2,13 @@
 
 import itertools
 import json
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from tests.support.auto_worlds import World, follow
+from tests.support.auto_worlds import CHANGE_SECONDS, World, follow
 from unskew.grouping.choice.decider import Decider
 from unskew.grouping.choice.ways import KEY, LEVEL, LEVEL_SECONDS, list_ways
 from unskew.grouping.simulation.batch_cost import Constants
@@ -39,7 +40,8 @@ def is_never_far_behind(world: World, batches: int) -> dict[str, float]:
     """Follow a stream from `level` on; what late batches, all, and the last took, over the best."""
     guess = Work(1.2 * world.work.cost, 0.8 * world.work.setup, world.work.partial_bytes)
     run = follow(begin(LEVEL, guess), lambda _: world, batches)
-    assert run.changes <= 1, named(world)
+    # One way may be tried and left.
+    assert run.changes <= 2, named(world)
     late = max(world.seconds(way) for way in set(run.ways[4:]))
     return {"late": late / world.best(), "all": run.seconds / (batches * world.best())}
 
@@ -76,7 +78,7 @@ def test_the_grid_has_cells_in_which_each_loses() -> None:
     assert any(world.seconds(KEY) > 2 * world.seconds(LEVEL) for world in GRID)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(50))
 def test_a_stream_that_drifts_and_comes_back_is_followed_by_few_changes(seed: int) -> None:
     work = Work(10e-6, 1e-4)
     ramp = [round(0.2 * (number // 5), 1) for number in range(5 * 9)]  # from 0 to 1.6
@@ -88,8 +90,10 @@ def test_a_stream_that_drifts_and_comes_back_is_followed_by_few_changes(seed: in
     top = 20 + len(ramp) + 15
     changes = [
         sum(a != b for a, b in itertools.pairwise(part))
-        for part in (run.ways[:top], run.ways[top - 1 :])
+        for part in (run.ways[19:top], run.ways[top - 1 :])
     ]
+    # What it begins with is corrected while the stream is flat.
+    assert sum(a != b for a, b in itertools.pairwise(run.ways[:20])) <= 1
     assert max(changes) <= 2, changes
     for number in (19, top - 1, len(worlds) - 1):
         world = worlds[number]
@@ -107,7 +111,36 @@ def test_noise_alone_is_no_reason_for_a_change(way: str, noise: float) -> None:
 
     run = follow(begin(way, work), lambda _: alike, 80, noise=noise)
 
-    assert run.changes == 0, run.ways
+    # Which of two is faster may be tried, once.
+    assert run.changes <= 2, run.ways
+    assert len(set(run.ways[40:])) == 1, run.ways
+
+
+ADVERSARIES: dict[str, Callable[[int], float]] = {
+    "in turns": lambda number: (0.8, 1.25)[number % 2],
+    "one slow in five": lambda number: 3.0 if number % 5 == 3 else 1.0,
+    "one slow in three": lambda number: 1.6 if number % 3 == 0 else 1.0,
+    "bursts": lambda number: 2.0 if 30 <= number % 50 < 38 else 1.0,
+    "waves": lambda number: 1.2 if number % 20 < 10 else 0.85,
+}
+
+
+@pytest.mark.parametrize("adversary", ADVERSARIES)
+def test_a_machine_that_is_slow_by_turns_makes_no_way_better(adversary: str) -> None:
+    alike = World(1.4, Work(100e-6, 3.8e-4))
+    for seed in range(5):
+        decider, rng = begin(LEVEL, alike.work), np.random.default_rng(seed)
+        ways = [LEVEL]
+        for number in range(1, 100):
+            changed = ways[-1] != decider.way
+            ways.append(decider.way)
+            batch = alike.batch(decider.way, 0.05, rng)
+            if changed:
+                decider.take_change(CHANGE_SECONDS)
+            else:
+                slow = ADVERSARIES[adversary](number)
+                decider.decide(replace(batch, seconds=batch.seconds * slow))
+        assert sum(a != b for a, b in itertools.pairwise(ways)) <= 2, ways
 
 
 def test_batches_that_take_turns_are_no_reason_to_go_to_and_fro() -> None:
@@ -177,9 +210,10 @@ def test_what_another_version_estimated_is_unknown() -> None:
     fewer = {"values": [1.0] * 3, "covariance": [[0.0] * 3] * 3, "noise": 0.1}
 
     assert Decider.from_json({**known, "estimates": fewer}, 0.03) is None
-    assert Decider.from_json({"version": 0, "way": "sideways", "mood": 1}, 0.03) is None
-    first = {name: each for name, each in known.items() if name != "version"}
-    assert Decider.from_json(first, 0.03) is not None
+    assert Decider.from_json({"version": 1, "way": "sideways", "mood": 1}, 0.03) is None
+    # The first version had none.
+    first = {name: each for name, each in known.items() if name not in ("version", "credits")}
+    assert Decider.from_json(first, 0.03) is None
 
 
 def test_sparks_own_hash_is_a_way_where_the_operator_is_not_sparks() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
+import pytest
 
 from benchmarks.engine.where import Cell
 from benchmarks.model import RESULTS, SLOTS, Case, make_batches, read_cases
@@ -16,12 +17,16 @@ from unskew.grouping.choice.key_counts import KeyCounts
 from unskew.grouping.choice.ways import KEY, LEVEL, LEVEL_SECONDS, WAYS, MeasuredBatch
 from unskew.grouping.simulation.batch_cost import Constants
 from unskew.grouping.simulation.loads import HASHED, Loads, Work, spread
+from unskew.jobs.engine.choosing.first_choice import choose_by_model
 
-BATCHES = 12
+BATCHES = 100
 CLOSE = 1.05
-CHANGE_SECONDS = 2.0
+CHANGE_SECONDS = 2.7
+"""As on the engine, where a change took 2.5 to 2.9 s."""
 CHANGES_MAX = 4
-_NOISE = 0.03
+LATE_SHARE, TOTAL_SHARE = 0.9, 0.82
+_NOISE = 0.055
+"""Of a batch's seconds, as warm batches differ."""
 MEASURED_WAYS = tuple(way for way in WAYS if way != KEY)
 
 
@@ -41,7 +46,8 @@ def follow_cell(case: Case, batches: int, seed: int = 1, *, noise: float = _NOIS
     rng = np.random.default_rng(seed)
     work = case.work
     guess = Work(1.2 * work.cost, 0.8 * work.setup, work.partial_bytes)
-    decider = Decider.begin(LEVEL, Constants(), guess, 0.03, MEASURED_WAYS)
+    first = _choose_first(case, guess)
+    decider = Decider.begin(first, Constants(), guess, 0.03, MEASURED_WAYS)
     ways: list[str] = []
     for number in range(batches):
         changed = bool(ways) and ways[-1] != decider.way
@@ -74,6 +80,13 @@ def _measure(case: Case, way: str, noise: float, rng: np.random.Generator) -> Me
     )
 
 
+def _choose_first(case: Case, guess: Work) -> str:
+    """As the service begins."""
+    keys = Cell(case.cell.exponent, 0, keys=case.cell.keys, keyed=case.cell.keyed)
+    hashes = make_batches(keys, case.records)[-1].hashes
+    return choose_by_model(hashes, SLOTS, SLOTS, guess, Constants(), spark_alone=False).way
+
+
 @cache
 def _spread(keys: Cell, way: str, records: int) -> Loads:
     name = LEVEL if way == LEVEL_SECONDS else way
@@ -85,19 +98,27 @@ def _count(keys: Cell, records: int) -> KeyCounts:
     return count_hashes(make_batches(keys, records)[-1].hashes)
 
 
-def test_from_the_fifth_batch_on_few_measured_cells_have_a_better_fixed_choice() -> None:
-    behind = {}
+@pytest.mark.parametrize("seed", range(2))
+def test_few_measured_cells_have_a_better_fixed_choice_over_a_hundred_batches(seed: int) -> None:
+    late, total, changes = {}, {}, {}
     for case in read_measured():
-        best = min(case.seconds.values())
-        late = follow_cell(case, BATCHES)[4:]
-        behind[case.cell.name] = max(seconds_of(case, way) for way in late) / best
+        best, ways = min(case.seconds.values()), follow_cell(case, BATCHES, seed)
+        seconds = [seconds_of(case, way) for way in ways]
+        changes[case.cell.name] = sum(a != b for a, b in itertools.pairwise(ways))
+        all_seconds = sum(seconds) + changes[case.cell.name] * CHANGE_SECONDS
+        late[case.cell.name] = float(np.mean(seconds[4:])) / best
+        total[case.cell.name] = all_seconds / BATCHES / best
 
-    good = sum(ratio <= CLOSE for ratio in behind.values())
-    worst = Counter(behind).most_common(3)
-    print(f"within {CLOSE} in {good} of {len(behind)} measured cells; the farthest: {worst}")
-    assert good >= 0.78 * len(behind), behind
+    good = {
+        name: sum(ratio <= CLOSE for ratio in ratios.values()) / len(ratios)
+        for name, ratios in (("late", late), ("total", total))
+    }
+    print(f"within {CLOSE}: {good}; the farthest: {Counter(total).most_common(3)}")
+    assert good["late"] >= LATE_SHARE, late
+    assert good["total"] >= TOTAL_SHARE, total
     # The farthest is z0-10us-0ms, where the model takes the many pairs of `local` for dear.
-    assert max(behind.values()) <= 1.45, behind
+    assert max(total.values()) <= 1.45, total
+    assert max(changes.values()) <= CHANGES_MAX, changes
 
 
 def test_level_by_counts_and_by_seconds_do_not_take_turns() -> None:

@@ -100,7 +100,7 @@ def expect_of(journal: Journal, way: str, batch: int) -> None:
     # All others have a fixed cost a million times that of a batch.
     fixed = {each: 1e-3 if each == way else 1e6 for each in list_ways(native=True)}
     products = {each: [most, *[0.0] * (len(NAMES) - 1)] for each, most in fixed.items()}
-    eager = {**known, "products": products, "candidate": way, "asked": 1}
+    eager = {**known, "products": products, "credits": {way: 1e9}}
     Path(journal.location, f"{batch:012d}", "batch.choice").unlink()
     write_batch_choice(journal, batch, choice, eager)
 

@@ -58,7 +58,7 @@ def test_what_each_way_would_have_given_follows_from_the_reports() -> None:
 
     assert {way: each.records.tolist() for way, each in loads.items()} == {
         "local": [20, 20],
-        "level": [30, 10],  # as it was: not exactly level
+        "level": [20, 20],  # though it was not exactly level
         "level_seconds": [20, 20],
         "key": [35, 5],
         "none": [10, 30],
@@ -66,7 +66,7 @@ def test_what_each_way_would_have_given_follows_from_the_reports() -> None:
     # Four keys, each with so many records that both halves of the batch have some.
     assert {way: each.pairs for way, each in loads.items()} == {
         "local": 8,
-        "level": 4,
+        "level": 5,
         "level_seconds": 5,
         "key": 4,
         "none": 4,
