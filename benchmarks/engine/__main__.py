@@ -1,7 +1,7 @@
 """What the engine costs and what it brings: real Kafka, real Spark, every row published.
 
-    python -m benchmarks.engine [overhead|tiny|aggregate|skew|source|instead|time|where|auto|
-                                 cluster ...] [--quick]
+    python -m benchmarks.engine [overhead|tiny|aggregate|skew|source|end|instead|time|where|
+                                 auto|cluster ...] [--quick]
 
 All tables by default, in two hours on two quiet cores, most of it for `where`. Each run
 replaces its tables in `benchmarks/results/engine.json`, from which `engine.md`, `engine.png` and
@@ -49,6 +49,7 @@ PARTS = {
     ),
     "skew": Part(skew.skew, skew.Size(), skew.QUICK),
     "source": Part(source.source, source.Size(), source.QUICK),
+    "end": Part(source.end, source.EndSize(), source.END_QUICK),
     "instead": Part(instead.instead, *_INSTEAD),
     "time": Part(instead.times, *_INSTEAD),
     "where": Part(where.where, where.Size(), where.QUICK, where.left_of),

@@ -23,6 +23,7 @@ ORDER = (
     "aggregate",
     "skew",
     "source",
+    "end",
     "instead",
     "time",
     "where",

@@ -1,4 +1,10 @@
-"""A topic keyed by the hot key: one of its Kafka partitions holds most of the records."""
+"""Reading Kafka: a topic keyed by the hot key, and batches that read a topic to its end.
+
+Of the first one of its Kafka partitions holds most of the records. The second is what each batch of
+a job does that keeps up with its topic: Spark's connector asks for the topic's newest offsets after
+each fetch. The consumer has sent its next fetch by then, and at the end the broker holds that, and
+all that comes after it on the same connection, for half a second.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,8 +13,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from benchmarks.engine.measure import Bench, middle, settle, zipf
-from benchmarks.tables import MEETS, Row, Table, verdict
+from benchmarks.engine.plain import group_by
+from benchmarks.tables import MEETS, UNJUDGED, Row, Table, verdict
 from unskew.jobs.engine.service import Service
+from unskew.jobs.query.source import FETCH_WAIT
 
 EXPONENT = 2.0
 KAFKA_PARTITIONS = 4
@@ -25,6 +33,23 @@ class Size:
 
 
 QUICK = Size(4000, 2, 1)
+END_EXPONENT = 1.1
+KAFKAS_OWN_WAIT = "500"
+BY_HAND = "groupBy by hand"
+END_NAMES = ("level", "local", "none", BY_HAND)
+END_MASTER = "local[*]"
+
+
+@dataclass(frozen=True)
+class EndSize:
+    """How much is measured of batches at the end."""
+
+    records: int = 100_000
+    batches: int = 4
+    rounds: int = 5
+
+
+END_QUICK = EndSize(2000, 3, 1)
 
 
 @dataclass(frozen=True)
@@ -118,3 +143,53 @@ def _route_stages(spark: SparkSession, after: int) -> list[Stage]:
         took = stage.completionTime().get().getTime() - stage.submissionTime().get().getTime()
         measured.append(Stage(took / 1000, len(read), max(read) * len(read) / sum(read)))
     return measured
+
+
+def end(bench: Bench, size: EndSize) -> Table:
+    """The last batch beside those before it, as Kafka waits and as jobs let it wait."""
+    bench.fill("end", zipf(size.records * size.batches, END_EXPONENT))
+    formats = {
+        "pipeline": "<16",
+        "wait ms": "8",
+        "before the end s": "16.2f",
+        "at the end s": "12.2f",
+        "x before": "8.2f",
+    }
+    line = (
+        f"Word count, {size.records:,} records a batch, 16 partitions on {END_MASTER}: medians of"
+        f" {size.rounds} rounds of the batch that reads the topic to its end, and of the warm ones"
+        f" before it. `wait ms`: `{FETCH_WAIT}`, of which Kafka's default is {KAFKAS_OWN_WAIT}. As"
+        " jobs have it, a batch at the end must take at most 1.1 times as long as one before it."
+    )
+    return Table("end", line, formats, _end(bench, size))
+
+
+def _end(bench: Bench, size: EndSize) -> Iterator[Row]:
+    cases = [(name, wait) for name in END_NAMES for wait in (KAFKAS_OWN_WAIT, None)]
+    before: dict[tuple[str, str | None], list[float]] = {case: [] for case in cases}
+    last: dict[tuple[str, str | None], list[float]] = {case: [] for case in cases}
+    with bench.spark(END_MASTER) as (spark, meter):
+        for number in range(size.rounds + 1):
+            for name, wait in cases:
+                grouping = "none" if name == BY_HAND else name
+                more = {} if wait is None else {"source.options": {FETCH_WAIT: wait}}
+                job = bench.job("end", size.records, {"type": grouping}, **more)
+                if name == BY_HAND:
+                    group_by(spark, job)
+                else:
+                    Service(job, spark).run()
+                seconds = settle(meter).seconds
+                if number:
+                    before[name, wait] += seconds[:-1]
+                    last[name, wait].append(seconds[-1])
+    for name, wait in cases:
+        ratio = middle(last[name, wait]) / middle(before[name, wait])
+        judged = wait is None and name != BY_HAND
+        yield {
+            "pipeline": name,
+            "wait ms": wait or "ours",
+            "before the end s": middle(before[name, wait]),
+            "at the end s": middle(last[name, wait]),
+            "x before": ratio,
+            MEETS: verdict({"time": ratio <= 1.1}) if judged else UNJUDGED,
+        }

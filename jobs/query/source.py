@@ -36,6 +36,11 @@ _TASK_RECORDS_MAX = 250_000
 # A piece of a file has at least 16 KiB.
 _FILE_PIECES_A_TASK = 8
 _FILE_PIECE_BYTES = 16 << 10
+FETCH_WAIT = "kafka.fetch.max.wait.ms"
+# The connector asks for a topic's newest offsets after each fetch. At the topic's end its consumer
+# has sent one more by then, which Kafka holds for half a second by default, and the question behind
+# it: each batch of a job that keeps up with its topic would take that longer, or twice that.
+_FETCH_WAIT_MS = "1"
 COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp")
 STAMPED_ON_ARRIVAL = "raw_stamped_on_arrival"
 """Is a record's timestamp the broker's, as it arrived (LogAppendTime)? No column of a user's."""
@@ -132,7 +137,8 @@ def make_kafka_options(
     source: KafkaSource, spark: SparkSession, tasks: int | None = None
 ) -> dict[str, str]:
     """The connector's options; with `tasks`, to read in pieces that make equal shares for them."""
-    options = {**make_connection_options(source.bootstrap_servers, source.options)}
+    connection = make_connection_options(source.bootstrap_servers, source.options)
+    options = {FETCH_WAIT: _FETCH_WAIT_MS, **connection}
     options["startingOffsets"] = _format_start(source.start)
     options["failOnDataLoss"] = str(source.fail_on_data_loss).lower()
     if source.subscribe:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.engine import __main__ as engine
-from benchmarks.engine import auto
+from benchmarks.engine import auto, source
 from benchmarks.engine.instead import BY_HAND, WHOLE_JOBS
 from benchmarks.engine.measure import Batch, Run, zipf
 from benchmarks.engine.plain import SALTS, HashedPipeline
@@ -33,7 +33,7 @@ def tables_of(folder: Path, *names: str) -> dict[str, Any]:
 @pytest.mark.e2e
 @pytest.mark.long
 def test_overhead_aggregates_and_source_have_all_rows(tmp_path: Path) -> None:
-    tables = tables_of(tmp_path, "overhead", "aggregate", "source")
+    tables = tables_of(tmp_path, "overhead", "aggregate", "source", "end")
 
     assert [row["cell"] for row in tables["aggregate"]] == ["totals", "sketches"]
     assert all(row["none x"] > 0 and row["level x"] > 0 for row in tables["aggregate"])
@@ -42,11 +42,16 @@ def test_overhead_aggregates_and_source_have_all_rows(tmp_path: Path) -> None:
         "hash column",
         "partial_key",
         "level",
+        "local",
         "none",
         "groupBy by hand",
     ]
     assert all(row["cpu us"] > 0 and row["wall us"] > 0 for row in tables["overhead"])
     assert tables["overhead"][0]["x hash"] == 1.0
+    waits = [(row["pipeline"], row["wait ms"]) for row in tables["end"]]
+    assert waits == [
+        (name, wait) for name in source.END_NAMES for wait in (source.KAFKAS_OWN_WAIT, "ours")
+    ]
     split = {(row["split"], row["grouping"]): row for row in tables["source"]}
     assert set(split) == {(s, g) for s in ("on", "off") for g in ("level", "partial_key")}
     # Without the split there is one task a Kafka partition, and one of them has nearly all.
