@@ -61,7 +61,8 @@ JVM_ENDED = (
 # The thresholds of the JVM's optimizing compiler, ten times its own. Until the first batch's end it
 # takes a third of the JVM's processor time, from the work that is waited for, and nearly all of it
 # for what a start calls some thousand times. What a batch calls for each record gets there anyway.
-_OPTIMIZE_LATER = " ".join(
+# Code that waits for it is larger, and a JVM fails whose room for code is full: so it has more.
+_OPTIMIZE_LATER = "-XX:ReservedCodeCacheSize=512m " + " ".join(
     f"-XX:Tier4{name}Threshold={calls}"
     for name, calls in (
         ("Invocation", 50_000),
