@@ -38,6 +38,7 @@ def test_keys_that_are_alike_are_expected_to_be() -> None:
 def test_any_counts_keep_their_sum_and_their_order(listed: list[int]) -> None:
     counts = np.array(sorted(listed), np.int64)
     expected = predict_records(counts)
-    assert expected.sum() == pytest.approx(counts.sum(), rel=1e-6)
+    # Each is rounded to three digits.
+    assert expected.sum() == pytest.approx(counts.sum(), rel=1e-6, abs=5.1e-4 * counts.size)
     assert (expected > 0).all()
     assert (np.diff(expected) >= -2e-3).all()
