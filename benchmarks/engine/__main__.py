@@ -49,7 +49,7 @@ PARTS = {
     ),
     "skew": Part(skew.skew, skew.Size(), skew.QUICK),
     "source": Part(source.source, source.Size(), source.QUICK),
-    "end": Part(source.end, source.EndSize(), source.END_QUICK),
+    "end": Part(source.end, source.END_SIZE, source.END_QUICK),
     "instead": Part(instead.instead, *_INSTEAD),
     "time": Part(instead.times, *_INSTEAD),
     "where": Part(where.where, where.Size(), where.QUICK, where.left_of),

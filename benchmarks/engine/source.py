@@ -38,18 +38,7 @@ KAFKAS_OWN_WAIT = "500"
 BY_HAND = "groupBy by hand"
 END_NAMES = ("level", "local", "none", BY_HAND)
 END_MASTER = "local[*]"
-
-
-@dataclass(frozen=True)
-class EndSize:
-    """How much is measured of batches at the end."""
-
-    records: int = 100_000
-    batches: int = 4
-    rounds: int = 5
-
-
-END_QUICK = EndSize(2000, 3, 1)
+END_SIZE, END_QUICK = Size(100_000, 4, 5), Size(2000, 3, 1)
 
 
 @dataclass(frozen=True)
@@ -145,7 +134,7 @@ def _route_stages(spark: SparkSession, after: int) -> list[Stage]:
     return measured
 
 
-def end(bench: Bench, size: EndSize) -> Table:
+def end(bench: Bench, size: Size) -> Table:
     """The last batch beside those before it, as Kafka waits and as jobs let it wait."""
     bench.fill("end", zipf(size.records * size.batches, END_EXPONENT))
     formats = {
@@ -164,7 +153,7 @@ def end(bench: Bench, size: EndSize) -> Table:
     return Table("end", line, formats, _end(bench, size))
 
 
-def _end(bench: Bench, size: EndSize) -> Iterator[Row]:
+def _end(bench: Bench, size: Size) -> Iterator[Row]:
     cases = [(name, wait) for name in END_NAMES for wait in (KAFKAS_OWN_WAIT, None)]
     before: dict[tuple[str, str | None], list[float]] = {case: [] for case in cases}
     last: dict[tuple[str, str | None], list[float]] = {case: [] for case in cases}

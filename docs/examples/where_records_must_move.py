@@ -80,20 +80,22 @@ def show_one_task(spark: SparkSession) -> None:
         print(f"one file, {name}: fullest {rows} rows of {keys} users")
 
 
+def read_and_route(spark: SparkSession) -> dict[str, DataFrame]:
+    """The visits in the tasks that read them, and routed."""
+    visits = make_visits(spark)
+    return {"at the source": visits, "route": route(visits, key="user", partitions=PARTITIONS)}
+
+
 def show_partials(spark: SparkSession) -> None:
     """How many sketches go to the merge."""
-    visits = make_visits(spark)
-    ways = {"at the source": visits, "route": route(visits, key="user", partitions=PARTITIONS)}
-    for name, frame in ways.items():
+    for name, frame in read_and_route(spark).items():
         made = sum(keys for _, keys in count_by_partition(frame, "user"))
         print(f"partials, {name}: {made} sketches, {made * SKETCH_KIB / 1024:.0f} MiB to merge")
 
 
 def show_memory(spark: SparkSession) -> None:
     """What a task holds at most, where it keeps something for each key."""
-    visits = make_visits(spark)
-    ways = {"at the source": visits, "route": route(visits, key="user", partitions=PARTITIONS)}
-    for name, frame in ways.items():
+    for name, frame in read_and_route(spark).items():
         most = max(keys for _, keys in count_by_partition(frame, "user"))
         print(f"memory, {name}: {most} profiles, {most * PROFILE_KIB / 1024:.0f} MiB a task")
 

@@ -174,15 +174,12 @@ class Decider:
         """Compute the slowest partition's work over what it is by the loads that the model has."""
         work = self.estimates.work
         modelled = compute_loads_by_way(batch, self.pairs_ratio)[batch.way].work_seconds(work)
-        own = Loads(batch.records, batch.keys).work_seconds(work)
+        own = batch.own_loads.work_seconds(work)
         return float(own.max() / modelled.max()) if modelled.any() else 1.0
 
     def _products(self, batch: MeasuredBatch) -> dict[str, Float64s]:
         """Compute what a unit of each constant would have added to the batch, by way."""
-        loads = {
-            **compute_loads_by_way(batch, self.pairs_ratio),
-            batch.way: Loads(batch.records, batch.keys),
-        }
+        loads = {**compute_loads_by_way(batch, self.pairs_ratio), batch.way: batch.own_loads}
         return {
             way: self.estimates.products(
                 way,

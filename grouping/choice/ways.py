@@ -44,6 +44,11 @@ class MeasuredBatch:
     """Size of a partial result beyond key and count."""
     slots: int
 
+    @property
+    def own_loads(self) -> Loads:
+        """The partitions' loads as they were."""
+        return Loads(self.records, self.keys)
+
 
 def compute_loads_by_way(batch: MeasuredBatch, pairs_ratio: float) -> Mapping[str, Loads]:
     """Compute the partitions' loads under each way, by the model, also under the batch's own.

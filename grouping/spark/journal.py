@@ -204,9 +204,10 @@ class Journal:
 
     def rejected(self, batch: int) -> Iterator[pa.Table]:
         """Read the rejected records of one batch that are kept, in pieces of checked files."""
-        for name in self._find_rejected(batch):
+        names = self._find_rejected(batch)
+        for name in names:
             self._check_rejected(batch, name)
-        for name in self._find_rejected(batch):
+        for name in names:
             yield from self._read_pieces(batch, name)
 
     def _check_rejected(self, batch: int, name: str) -> None:

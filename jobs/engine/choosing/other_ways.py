@@ -6,7 +6,7 @@ from unskew.config.errors import UsageError
 from unskew.config.models.job import Job
 from unskew.grouping.choice.ways import KEY, LEVEL, compute_loads_by_way
 from unskew.grouping.simulation.batch_cost import Machine
-from unskew.grouping.simulation.loads import Loads, Work
+from unskew.grouping.simulation.loads import Work
 from unskew.jobs.engine.choosing.measured import measure
 from unskew.jobs.local.machine_constants import find_calibration_file, read_calibration
 from unskew.jobs.observe.batches.batch import OWN, BatchDone
@@ -31,7 +31,7 @@ class OtherWays:
         batch = measure(done, own, machine.slots)
         if batch is None:
             return {}
-        loads = {**compute_loads_by_way(batch, 1.0), own: Loads(batch.records, batch.keys)}
+        loads = {**compute_loads_by_way(batch, 1.0), own: batch.own_loads}
         carried = Work(0.0, partial_bytes=batch.partial_bytes)
         return {
             name: machine.batch_parts(way, loads[way], carried).seconds

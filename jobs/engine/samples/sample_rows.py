@@ -76,7 +76,7 @@ def evaluate_keys_in(spark: SparkSession, raw: RawSample, expression: str) -> Se
         keys = records.select(sf.expr(expression).cast("string").alias(KEY)).toArrow()
     except PySparkException as error:
         raise UsageError(f"--key: {shorten(str(error))}") from error
-    if keys.num_rows != records.count():
+    if keys.num_rows != len(raw.values):
         raise UsageError(f"--key: one value a record; {expression} makes one of many")
     texts: list[str | None] = keys[KEY].to_pylist()
     return texts

@@ -2,25 +2,24 @@
 
 import shutil
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 from tests.support.dead_letters import dead_letters_in
 from tests.support.oracles import START
-from tests.support.running.in_process import Ran, job_over, write_lines
+from tests.support.running.in_process import CountsReads, Ran, job_over, write_lines
 from unskew import load_job
 from unskew.config.models.job import Job
-from unskew.jobs.checkpoint.spark_log import SourceRange
 from unskew.jobs.operators.registry import make_operator
 from unskew.jobs.query import source
 from unskew.jobs.query.bounds.batch_bytes import MOST_BYTES, choose_batch_bytes
 from unskew.jobs.query.decode import decode
-from unskew.jobs.query.pipeline import Pipeline, prepare_records
+from unskew.jobs.query.pipeline import prepare_records
 from unskew.jobs.query.prepare import REJECTED
 from unskew.jobs.query.rejected import TEXT_BYTES_MAX, make_packed, pack_rejected
 
@@ -34,16 +33,6 @@ OF_WORDS: dict[str, Any] = {
 AT = {"at": START.isoformat()}
 LARGE = "€" * 40_000
 MARK = "dead-letters.published"
-
-
-class CountsReads(Pipeline):
-    """A pipeline that counts the batches that are read again."""
-
-    reads: ClassVar[list[int]] = []
-
-    def build_rejected(self, spark: SparkSession, covered: SourceRange) -> DataFrame:
-        self.reads.append(covered.time_ms)
-        return super().build_rejected(spark, covered)
 
 
 def write_batches(folder: Path) -> None:

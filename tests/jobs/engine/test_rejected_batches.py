@@ -2,18 +2,16 @@
 
 import json
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from tests.support.dead_letters import dead_letters_in
 from tests.support.oracles import START
-from tests.support.running.in_process import Ran, write_lines
-from unskew.jobs.checkpoint.spark_log import SourceRange
+from tests.support.running.in_process import CountsReads, Ran, write_lines
 from unskew.jobs.kafka.broker import Broker
-from unskew.jobs.query.pipeline import Pipeline
 
 pytestmark = pytest.mark.spark
 
@@ -24,16 +22,6 @@ OF_WORDS: dict[str, Any] = {
     "lateness": None,
 }
 MARK = "dead-letters.published"
-
-
-class CountsReads(Pipeline):
-    """A pipeline that keeps which batches are read again, by the times of the batches."""
-
-    reads: ClassVar[list[int]] = []
-
-    def build_rejected(self, spark: SparkSession, covered: SourceRange) -> DataFrame:
-        self.reads.append(covered.time_ms)
-        return super().build_rejected(spark, covered)
 
 
 def write(folder: Path, number: int, rejected: int) -> None:

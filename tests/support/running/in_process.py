@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.support.dead_letters import dead_letters_in
@@ -18,6 +18,7 @@ from tests.support.oracles import SCHEMA, WindowedKey
 from unskew.config.loader import load_job
 from unskew.config.models.job import Job
 from unskew.grouping.spark.journal import Journal
+from unskew.jobs.checkpoint.spark_log import SourceRange
 from unskew.jobs.engine.service import Service
 from unskew.jobs.observe.batches.batch import BatchDone
 from unskew.jobs.observe.batches.batch_stats import read_batch_stats
@@ -53,6 +54,16 @@ def utc() -> Iterator[None]:
         time.tzset()
         yield
     time.tzset()
+
+
+class CountsReads(Pipeline):
+    """A pipeline that keeps which batches are read again, by the times of the batches."""
+
+    reads: ClassVar[list[int]] = []
+
+    def build_rejected(self, spark: SparkSession, covered: SourceRange) -> DataFrame:
+        self.reads.append(covered.time_ms)
+        return super().build_rejected(spark, covered)
 
 
 class _ServiceWithQueries(Service):
