@@ -2,10 +2,10 @@
 
 The measured batches are those of the tables `where` and `skew` of the engine's benchmark, their
 loads those of the same records. The constants are fitted to the calibration cells alone: those of
-`where` whose work is 1 us a record, two with large partials, and z = 0.8 of `skew`, whose batches
-have more records. Or they are the ones that `--constants` names, from `unskew calibrate`. Every
-other cell of the same machine is predicted, and every error counts; constants of one machine say
-nothing of another.
+`where` whose work is 1 us a record, two with large partials, two with a million keys, and z = 0.8
+of `skew`, whose batches have more records. Or they are the ones that `--constants` names, from
+`unskew calibrate`. Every other cell of the same machine is predicted, and every error counts;
+constants of one machine say nothing of another.
 """
 
 import argparse
@@ -44,6 +44,7 @@ Written by `make bench-model` from the tables `where` and `skew` of [engine.md](
 has every grouping. The model: `grouping/simulation/batch_cost.py`.
 """
 _KAFKA_PARTITIONS = 4
+_MANY_KEYS = 1_000_000
 _BATCHES = 2
 _TRIALS = 400
 
@@ -75,8 +76,9 @@ class Case:
         if self.table == "skew":
             # Of batches of one size, what a batch costs and what a record costs are the same thing.
             return self.cell.exponent == CALIBRATION_Z
-        large = bool(self.cell.partial_bytes) and self.cell.exponent == CALIBRATION_Z
-        return self.cell.record_us == CALIBRATION_US or large
+        cell = self.cell
+        large = bool(cell.partial_bytes) or (cell.keys == _MANY_KEYS and not cell.key_ms)
+        return cell.record_us == CALIBRATION_US or (large and cell.exponent == CALIBRATION_Z)
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from unskew.grouping.choice.estimates import NAMES, PLAN_OF, Estimates
 from unskew.grouping.choice.unevenness import Unevenness
 from unskew.grouping.choice.ways import WAYS, MeasuredBatch, compute_loads_by_way
 from unskew.grouping.simulation.batch_cost import Constants
-from unskew.grouping.simulation.loads import LOCAL, Loads, Work
+from unskew.grouping.simulation.loads import LOCAL, Work
 
 _HORIZON_BATCHES = 100
 _TRIAL_BATCHES = 4
@@ -188,7 +188,7 @@ class Decider:
                 batch.partial_bytes,
                 self.unevenness.get(way, Unevenness()).factor
                 * (1.0 if way == batch.way else self.fits.get(way, 1.0)),
-                Loads(batch.records, batch.opened) if way == batch.way else None,
+                batch.opened_loads if way == batch.way else None,
             )
             for way in self.ways
         }

@@ -45,9 +45,14 @@ class MeasuredBatch:
     slots: int
 
     @property
+    def opened_loads(self) -> Loads:
+        """The partitions' records, and the keys whose setup was paid."""
+        return Loads(self.records, self.opened, self.key_counts.distinct)
+
+    @property
     def own_loads(self) -> Loads:
         """The partitions' loads as they were."""
-        return Loads(self.records, self.keys)
+        return Loads(self.records, self.keys, self.key_counts.distinct)
 
 
 def compute_loads_by_way(batch: MeasuredBatch, pairs_ratio: float) -> Mapping[str, Loads]:
@@ -62,12 +67,16 @@ def compute_loads_by_way(batch: MeasuredBatch, pairs_ratio: float) -> Mapping[st
     at_home = _share_evenly(distinct + partitions - 1, partitions)
     met = max(distinct, batch.key_counts.count_pairs(partitions) * pairs_ratio)
     return {
-        LOCAL: Loads(even, _share_evenly(met, partitions)),
-        LEVEL: Loads(even, at_home),
-        LEVEL_SECONDS: Loads(even, at_home),
-        KEY: Loads(batch.under_key, _share_by_records(batch.under_key, distinct)),
-        HASHED: Loads(batch.under_hash, _share_by_records(batch.under_hash, distinct)),
+        LOCAL: Loads(even, _share_evenly(met, partitions), distinct),
+        LEVEL: Loads(even, at_home, distinct),
+        LEVEL_SECONDS: Loads(even, at_home, distinct),
+        KEY: _load_whole_keys(batch.under_key, distinct),
+        HASHED: _load_whole_keys(batch.under_hash, distinct),
     }
+
+
+def _load_whole_keys(records: Int64s, distinct: float) -> Loads:
+    return Loads(records, _share_by_records(records, distinct), distinct)
 
 
 def _share_by_records(records: Int64s, keys: float) -> Int64s:

@@ -6,14 +6,16 @@
           + shuffle_seconds + records x move    all but `local`
           + the slowest partition's (records x cost + keys x setup)
           + pairs x (pair + bytes x byte)       merge
+          + distinct x (state + bytes x state_byte)   what is kept of each key
 
 `cost` is the operator's time for a record, `setup` what it costs a task to meet a key, `pairs` the
-(key, partition) pairs, each a partial result that the merge takes. Where Spark computes the
-operator itself (`native`), `none` combines before its shuffle: nothing is moved but partials.
+(key, partition) pairs, each a partial result that the merge takes, and `distinct` the batch's keys.
+Where Spark computes the operator itself (`native`), `none` combines before its shuffle: nothing is
+moved but partials.
 
-`read`, `route`, `move`, `pair` and `byte` are wall time of the whole machine, not of one core. The
-defaults are of sixteen slots on two quiet cores (`make bench-model` compares them with what was
-measured, `unskew calibrate` measures those of another machine).
+All but the operator's are wall time of the whole machine, not of one core. The defaults are of
+sixteen slots on two quiet cores (`make bench-model` compares them with what was measured, `unskew
+calibrate` measures those of another machine).
 """
 
 import heapq
@@ -50,6 +52,10 @@ class Constants:
     """Routing at all, however few the records are."""
     shuffle_seconds: float = 0.03
     """A stage more, behind a shuffle of the records."""
+    state_us: float = 5.0
+    """Keeping what a key's partial results add up to."""
+    state_byte_ns: float = 3.0
+    """Keeping a byte of it, beyond key and count."""
 
 
 @dataclass(frozen=True)
@@ -84,13 +90,14 @@ class Machine:
         routed = way not in (LOCAL, HASHED)
         moved = way != LOCAL and not combined
         partial_us = constants.pair_us + work.partial_bytes * constants.byte_ns / 1000
+        state_us = constants.state_us + work.partial_bytes * constants.state_byte_ns / 1000
         return Parts(
             constants.fixed_seconds,
             records * constants.read_us * _MICRO,
             (constants.route_seconds + records * constants.route_us * _MICRO) * routed,
             (constants.shuffle_seconds + records * constants.move_us * _MICRO) * moved,
             0.0 if combined else self.work_seconds(loads, work),
-            loads.pairs * partial_us * _MICRO,
+            (loads.pairs * partial_us + loads.distinct * state_us) * _MICRO,
         )
 
     def work_seconds(self, loads: Loads, work: Work) -> float:

@@ -29,7 +29,7 @@ class Measured:
     seconds: float
 
 
-_BETWEEN_MACHINES = Constants(1.0, 2.0, 2.0, 1.0, 5.0, 3.0, 0.3, 0.3)
+_BETWEEN_MACHINES = Constants(1.0, 2.0, 2.0, 1.0, 2.0, 2.0, 0.3, 0.3, 5.0, 3.0)
 """How far the constants of a machine may be from the defaults, about."""
 _EXACT = 1e-12
 

@@ -41,6 +41,8 @@ class Loads:
 
     records: Int64s
     keys: Int64s
+    distinct: float
+    """Keys of the whole batch."""
 
     @property
     def pairs(self) -> int:
@@ -78,7 +80,7 @@ class KeyBatch:
             keys = met.reshape(self.distinct, partitions).sum(axis=0, dtype=np.int64)
         else:
             keys = np.bincount(np.unique(pairs) % partitions, minlength=partitions)
-        return Loads(records, keys.astype(np.int64))
+        return Loads(records, keys.astype(np.int64), self.distinct)
 
 
 def spread(

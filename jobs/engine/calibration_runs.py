@@ -1,8 +1,9 @@
 """Measures the cost model's constants: real jobs without work, on a local Kafka and Spark.
 
 Each run is there for a constant or two: next to no records for what a batch costs at all, few keys
-for reading, routing and moving, as many keys as records for merging, large partials for their
-bytes. The first batch of a run, where all is cold, does not count.
+for reading, routing and moving, as many keys as records for what is kept of a key, some keys in
+every partition for merging, large partials for their bytes. The first batch of a run, where all is
+cold, does not count.
 """
 
 from collections.abc import Callable, Iterator
@@ -32,7 +33,7 @@ from unskew.jobs.observe.follower import Follower
 
 PARTITIONS = 8
 _RECORDS = 200_000
-_FEW_KEYS = 1_000
+_FEW_KEYS, _KEYS = 1_000, 10_000
 _BATCHES = 4
 _FLUSH_SECONDS = 60.0
 _KAFKA_PARTITIONS = 4
@@ -67,7 +68,9 @@ RUNS = (
     Run(HASHED, _RECORDS, _FEW_KEYS),
     Run(LOCAL, _RECORDS, _RECORDS),
     Run("level", _RECORDS, _RECORDS),
+    Run(LOCAL, _RECORDS, _KEYS),
     Run(LOCAL, _RECORDS, _FEW_KEYS, 4096),
+    Run(HASHED, _RECORDS, _KEYS, 4096),
 )
 
 

@@ -15,7 +15,18 @@ if TYPE_CHECKING:
 
 _BUSY_SHARE = 0.5
 """With more load than this part of the cores, a batch waits for others."""
-_UNITS = {"seconds": "s a batch", "us": "us", "ns": "ns"}
+_UNITS = {
+    "fixed_seconds": "s a batch",
+    "route_seconds": "s a batch",
+    "shuffle_seconds": "s a batch",
+    "read_us": "us a record",
+    "route_us": "us a record",
+    "move_us": "us a record",
+    "pair_us": "us a partial result",
+    "byte_ns": "ns a byte of it",
+    "state_us": "us a key",
+    "state_byte_ns": "ns a byte of its total",
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(calibration.to_json(), indent=2))
     else:
-        _print(calibration, file)
+        print(*describe(calibration), f"written to {file}", sep="\n")
     return 0
 
 
@@ -69,11 +80,13 @@ def _warn_if_busy() -> None:
         )
 
 
-def _print(calibration: "Calibration", file: Path) -> None:
+def describe(calibration: "Calibration") -> list[str]:
+    """Describe each constant in a line."""
+    lines = []
     for name, value in asdict(calibration.constants).items():
-        constant, _, unit = name.rpartition("_")
-        print(f"{constant:6} {value:8.3g} {_UNITS[unit]}")
-    print(f"written to {file}")
+        constant = name.rpartition("_")[0].replace("_", " ")
+        lines.append(f"{constant:10} {value:8.3g} {_UNITS[name]}")
+    return lines
 
 
 def _report(line: str) -> None:

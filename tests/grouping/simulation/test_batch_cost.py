@@ -56,8 +56,8 @@ def test_predicted_seconds_are_near_the_measured_and_the_best_way_is_the_best(ro
 
 
 def test_a_batch_waits_for_its_slowest_partition_and_for_slots() -> None:
-    machine = Machine(2, Constants(1.0, *[0.0] * 7))
-    loads = Loads(np.array([100, 10, 10, 10]), np.array([1, 2, 3, 4]))
+    machine = Machine(2, Constants(1.0, *[0.0] * 9))
+    loads = Loads(np.array([100, 10, 10, 10]), np.array([1, 2, 3, 4]), 10)
 
     assert machine.batch_parts(LOCAL, loads, Work(0.01)).seconds == pytest.approx(2.0)
     assert machine.batch_parts(LOCAL, loads, Work(0.0, 1.0)).seconds == pytest.approx(1 + 2 + 4)
@@ -65,8 +65,8 @@ def test_a_batch_waits_for_its_slowest_partition_and_for_slots() -> None:
 
 
 def test_each_way_pays_for_what_it_does() -> None:
-    machine = Machine(4, Constants(0.5, 2.0, 3.0, 5.0, 7.0, 11.0, 0.25, 0.125))
-    loads = Loads(np.full(4, 250_000), np.full(4, 25_000))
+    machine = Machine(4, Constants(0.5, 2.0, 3.0, 5.0, 7.0, 11.0, 0.25, 0.125, 13.0, 17.0))
+    loads = Loads(np.full(4, 250_000), np.full(4, 25_000), 50_000)
     work = Work(1e-6, partial_bytes=1000)
 
     parts = {way: machine.batch_parts(way, loads, work) for way in (LOCAL, HASHED, "level")}
@@ -75,8 +75,9 @@ def test_each_way_pays_for_what_it_does() -> None:
     assert [p.route for p in parts.values()] == pytest.approx([0, 0, 3.25])
     assert [p.move for p in parts.values()] == pytest.approx([0, 5.125, 5.125])
     assert [p.work for p in parts.values()] == pytest.approx([0.25] * 3)
-    # 100,000 partial results of 7 us, and 11 ns for each of their 1,000 bytes.
-    assert [p.merge for p in parts.values()] == pytest.approx([0.7 + 1.1] * 3)
+    # 100,000 partial results of 7 us, and 11 ns for each of their 1,000 bytes; 50,000 keys of
+    # 13 us, and 17 ns for each byte of theirs.
+    assert [p.merge for p in parts.values()] == pytest.approx([0.7 + 1.1 + 0.65 + 0.85] * 3)
 
     combined = machine.batch_parts(HASHED, loads, Work(1e-6, native=True))
     assert (combined.move, combined.work) == (0.0, 0.0)
@@ -84,11 +85,17 @@ def test_each_way_pays_for_what_it_does() -> None:
 
 def test_constants_are_found_again_in_batches_that_they_made() -> None:
     generator = np.random.default_rng(1)
-    constants = Constants(0.4, 2.0, 1.5, 0.5, 8.0, 2.0, 0.1, 0.2)
+    constants = Constants(0.4, 2.0, 1.5, 0.5, 8.0, 2.0, 0.1, 0.2, 6.0, 1.0)
     batches = []
     for way in (LOCAL, HASHED, "level"):
-        for records, keys, size in ((100, 5, 0), (90_000, 50, 0), (90_000, 20_000, 4096)):
-            loads = Loads(generator.integers(1, records, 4), np.full(4, keys))
+        for records, keys, size, distinct in (
+            (100, 5, 0, 20),
+            (90_000, 50, 0, 100),
+            (90_000, 20_000, 4096, 50_000),
+            (90_000, 20_000, 4096, 80_000),
+            (90_000, 20_000, 0, 30_000),
+        ):
+            loads = Loads(generator.integers(1, records, 4), np.full(4, keys), distinct)
             work = Work(1e-5, 1e-4, size)
             seconds = Machine(4, constants).batch_parts(way, loads, work).seconds
             batches.append(Measured(way, loads, work, 4, seconds))
@@ -98,10 +105,11 @@ def test_constants_are_found_again_in_batches_that_they_made() -> None:
     assert fitted.pair_us == pytest.approx(8.0)
     assert (fitted.fixed_seconds, fitted.read_us) == pytest.approx((0.4, 2.0))
     assert (fitted.route_us, fitted.move_us, fitted.byte_ns) == pytest.approx((1.5, 0.5, 2.0))
+    assert (fitted.state_us, fitted.state_byte_ns) == pytest.approx((6.0, 1.0))
 
 
 def test_a_constant_of_which_nothing_is_said_keeps_its_default_and_none_is_below_zero() -> None:
-    loads = Loads(np.array([1000, 1000]), np.array([10, 10]))
+    loads = Loads(np.array([1000, 1000]), np.array([10, 10]), 20)
     # Moved batches that are faster than those that are not.
     batches = [
         Measured(LOCAL, loads, Work(0.0), 2, 1.0),

@@ -10,6 +10,7 @@ import pytest
 
 from unskew.grouping.simulation.batch_cost import Constants
 from unskew.jobs.__main__ import main
+from unskew.jobs.commands.local.calibrate import describe
 from unskew.jobs.local.machine_constants import (
     Calibration,
     read_calibration,
@@ -37,6 +38,13 @@ def test_a_constant_that_an_older_version_did_not_measure_has_its_default(tmp_pa
     file.write_text(json.dumps(content))
 
     assert read_constants(file) == Constants(fixed_seconds=1.0)
+
+
+def test_each_constant_is_a_line_of_its_own_with_its_unit() -> None:
+    lines = describe(Calibration(Constants(fixed_seconds=0.25), 2, "2026-01-01 00:00"))
+
+    assert lines[0] == "fixed          0.25 s a batch"
+    assert len(set(lines)) == len(lines) == len(asdict(Constants()))
 
 
 @pytest.mark.parametrize("value", ["-1", "1e999", '"fast"', "null"])
