@@ -153,6 +153,11 @@ def _measured(cases: Iterable[Case]) -> Iterator[Measured]:
                 yield Measured(way, loads, case.work, case.slots, seconds)
 
 
+def fit_to(cases: Iterable[Case]) -> Constants:
+    """The constants of the calibration cells among these."""
+    return fit_constants(list(_measured(case for case in cases if case.calibrates)))
+
+
 def find_errors(cases: Iterable[Case], constants: Constants) -> list[Error]:
     """Every way of every case, predicted."""
     return [
@@ -216,8 +221,7 @@ class Noise:
 def find_noise(tables: Mapping[str, Any]) -> Noise | None:
     """The noise of batches: of `where` where its rows have every batch, otherwise of `skew`."""
     measured = [row.get(f"{way} batches", ()) for row in rows_of(tables, "where") for way in WAYS]
-    # The last of a run, at the topic's end, is longer each time: that is no chance.
-    runs = [run[:-1] if len(run) > 2 else run for run in measured if len(run) > 1]
+    runs = [run for run in measured if len(run) > 1]
     source = "`where`"
     if not runs:
         # The median of two is their mean, and their p99 is nearly the longer.
@@ -248,7 +252,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if chosen.constants:
         constants, source = read_constants(chosen.constants), "a file of `unskew calibrate`"
     elif calibration:
-        constants, source = fit_constants(list(_measured(calibration))), "the calibration cells"
+        constants, source = fit_to(cases), "the calibration cells"
     else:
         constants, source = Constants(), "the defaults: no calibration cell is measured yet"
     others = [case for case in cases if machine and case.machine != machine]

@@ -24,8 +24,7 @@ _WIDTH, _HEIGHT, _LEFT, _TOP = 92, 40, 310, 84
 _WIDTH_MIN = 930
 _QUIET_LOAD = 2.0
 _BUSY = """**Measured on two cores at loads up to {loudest}, which count the run's own
-sixteen slots, and other work at idle priority if there was some. Two warm batches a cell: take
-ratios below about 1.2 for a draw.**
+sixteen slots. Three warm batches a cell: take ratios below about 1.1 for a draw.**
 
 """
 _MARK, _END = "<!-- cells of docs/when.md -->", "<!-- /cells -->"

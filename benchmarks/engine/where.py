@@ -96,8 +96,7 @@ class Size:
     records: int = 160_000
     """So few that a cell with all its ways takes less than a minute."""
     batches: int = 4
-    """A cold one, and three of which the last, at the topic's end, is some 0.4 s longer: the median
-    is of the others."""
+    """A cold one, and three."""
     cells: tuple[Cell, ...] = make_grid()
     ways: tuple[str, ...] = WAYS
     warm_rounds: int = _WARM_ROUNDS

@@ -36,25 +36,25 @@ _MICRO, _NANO = 1e-6, 1e-9
 class Constants:
     """What a machine takes for a batch beside the operator's work."""
 
-    fixed_seconds: float = 0.33
+    fixed_seconds: float = 0.1
     """A batch with next to no records."""
-    read_us: float = 3.1
+    read_us: float = 1.9
     """Reading and decoding a record."""
-    route_us: float = 1.1
+    route_us: float = 0.5
     """Routing it."""
-    move_us: float = 0.3
+    move_us: float = 0.2
     """Taking it to another partition."""
-    pair_us: float = 6.0
+    pair_us: float = 1.3
     """Merging a partial result."""
-    byte_ns: float = 3.0
+    byte_ns: float = 1.8
     """Merging a byte of one, beyond key and count."""
-    route_seconds: float = 0.02
+    route_seconds: float = 0.1
     """Routing at all, however few the records are."""
-    shuffle_seconds: float = 0.03
+    shuffle_seconds: float = 0.05
     """A stage more, behind a shuffle of the records."""
-    state_us: float = 5.0
+    state_us: float = 4.8
     """Keeping what a key's partial results add up to."""
-    state_byte_ns: float = 3.0
+    state_byte_ns: float = 2.1
     """Keeping a byte of it, beyond key and count."""
 
 

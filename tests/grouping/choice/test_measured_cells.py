@@ -24,7 +24,7 @@ CLOSE = 1.05
 CHANGE_SECONDS = 2.7
 """As on the engine, where a change took 2.5 to 2.9 s."""
 CHANGES_MAX = 4
-LATE_SHARE, TOTAL_SHARE = 0.9, 0.82
+LATE_SHARE, TOTAL_SHARE = 0.9, 0.87
 _NOISE = 0.055
 """Of a batch's seconds, as warm batches differ."""
 MEASURED_WAYS = tuple(way for way in WAYS if way != KEY)
@@ -116,8 +116,8 @@ def test_few_measured_cells_have_a_better_fixed_choice_over_a_hundred_batches(se
     print(f"within {CLOSE}: {good}; the farthest: {Counter(total).most_common(3)}")
     assert good["late"] >= LATE_SHARE, late
     assert good["total"] >= TOTAL_SHARE, total
-    # The farthest is z0-10us-0ms, where the model takes the many pairs of `local` for dear.
-    assert max(total.values()) <= 1.45, total
+    # The farthest is z0-1us-0ms, whose batches take half a second: no trial is worth its changes.
+    assert max(total.values()) <= 1.25, total
     assert max(changes.values()) <= CHANGES_MAX, changes
 
 
