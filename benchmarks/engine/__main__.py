@@ -1,7 +1,7 @@
 """What the engine costs and what it brings: real Kafka, real Spark, every row published.
 
     python -m benchmarks.engine [overhead|tiny|aggregate|skew|source|end|instead|time|where|
-                                 auto|cluster ...] [--quick]
+                                 auto|cluster|placement ...] [--quick]
 
 All tables by default, in two hours on two quiet cores, most of it for `where`. Each run
 replaces its tables in `benchmarks/results/engine.json`, from which `engine.md`, `engine.png` and
@@ -19,7 +19,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.engine import aggregates, auto, cluster, instead, overhead, skew, source, where
+from benchmarks.engine import (
+    aggregates,
+    auto,
+    cluster,
+    instead,
+    overhead,
+    placement,
+    skew,
+    source,
+    where,
+)
 from benchmarks.engine.measure import Bench, bench
 from benchmarks.engine.report import ORDER, Results, description
 from benchmarks.engine.when import write_readme, write_when
@@ -55,6 +65,7 @@ PARTS = {
     "where": Part(where.where, where.Size(), where.QUICK, where.left_of),
     "auto": Part(auto.auto, auto.Size(), auto.QUICK, auto.left_of),
     "cluster": Part(cluster.cluster, cluster.Size(), cluster.QUICK, where.left_of),
+    "placement": Part(placement.placement, placement.Size(), placement.QUICK),
 }
 CELLS = [
     *(cell.name for cell in where.make_grid()),

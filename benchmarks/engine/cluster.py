@@ -6,6 +6,7 @@ often a partition was where it was before.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -57,17 +58,22 @@ def cluster(bench: Bench, size: Size) -> Table:
 def _cluster(bench: Bench, size: Size) -> Iterator[Row]:
     if not size.cells:
         return
-    cores = SLOTS // WORKERS
-    folder = Path(bench.checkpoint())
-    with standalone.cluster(folder, WORKERS, cores=cores, memory="2g") as started:
-        settings = started.settings() | {
-            "spark.executor.cores": str(EXECUTOR_CORES),
-            "spark.executor.memory": EXECUTOR_MEMORY,
-        }
+    with cluster_settings(Path(bench.checkpoint())) as settings:
         master = settings.pop("spark.master")
         with bench.spark(master, **settings) as (spark, meter):
             warm_up(bench, spark, meter, size.records)
             yield from where.measure_cells(bench, spark, meter, size, _describe_placement)
+
+
+@contextmanager
+def cluster_settings(folder: Path) -> Iterator[dict[str, str]]:
+    """A cluster with as many slots as `where` has, as the settings of its sessions."""
+    cores = SLOTS // WORKERS
+    with standalone.cluster(folder, WORKERS, cores=cores, memory="2g") as started:
+        yield started.settings() | {
+            "spark.executor.cores": str(EXECUTOR_CORES),
+            "spark.executor.memory": EXECUTOR_MEMORY,
+        }
 
 
 def _describe_placement(measured: Any) -> Row:

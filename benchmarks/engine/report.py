@@ -29,6 +29,7 @@ ORDER = (
     "where",
     "auto",
     "cluster",
+    "placement",
 )
 MACHINE = "machine"
 """The column that says where a row was measured; a table may be measured in pieces."""

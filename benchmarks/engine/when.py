@@ -24,7 +24,7 @@ _WIDTH, _HEIGHT, _LEFT, _TOP = 92, 40, 310, 84
 _WIDTH_MIN = 930
 _QUIET_LOAD = 2.0
 _BUSY = """**Measured on two cores at loads up to {loudest}, which count the run's own
-sixteen slots. Three warm batches a cell: take ratios below about 1.1 for a draw.**
+sixteen slots. {batches} warm batches a cell and way.**
 
 """
 _MARK, _END = "<!-- cells of docs/when.md -->", "<!-- /cells -->"
@@ -47,9 +47,11 @@ _PAGE = """# When does routing pay?
 {warning}Green: work where the records are read. Blue: route with `level`. Amber: Spark's hash of
 the key is enough.
 
-![The fastest way in each measured cell]({picture})
+![The fastest of the three ways in each measured cell]({picture})
 
 {summary}
+
+{by_hand}
 
 Do not read `none` here as plain Spark's sums and counts: those it combines before its shuffle,
 and needs no help. The operator here is one that Spark cannot compute. For your own keys and
@@ -130,8 +132,8 @@ def write_readme(rows: Sequence[Row], readme: Path) -> None:
     lines.append("")
     lines.append(
         f"Over all {len(outcomes)} measured cells, of our three ways `local` takes at worst"
-        f" {worst['local']:.1f} times the best, a hash {worst['none']:.1f} times, `level`"
-        f" {worst['level']:.1f} times."
+        f" {worst['local']:.2f} times the best, a hash {worst['none']:.2f} times, `level`"
+        f" {worst['level']:.2f} times. Bold is the fastest of the four."
     )
     after = end.partition(_END)[2]
     readme.write_text(f"{begin}{_MARK}\n" + "\n".join(lines) + f"\n{_END}{after}")
@@ -170,7 +172,11 @@ def _draw(outcomes: Sequence[Outcome]) -> str:
     parts = [
         _SVG.format(width=width, height=height),
         f'<rect width="{width}" height="{height}" fill="{LIGHT["card"]}"/>',
-        _text(10, 22, "The fastest way in each cell, and how many times as long the next one takes")
+        _text(
+            10,
+            22,
+            "The fastest of three ways in each cell, and how many times as long the next one takes",
+        )
         + _text(_LEFT - 10, 52, "a record's work", "end")
         + _text(_LEFT - 10, 72, "skew z", "end"),
     ]
@@ -226,7 +232,10 @@ def _page(outcomes: Sequence[Outcome]) -> str:
     loads = [float(each.row["load"]) for each in outcomes]
     loudest = f"{max(loads):.1f}"
     return _PAGE.format(
-        warning=_BUSY.format(loudest=loudest) if max(loads) > _QUIET_LOAD else "",
+        warning=_BUSY.format(loudest=loudest, batches=_count_batches(outcomes))
+        if max(loads) > _QUIET_LOAD
+        else "",
+        by_hand=_describe_by_hand(outcomes),
         picture=PICTURE,
         summary="\n".join(_summary(outcomes)),
         count=len(outcomes),
@@ -256,6 +265,31 @@ def _summary(outcomes: Sequence[Outcome]) -> list[str]:
             f" {worst.behind(way):.2f}x the fastest | `{worst.cell.name}` |"
         )
     return lines
+
+
+def _count_batches(outcomes: Sequence[Outcome]) -> str:
+    counts = sorted({len(each.row.get(f"{way} batches", ())) for each in outcomes for way in WAYS})
+    return str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+
+
+def _describe_by_hand(outcomes: Sequence[Outcome]) -> str:
+    """Where the operator at the source, as one would write it, is faster than all of ours."""
+    ratios = {
+        each.cell.name: min(each.seconds.values()) / each.row[f"{HAND} s"]
+        for each in outcomes
+        if each.row.get(f"{HAND} s")
+    }
+    lost = {name: ratio for name, ratio in ratios.items() if ratio >= WINS_BY}
+    if not lost:
+        return (
+            f"By hand at the source is nowhere faster by {WINS_BY - 1:.0%} than the best of them."
+        )
+    most = max(lost, key=lost.__getitem__)
+    return (
+        "By hand at the source, without dead letters, reports and splits, is faster than all three"
+        f" in {len(lost)} of the {len(ratios)} cells that have it, at most by {lost[most] - 1:.0%}:"
+        f" `{most}`."
+    )
 
 
 def _table(outcomes: Sequence[Outcome]) -> list[str]:

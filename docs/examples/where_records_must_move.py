@@ -10,6 +10,10 @@
 - *Memory a task.* A step holds something large for each key while it works. Where the records are
   read each task meets all keys, and holds them all.
 - *Whole keys.* A step needs all rows of a key at once, in one task: nothing can be added up later.
+
+Every second visit is of one user, so that a hash of the user, which keeps keys together as well,
+gives one partition half of the rows. Only the whole keys are of visits without that user: a key
+that must stay whole makes its partition as full as it is itself.
 """
 
 import sys
@@ -39,10 +43,12 @@ def join_items(spark: SparkSession, orders: DataFrame) -> DataFrame:
     return orders.repartition(PARTITIONS, "item").join(shuffled, "item")
 
 
-def make_visits(spark: SparkSession, tasks: int = PARTITIONS) -> DataFrame:
-    """Visits of users, in any order, read by so many tasks."""
+def make_visits(spark: SparkSession, tasks: int = PARTITIONS, *, hot: bool = True) -> DataFrame:
+    """Visits of users, in any order, read by so many tasks; every second of user 0 if `hot`."""
     visits = spark.range(RECORDS, numPartitions=tasks)
-    return visits.select("id", sf.concat(sf.lit("u"), sf.col("id") * 7 % KEYS).alias("user"))
+    of_one = (sf.col("id") % 2 == 0) & sf.lit(hot)
+    number = sf.when(of_one, 0).otherwise(sf.col("id") * 7 % KEYS)
+    return visits.select("id", sf.concat(sf.lit("u"), number).alias("user"))
 
 
 def count_by_partition(frame: DataFrame, key: str) -> list[tuple[int, int]]:
@@ -73,6 +79,7 @@ def show_one_task(spark: SparkSession) -> None:
     ways = {
         "at the source": visits,
         "round robin": visits.repartition(PARTITIONS),
+        "hash": visits.repartition(PARTITIONS, "user"),
         "route": route(visits, key="user", partitions=PARTITIONS),
     }
     for name, frame in ways.items():
@@ -81,28 +88,36 @@ def show_one_task(spark: SparkSession) -> None:
 
 
 def read_and_route(spark: SparkSession) -> dict[str, DataFrame]:
-    """The visits in the tasks that read them, and routed."""
+    """The visits in the tasks that read them, by a hash of the user, and routed."""
     visits = make_visits(spark)
-    return {"at the source": visits, "route": route(visits, key="user", partitions=PARTITIONS)}
+    return {
+        "at the source": visits,
+        "hash": visits.repartition(PARTITIONS, "user"),
+        "route": route(visits, key="user", partitions=PARTITIONS),
+    }
 
 
 def show_partials(spark: SparkSession) -> None:
     """How many sketches go to the merge."""
     for name, frame in read_and_route(spark).items():
-        made = sum(keys for _, keys in count_by_partition(frame, "user"))
-        print(f"partials, {name}: {made} sketches, {made * SKETCH_KIB / 1024:.0f} MiB to merge")
+        counted = count_by_partition(frame, "user")
+        made, fullest = sum(keys for _, keys in counted), max(rows for rows, _ in counted)
+        mebibytes = f"{made * SKETCH_KIB / 1024:.0f} MiB to merge"
+        print(f"partials, {name}: {made} sketches, {mebibytes}; fullest {fullest} rows")
 
 
 def show_memory(spark: SparkSession) -> None:
     """What a task holds at most, where it keeps something for each key."""
     for name, frame in read_and_route(spark).items():
-        most = max(keys for _, keys in count_by_partition(frame, "user"))
-        print(f"memory, {name}: {most} profiles, {most * PROFILE_KIB / 1024:.0f} MiB a task")
+        counted = count_by_partition(frame, "user")
+        most, fullest = max(keys for _, keys in counted), max(rows for rows, _ in counted)
+        mebibytes = f"{most * PROFILE_KIB / 1024:.0f} MiB a task"
+        print(f"memory, {name}: {most} profiles, {mebibytes}; fullest {fullest} rows")
 
 
 def show_whole_keys(spark: SparkSession) -> None:
     """In how many partitions a key is at most; and how full the fullest is."""
-    visits = make_visits(spark)
+    visits = make_visits(spark, hot=False)
     routed = route(visits, key="user", grouping="whole", partitions=PARTITIONS)
     for name, frame in {"as read": visits, "route(whole)": routed}.items():
         placed = frame.select("user", sf.spark_partition_id().alias("partition")).distinct()

@@ -34,8 +34,9 @@ part of the same key.
 1. **Spark computes it itself** (sums, counts, its HLL, theta, KLL and tuple sketches):
    [`none`](#none).
 2. **Else, if meeting a key costs a task nothing**: [`local`](#local). No record is moved.
-3. **If it costs something** (a model, a profile, a connection, a large partial result; measured
-   from 1 ms a key on): [`level`](#level). It is also the one that is never far behind.
+3. **If it costs something** (a model, a profile, a connection; measured from 1 ms a key on):
+   [`level`](#level). Its worst case is the mildest of the three ([when.md](when.md)). While no key
+   is hot, Spark's hash of the key ([`none`](#none)) is enough, and a little faster.
 4. **If records differ in cost by key**, by more than a few times: `level` with `balance: seconds`.
 5. **If a key must not be split** (`splits = False`; or whoever is behind `route` needs all rows of
    a key and batch together): WHOLE_GROUPINGS. `whole` helps where a hash brings several heavy keys
@@ -73,16 +74,17 @@ network is one row for each key and task. Dead letters, reports, metrics, journa
 those of a routed job; there are no routing seconds, since nothing is routed. A checkpoint may
 change to it and from it at any restart, but for a `none` that Spark computes itself.
 
-A batch is read in many small pieces, and `coalesce` gives each of the `partitions` tasks as many of
-them as any other. So a topic keyed by the hot key is cut inside its Kafka partitions, and no second
-wave of a few tasks doubles the stage. A batch of fewer pieces than partitions has fewer tasks, and
-partitions without one count as empty; `source.split: false` makes every Kafka partition one piece.
-Files are cut alike from 16 KiB on; what cannot be cut, such as a compressed text, is one piece.
+A batch is read in pieces, as few as make even shares, and `coalesce` gives each of the `partitions`
+tasks as many of them as any other. So a topic keyed by the hot key is cut inside its Kafka
+partitions, and no second wave of a few tasks doubles the stage. A batch of fewer pieces than
+partitions has fewer tasks, and partitions without one count as empty; `source.split: false` makes
+every Kafka partition one piece. Files are cut alike from 16 KiB on; what cannot be cut, such as a
+compressed text, is one piece.
 
 What it costs: every task meets nearly every key. With 16 partitions that is up to 16 partial
 results a key for the merge, and up to 16 times whatever an operator does when it meets a key. Where
-that is a model or a profile to load, or a partial result of kilobytes, a grouping that keeps keys
-together is faster, `level` above all.""",
+that is a model or a profile to load, or a partial result of kilobytes, what keeps keys together is
+faster: `level`, or a hash while no key is hot.""",
     "auto": """What is best depends on the operator's cost, on what a key costs a task, on skew and
 on the machine, and all of them change. `auto` takes one of those that share a checkpoint, `local`,
 `level`, `level` with `balance: seconds` (shown as `level_seconds`), `key` and, of an operator that

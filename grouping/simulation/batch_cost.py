@@ -89,15 +89,15 @@ class Machine:
         combined = way == HASHED and work.native
         routed = way not in (LOCAL, HASHED)
         moved = way != LOCAL and not combined
-        partial_us = constants.pair_us + work.partial_bytes * constants.byte_ns / 1000
-        state_us = constants.state_us + work.partial_bytes * constants.state_byte_ns / 1000
+        pair = constants.pair_us * _MICRO + work.partial_bytes * constants.byte_ns * _NANO
+        state = constants.state_us * _MICRO + work.partial_bytes * constants.state_byte_ns * _NANO
         return Parts(
             constants.fixed_seconds,
             records * constants.read_us * _MICRO,
             (constants.route_seconds + records * constants.route_us * _MICRO) * routed,
             (constants.shuffle_seconds + records * constants.move_us * _MICRO) * moved,
             0.0 if combined else self.work_seconds(loads, work),
-            (loads.pairs * partial_us + loads.distinct * state_us) * _MICRO,
+            loads.pairs * pair + loads.distinct * state,
         )
 
     def work_seconds(self, loads: Loads, work: Work) -> float:

@@ -29,7 +29,18 @@ class Measured:
     seconds: float
 
 
-_BETWEEN_MACHINES = Constants(1.0, 2.0, 2.0, 1.0, 2.0, 2.0, 0.3, 0.3, 5.0, 3.0)
+_BETWEEN_MACHINES = Constants(
+    fixed_seconds=1.0,
+    read_us=2.0,
+    route_us=2.0,
+    move_us=1.0,
+    pair_us=2.0,
+    byte_ns=2.0,
+    route_seconds=0.3,
+    shuffle_seconds=0.3,
+    state_us=5.0,
+    state_byte_ns=3.0,
+)
 """How far the constants of a machine may be from the defaults, about."""
 _EXACT = 1e-12
 

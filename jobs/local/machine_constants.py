@@ -12,7 +12,7 @@ from unskew.config.errors import UsageError
 from unskew.grouping.cache import cache_folder
 from unskew.grouping.simulation.batch_cost import Constants
 
-FORMAT = 1
+FORMAT = 2
 _AGAIN = "measure again with unskew calibrate"
 
 
@@ -74,7 +74,7 @@ def _parse(file: Path, text: str) -> Calibration:
     except (ValueError, KeyError, TypeError, AttributeError):
         version, numbers = None, {}
     known = {each.name for each in fields(Constants)}
-    if version != FORMAT or not set(numbers) <= known or not all(map(_is_time, numbers.values())):
+    if version != FORMAT or set(numbers) != known or not all(map(_is_time, numbers.values())):
         raise UsageError(f"{file}: is not a calibration of this version; {_AGAIN}")
     return Calibration(Constants(**numbers), cores, str(measured))
 

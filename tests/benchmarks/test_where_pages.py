@@ -1,9 +1,11 @@
 """The table `where` in pieces, its page, and the cost model judged by it."""
 
+import json
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from benchmarks import model
@@ -63,7 +65,7 @@ def test_the_readme_has_cells_of_the_grid_between_its_marks(tmp_path: Path) -> N
 
     text = readme.read_text()
     assert "| 1.4 | 100 µs | 1 ms | **3.50** | 5.00 | 4.00 | 13.00 |" in text
-    assert "Over all 2 measured cells, of our three ways `local` takes at worst 1.2 times" in text
+    assert "Over all 2 measured cells, of our three ways `local` takes at worst 1.25 times" in text
     assert "old" not in text
     assert text.startswith("Before.\n<!-- cells")
     assert text.endswith("<!-- /cells -->\nAfter.\n")
@@ -93,7 +95,7 @@ def test_the_model_is_judged_by_cells_it_was_not_fitted_to() -> None:
 
     assert {error.case.cell for error in errors} == {DEAR, CHEAP}
     assert {error.prediction.way for error in errors} == set(WAYS)
-    # Of 2,000 records `level` is 0.4 s, so that by the times above it is far off, and says so.
+    # Of 2,000 records `level` is 0.3 s, so that by the times above it is far off, and says so.
     assert all(error.relative < -0.5 for error in errors if error.case.cell == CHEAP)
     text = model.describe(errors, Constants(), "a test", 1)
     assert "| where | all | 6 | " in text
@@ -165,9 +167,19 @@ def test_noise_is_that_of_each_batch_and_bounds_what_a_model_can_do() -> None:
     assert model.find_noise({"where": {"rows": ROWS}}) is None
 
 
-def test_the_last_batch_of_a_run_is_no_chance() -> None:
-    def of(*seconds: float) -> model.Noise | None:
-        batches = {f"{way} batches": list(seconds) for way in WAYS}
-        return model.find_noise({"where": {"rows": [ROWS[0] | batches]}})
+@pytest.mark.parametrize("fitted", [True, False])
+def test_predicted_seconds_are_near_the_measured_and_the_best_way_is_among_the_best(
+    fitted: bool,
+) -> None:
+    cases = model.read_cases(json.loads((model.RESULTS / "engine.json").read_text())["tables"])
+    constants = model.fit_to(cases) if fitted else Constants()
+    judged = [case for case in model.list_judged(cases) if case.table == "where"]
+    errors = model.find_errors(judged, constants)
 
-    assert of(0.9, 1.1, 1.5) == of(0.9, 1.1)
+    off = np.abs([error.relative for error in errors])
+    good, cells = model.count_good_choices(errors)
+    assert cells >= 40
+    assert np.median(off) <= 0.10
+    assert np.percentile(off, 90) <= 0.25
+    # A model without any error would be at 46 of 47, and one time in twenty at 45.
+    assert good >= 0.88 * cells

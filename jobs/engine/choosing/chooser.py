@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
+from unskew.config.errors import UsageError
 from unskew.config.models.grouping import GROUPING_MODELS, AutoGrouping
 from unskew.config.models.job import Job
 from unskew.config.models.source import FilesSource
@@ -226,7 +227,10 @@ def make_grouping_section(way: str) -> Any:
 
 
 def _read_constants() -> Constants:
-    calibration = read_calibration(find_calibration_file())
+    try:
+        calibration = read_calibration(find_calibration_file())
+    except UsageError:
+        calibration = None  # of another version, say; a job does not fail for a file of a cache
     return calibration.constants if calibration else Constants()
 
 

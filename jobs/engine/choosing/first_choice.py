@@ -1,7 +1,7 @@
 """What `grouping: auto` begins with: the cost model on a bounded sample read before the query.
 
 A way other than `level` is taken if it saves more than the standard deviation of what it is
-expected to save: `level` is the one that is never far behind, and measured batches correct it soon.
+expected to save: the worst case of `level` is the mildest, and measured batches correct it soon.
 Plain Spark (`none`) is taken, where Spark computes the operator itself, if no other way is more
 than a twentieth faster: its choice is final, since its merge keeps other columns. Of any other
 operator `none` is Spark's own hash of the key, and a way like the others.

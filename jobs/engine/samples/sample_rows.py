@@ -18,6 +18,7 @@ from pyspark.sql import functions as sf
 
 from unskew.config.errors import UsageError
 from unskew.config.models.job import Job
+from unskew.config.models.operator import OPEN_KEYS
 from unskew.grouping.base import Float64s, Int64s, UInt64s
 from unskew.grouping.simulation.loads import Work
 from unskew.jobs.engine.session import open_job_session, session
@@ -25,6 +26,7 @@ from unskew.jobs.engine.spark_errors import shorten
 from unskew.jobs.kafka.newest_records import RawSample
 from unskew.jobs.operators.base import KEY, KEY_HASH, PANE, Operator
 from unskew.jobs.operators.user_code.failing_rows import make_partials
+from unskew.jobs.operators.user_code.opened import begin_task
 from unskew.jobs.query import source
 from unskew.jobs.query.check_expressions import name_wrong_expressions
 from unskew.jobs.query.decode import decode
@@ -33,8 +35,8 @@ from unskew.jobs.query.prepare import REJECTED
 from unskew.jobs.query.prepare_rows import SIZE
 
 MEASURED_ROWS = 100_000
-_PILOT_ROWS = 500
-_TRIALS, _TRIAL_SECONDS = 3, 0.2
+_PILOT_ROWS = 100
+_TRIALS, _TRIAL_SECONDS, _TRIALS_SECONDS = 3, 0.2, 1.0
 _SETTINGS = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}
 _RESULT = "work STRING"
 # With `on_error: dead_letter` every row carries its record, most without a reason.
@@ -155,11 +157,25 @@ def measure_work(operator: Operator, rows: pa.Table) -> Work:
     met = [KEY_HASH] if operator.defines_open() else [KEY_HASH, PANE]
     groups = [trial.group_by(met).aggregate([]).num_rows for trial in trials]
     counts = np.array([[size, number] for number in groups], float)
-    # Whatever else the machine does makes a trial longer, never shorter.
-    measured = [[_time_partials(operator, trial) for trial in trials] for _ in range(_TRIALS)]
-    least = np.array([[seconds for seconds, _ in each] for each in measured]).min(axis=0)
-    cost, setup = _split(counts, least)
-    return Work(cost, setup, measured[0][1][1], operator.native)
+    seconds, partial_bytes = _time_trials(operator, trials)
+    cost, setup = _split(counts, seconds)
+    return Work(cost, setup, partial_bytes, operator.native)
+
+
+def _time_trials(operator: Operator, trials: Sequence[pa.Table]) -> tuple[Float64s, float]:
+    """How long each of these rows takes, and the bytes of a partial of the last ones.
+
+    Whatever else the machine does makes a trial longer, never shorter: the least of some counts.
+    """
+    started = time.perf_counter()
+    least, carried = np.full(len(trials), np.inf), 0.0
+    for _ in range(_TRIALS):
+        for number, trial in enumerate(trials):
+            seconds, carried = _time_partials(operator, trial)
+            least[number] = min(least[number], seconds)
+        if time.perf_counter() - started > _TRIALS_SECONDS:
+            break
+    return least, carried
 
 
 def _split(counts: Float64s, seconds: Float64s) -> tuple[float, float]:
@@ -174,6 +190,9 @@ def _split(counts: Float64s, seconds: Float64s) -> tuple[float, float]:
 
 def _time_partials(operator: Operator, rows: pa.Table) -> tuple[float, float]:
     """How long these rows take, and the bytes of a partial beside key and count."""
+    # What is still open of the rows before would cost these nothing.
+    begin_task(operator, 0)
+    begin_task(operator, OPEN_KEYS)
     started = time.perf_counter()
     parts = [part.partials for part in make_partials(operator, rows)]
     seconds = time.perf_counter() - started

@@ -15,7 +15,15 @@ from unskew.grouping.simulation.batch_cost import Constants
 from unskew.grouping.simulation.loads import HASHED, LOCAL, Work
 
 CONSTANTS = Constants()
-OTHER_MACHINE = Constants(0.15, 2.5, 0.8, 0.3, 2.0, 2.5, state_us=7.0)
+OTHER_MACHINE = Constants(
+    fixed_seconds=0.15,
+    read_us=2.5,
+    route_us=0.8,
+    move_us=0.3,
+    pair_us=2.0,
+    byte_ns=2.5,
+    state_us=7.0,
+)
 COSTS = (1e-6, 10e-6, 100e-6)
 SETUPS = (0.0, 1e-4, 1e-3)
 GRID = [

@@ -1,30 +1,13 @@
-"""The cost model against what was measured, on cells that its constants were not taken from."""
-
-import json
+"""The cost model: what a batch takes under each way, and its constants from measured batches."""
 
 import numpy as np
 import pytest
 
-from benchmarks.model import RESULTS, count_good_choices, find_errors, fit_to, read_cases
 from unskew.grouping.simulation.batch_cost import Constants, Machine, predict
 from unskew.grouping.simulation.fit_constants import Measured, fit_constants
 from unskew.grouping.simulation.loads import HASHED, LOCAL, WAYS, KeyBatch, Loads, Work, spread
 from unskew.grouping.simulation.scaling import Step, find_knee
 from unskew.grouping.simulation.streams.traces import open_trace
-
-
-def test_predicted_seconds_are_near_the_measured_and_the_best_way_is_the_best() -> None:
-    tables = json.loads((RESULTS / "engine.json").read_text())["tables"]
-    cases = read_cases(tables)
-    judged = [case for case in cases if case.table == "where" and not case.calibrates]
-    errors = find_errors(judged, fit_to(cases))
-
-    off = np.abs([error.relative for error in errors])
-    good, cells = count_good_choices(errors)
-    assert cells >= 40
-    assert np.median(off) <= 0.10
-    assert np.percentile(off, 90) <= 0.25
-    assert good >= 0.9 * cells
 
 
 def test_a_batch_waits_for_its_slowest_partition_and_for_slots() -> None:
@@ -37,7 +20,21 @@ def test_a_batch_waits_for_its_slowest_partition_and_for_slots() -> None:
 
 
 def test_each_way_pays_for_what_it_does() -> None:
-    machine = Machine(4, Constants(0.5, 2.0, 3.0, 5.0, 7.0, 11.0, 0.25, 0.125, 13.0, 17.0))
+    machine = Machine(
+        4,
+        Constants(
+            fixed_seconds=0.5,
+            read_us=2.0,
+            route_us=3.0,
+            move_us=5.0,
+            pair_us=7.0,
+            byte_ns=11.0,
+            route_seconds=0.25,
+            shuffle_seconds=0.125,
+            state_us=13.0,
+            state_byte_ns=17.0,
+        ),
+    )
     loads = Loads(np.full(4, 250_000), np.full(4, 25_000), 50_000)
     work = Work(1e-6, partial_bytes=1000)
 
@@ -57,7 +54,18 @@ def test_each_way_pays_for_what_it_does() -> None:
 
 def test_constants_are_found_again_in_batches_that_they_made() -> None:
     generator = np.random.default_rng(1)
-    constants = Constants(0.4, 2.0, 1.5, 0.5, 8.0, 2.0, 0.1, 0.2, 6.0, 1.0)
+    constants = Constants(
+        fixed_seconds=0.4,
+        read_us=2.0,
+        route_us=1.5,
+        move_us=0.5,
+        pair_us=8.0,
+        byte_ns=2.0,
+        route_seconds=0.1,
+        shuffle_seconds=0.2,
+        state_us=6.0,
+        state_byte_ns=1.0,
+    )
     batches = []
     for way in (LOCAL, HASHED, "level"):
         for records, keys, size, distinct in (

@@ -59,17 +59,20 @@ def test_steps_whose_records_must_move(
     assert read == 12_000 / 8
     assert joined > 6000
     assert routed <= 12_000 / 8 + 8
-    one_task, round_robin, routed_users = figures[3:6]
-    assert one_task == [12_000, 2000]
+    one_task, round_robin, hashed, routed_users = figures[3:7]
+    assert one_task == [12_000, 1001]
     assert round_robin[0] <= routed_users[0] + 8 <= 12_000 / 8 + 16
+    assert hashed[0] >= 6000
     assert routed_users[1] < round_robin[1] / 3
-    at_source, moved = (line[0] for line in figures[6:8])
-    assert at_source == 12_000
-    assert 2000 <= moved < at_source / 4
-    at_source, moved = (line[0] for line in figures[8:10])
-    assert at_source == 1500
-    assert moved < at_source / 3
-    assert [line[0] for line in figures[10:]] == [6, 1]
+    for at_source, hashed, moved in (figures[7:10], figures[10:13]):
+        assert moved[0] < at_source[0] / 3
+        # As many as `route`, but for half of all rows in one partition.
+        assert hashed[0] <= at_source[0] / 3
+        assert hashed[-1] >= 6000
+        assert moved[-1] <= 12_000 / 8 + 8
+    assert figures[7][0] == 8 * 751
+    assert figures[10][0] == 751
+    assert [line[0] for line in figures[13:]] == [6, 1]
 
 
 @pytest.mark.slow

@@ -22,7 +22,8 @@ from unskew.jobs.local.machine_constants import (
 def test_constants_are_read_as_they_were_written(tmp_path: Path) -> None:
     file = tmp_path / "machine.json"
     assert read_calibration(file) is None
-    calibration = Calibration(Constants(1.0, 2.0, 3.0, 4.0, 5.0, 6.0), 7, "2026-01-01 00:00")
+    constants = Constants(fixed_seconds=1.0, read_us=2.0, state_byte_ns=3.0)
+    calibration = Calibration(constants, 7, "2026-01-01 00:00")
 
     write_calibration(calibration, file)
 
@@ -31,29 +32,58 @@ def test_constants_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["machine.json"]
 
 
-def test_a_constant_that_an_older_version_did_not_measure_has_its_default(tmp_path: Path) -> None:
-    file = tmp_path / "machine.json"
-    content = Calibration(Constants(fixed_seconds=1.0), 7, "2026-01-01 00:00").to_json()
-    del content["constants"]["shuffle_seconds"]
-    file.write_text(json.dumps(content))
-
-    assert read_constants(file) == Constants(fixed_seconds=1.0)
-
-
 def test_each_constant_is_a_line_of_its_own_with_its_unit() -> None:
-    lines = describe(Calibration(Constants(fixed_seconds=0.25), 2, "2026-01-01 00:00"))
+    constants = Constants(
+        fixed_seconds=0.25,
+        read_us=1.5,
+        route_us=2.5,
+        move_us=3.5,
+        pair_us=4.5,
+        byte_ns=5.5,
+        route_seconds=0.5,
+        shuffle_seconds=0.75,
+        state_us=6.5,
+        state_byte_ns=7.5,
+    )
 
-    assert lines[0] == "fixed          0.25 s a batch"
-    assert len(set(lines)) == len(lines) == len(asdict(Constants()))
+    assert describe(Calibration(constants, 2, "2026-01-01 00:00")) == [
+        "fixed          0.25 s a batch",
+        "read            1.5 us a record",
+        "route           2.5 us a record",
+        "move            3.5 us a record",
+        "pair            4.5 us a partial result",
+        "byte            5.5 ns a byte of it",
+        "route           0.5 s a batch",
+        "shuffle        0.75 s a batch",
+        "state           6.5 us a key",
+        "state byte      7.5 ns a byte of its total",
+    ]
 
 
-@pytest.mark.parametrize("value", ["-1", "1e999", '"fast"', "null"])
-def test_a_file_that_is_no_calibration_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], value: str
+def write_file(file: Path, **changed: object) -> None:
+    content = Calibration(Constants(), 2, "2026-01-01 00:00").to_json()
+    file.write_text(json.dumps(content | changed))
+
+
+OF_BEFORE = {
+    "format": 1,
+    "constants": {"fixed_seconds": 0.3, "pair_us": 6.0},
+}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        *({"constants": asdict(Constants()) | {"read_us": value}} for value in (-1, "fast", None)),
+        {"constants": {"read_us": 1.0}},
+        OF_BEFORE,
+    ],
+)
+def test_a_file_that_is_no_calibration_of_this_version_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], changed: dict[str, object]
 ) -> None:
     file = tmp_path / "machine.json"
-    write_calibration(Calibration(Constants(), 2, "2026-01-01 00:00"), file)
-    file.write_text(file.read_text().replace("0.33", value))
+    write_file(file, **changed)
 
     asked = ("--file", "a", "--partitions", "4", "--cost", "1us", "--constants", str(file))
     assert main(["compare", *asked]) == 2

@@ -34,7 +34,9 @@ def test_what_is_routed_moved_and_merged_follows_from_the_calibration(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("UNSKEW_CACHE", str(tmp_path))
-    constants = Constants(0.0, 0.0, 0.0, 0.0, 1e6, 0.0, 10.0, 20.0)
+    constants = Constants(
+        0.0, 0.0, 0.0, 0.0, pair_us=1e6, route_seconds=10.0, shuffle_seconds=20.0, state_us=0.0
+    )
     write_calibration(Calibration(constants, 2, "2026-01-01 00:00"), find_calibration_file())
 
     seconds = OtherWays(2).of_batch(finished(), job_of("local"))

@@ -1,7 +1,9 @@
 """A sample through Spark: keys by an expression, a job's rows, and what its operator takes."""
 
 import json
+import time
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +13,7 @@ from pyspark.sql import functions as sf
 
 from tests.support.running.in_process import job_over
 from unskew.config.errors import UsageError
+from unskew.config.models.operator import OperatorOptions
 from unskew.config.types.units import Duration
 from unskew.grouping.simulation.loads import hash_as_spark
 from unskew.jobs.commands.prediction.key_expression import parse_key_expression
@@ -21,6 +24,7 @@ from unskew.jobs.engine.samples.sample_rows import (
 )
 from unskew.jobs.kafka.newest_records import RawSample
 from unskew.jobs.operators.paced import Paced, PacedOptions
+from unskew.jobs.operators.user_code.rows import RowOperator
 
 VALUES = [{"user": f"u{number % 7}", "n": number} for number in range(40)] + [{"n": 1.50}]
 RAW = RawSample(
@@ -103,3 +107,45 @@ def test_the_time_of_a_key_is_told_from_that_of_a_record(panes: int) -> None:
     assert work.cost == pytest.approx(20e-6, rel=0.8)
     assert work.setup == pytest.approx(500e-6, rel=0.3)
     assert not work.native
+
+
+class Opening(RowOperator):
+    """Counts rows of keys, for each of which something is opened."""
+
+    Options = OperatorOptions
+    key = "key"
+    partial_columns: ClassVar = {"rows": "BIGINT"}
+    merge: ClassVar = {"rows": "sum(rows)"}
+
+    @property
+    def _types(self) -> dict[str, pa.DataType]:  # type: ignore[override]
+        return {"rows": pa.int64()}  # without a Spark that parses them
+
+    def open(self, key: str) -> str:
+        time.sleep(0.005)
+        return key
+
+    def start(self) -> int:
+        return 0
+
+    def add(self, state: int, row: Any) -> int:
+        return state + len(row.opened[:1])
+
+    def result(self, state: int) -> dict[str, int]:
+        return {"rows": state}
+
+
+def test_what_one_trial_opened_costs_the_next_again() -> None:
+    keys = np.random.default_rng(1).integers(0, 60, 4000)
+    rows = pa.table(
+        {
+            "pane": np.zeros(4000, np.int64),
+            "key": [f"k{key}" for key in keys],
+            "key_hash": keys,
+            "event_time": pa.array(np.zeros(4000, np.int64), pa.timestamp("us", "UTC")),
+        }
+    )
+
+    work = measure_work(Opening(OperatorOptions()), rows)
+
+    assert work.setup == pytest.approx(0.005, rel=0.4)
