@@ -56,23 +56,23 @@ def placement(bench: Bench, size: Size) -> Table:
 
 def _placement(bench: Bench, size: Size, shown: Sequence[int]) -> Iterator[Row]:
     bench.fill(TOPIC, zipf(size.records * size.batches, EXPONENT, KEYS))
-    for place in ("one JVM", f"{SLOTS // EXECUTOR_CORES} executors, {WORKERS} workers"):
+    for name in ("one JVM", f"{SLOTS // EXECUTOR_CORES} executors, {WORKERS} workers"):
         with ExitStack() as stack:
             master, settings = MASTER, {}
-            if place != "one JVM":
+            if name != "one JVM":
                 settings = stack.enter_context(cluster_settings(Path(bench.checkpoint())))
                 master = settings.pop("spark.master")
             spark, meter = stack.enter_context(bench.spark(master, **settings))
             warm_up(bench, spark, meter, size.records)
             for way in size.ways:
-                yield _measure(bench, spark, meter, place, way, size, shown)
+                yield _measure(bench, spark, meter, name, way, size, shown)
 
 
 def _measure(
     bench: Bench,
     spark: SparkSession,
     meter: Meter,
-    place: str,
+    name: str,
     way: str,
     size: Size,
     shown: Sequence[int],
@@ -82,7 +82,7 @@ def _measure(
     job = bench.job(TOPIC, size.records, {"type": way}, operator=operator, partitions=SLOTS)
     measured = measure(spark, meter, job, skip=0)
     opened = [_count_opened(stats) for stats in measured.stats]
-    row: Row = {"where": place, "grouping": way, "stays": share_that_stays(measured.stats)}
+    row: Row = {"where": name, "grouping": way, "stays": share_that_stays(measured.stats)}
     row["pairs"] = float(np.mean([stats.numbers["keys"].sum() for stats in measured.stats]))
     for number in shown:
         row[f"opened {number}"] = opened[number - 1]
