@@ -19,7 +19,7 @@ from benchmarks.engine.where import BORDERS, Cell, describe_work, make_grid
 from benchmarks.tables import MEETS, Row, Table, cells_left, verdict
 from unskew.config.models.job import Job
 from unskew.jobs.engine.service import Service
-from unskew.jobs.local.machine_constants import find_calibration_file
+from unskew.jobs.local.machine_constants import find_calibration
 from unskew.jobs.observe.batches.batch import BatchDone
 from unskew.jobs.observe.follower import Follower
 
@@ -64,7 +64,7 @@ def auto(bench: Bench, size: Size) -> Table:
     formats |= {"auto s": "8.2f", "x best": "6.2f", "x total": "7.2f"}
     formats |= {f"x {STREAM_BATCHES}": "6.2f", "changes": "7", "changes s": "9.1f"}
     formats |= {"first s": "7.1f", "took": "<40", "measured": "<16"}
-    constants = "measured" if find_calibration_file().exists() else "the defaults"
+    constants = "measured" if find_calibration() else "the defaults"
     line = (
         f"`auto` beside each fixed way: {SLOTS} slots and partitions, {size.records:,} records a"
         f" batch, constants of the model {constants}. Of each job the first batch is cold and"

@@ -58,6 +58,14 @@ def read_calibration(file: Path) -> Calibration | None:
     return _parse(file, text)
 
 
+def find_calibration() -> Calibration | None:
+    """Read this user's calibration as a job does: it does not fail for a file of a cache."""
+    try:
+        return read_calibration(find_calibration_file())
+    except UsageError:
+        return None  # of another version, say
+
+
 def read_constants(file: Path) -> Constants:
     """The constants in a file that must be there."""
     calibration = read_calibration(file)

@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
-from unskew.config.errors import UsageError
 from unskew.config.models.grouping import GROUPING_MODELS, AutoGrouping
 from unskew.config.models.job import Job
 from unskew.config.models.source import FilesSource
@@ -32,7 +31,7 @@ from unskew.grouping.spark.journal import Journal
 from unskew.jobs.checkpoint.identity import is_made_by_spark
 from unskew.jobs.engine.choosing.first_choice import choose_first
 from unskew.jobs.engine.choosing.measured import measure
-from unskew.jobs.local.machine_constants import find_calibration_file, read_calibration
+from unskew.jobs.local.machine_constants import find_calibration
 from unskew.jobs.observe.batches.batch import BatchDone
 from unskew.jobs.operators.registry import make_operator
 from unskew.jobs.query.source import make_file_settings
@@ -227,10 +226,7 @@ def make_grouping_section(way: str) -> Any:
 
 
 def _read_constants() -> Constants:
-    try:
-        calibration = read_calibration(find_calibration_file())
-    except UsageError:
-        calibration = None  # of another version, say; a job does not fail for a file of a cache
+    calibration = find_calibration()
     return calibration.constants if calibration else Constants()
 
 

@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 
-from unskew.config.errors import UsageError
 from unskew.config.models.job import Job
 from unskew.grouping.choice.ways import KEY, LEVEL, compute_loads_by_way
 from unskew.grouping.simulation.batch_cost import Machine
 from unskew.grouping.simulation.loads import Work
 from unskew.jobs.engine.choosing.measured import measure
-from unskew.jobs.local.machine_constants import find_calibration_file, read_calibration
+from unskew.jobs.local.machine_constants import find_calibration
 from unskew.jobs.observe.batches.batch import OWN, BatchDone
 from unskew.jobs.operators.registry import make_operator
 
@@ -17,10 +16,7 @@ class OtherWays:
     """Predicts batches of a job under other groupings; nothing if the machine is not calibrated."""
 
     def __init__(self, slots: int) -> None:
-        try:
-            calibration = read_calibration(find_calibration_file())
-        except UsageError:
-            calibration = None  # displays alone need it
+        calibration = find_calibration()
         self._machine = Machine(slots, calibration.constants) if calibration else None
 
     def of_batch(self, done: BatchDone, job: Job) -> Mapping[str, float]:
