@@ -71,6 +71,7 @@ def test_steps_whose_records_must_move(
         assert hashed[-1] >= 6000
         assert moved[-1] <= 12_000 / 8 + 8
     assert figures[7][0] == 8 * 751
+    assert figures[9][0] >= 1001
     assert figures[10][0] == 751
     assert [line[0] for line in figures[13:]] == [6, 1]
 

@@ -74,7 +74,10 @@ OF_BEFORE = {
 @pytest.mark.parametrize(
     "changed",
     [
-        *({"constants": asdict(Constants()) | {"read_us": value}} for value in (-1, "fast", None)),
+        *(
+            {"constants": asdict(Constants()) | {"read_us": value}}
+            for value in (-1, float("inf"), "fast", None)
+        ),
         {"constants": {"read_us": 1.0}},
         OF_BEFORE,
     ],
